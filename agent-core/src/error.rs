@@ -1,0 +1,327 @@
+//! One error type. Callers branch on [`ErrorKind`] and [`Retry`], never on message text.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use crate::{Checkpoint, Question};
+
+/// What tower layers return: any error, boxed.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// `std::result::Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in classes that a caller or a layer acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    // --- the model's side ---
+    /// The conversation does not fit the model's context window. Compaction acts on it.
+    ContextOverflow,
+    /// The provider limits the rate of calls; [`Error::retry`] holds its delay when it named one.
+    RateLimited,
+    /// The provider, or a stock `load_shed` layer, has no capacity now.
+    Overloaded,
+    /// The credentials were refused.
+    Authentication,
+    /// The account has no credit or allowance left.
+    Quota,
+    /// The provider refused the request as it stands; sending it again cannot help.
+    InvalidRequest,
+    /// The provider withheld the answer for its content.
+    ContentFiltered,
+    /// The stream ended before its terminal event.
+    Truncated,
+    /// A deadline elapsed: of a call, of a stock `timeout` layer, or between two chunks.
+    Timeout,
+    /// The connection failed or broke.
+    Transport,
+    /// The provider answered something that is not its protocol.
+    Protocol,
+    /// The provider failed in a way of its own (a 5xx).
+    Provider,
+
+    // --- the agent's side ---
+    /// A tool failed; the model is told.
+    Tool,
+    /// Arguments of a call do not fit the tool's schema; the model is told.
+    InvalidArguments,
+    /// No sub-agent is registered under that key; the message lists those that are.
+    SubAgentNotFound,
+    /// A hook failed. The context key `middleware` names it.
+    Middleware,
+    /// The configuration cannot work; the message says what to change.
+    Config,
+    /// A history would hold an unpaired call or result.
+    History,
+    /// A limit or a budget is used up.
+    Limit,
+    /// The run was asked to end; the reason is the message.
+    Stopped,
+    /// The run was cancelled.
+    Cancelled,
+    /// Not a failure: the run stopped to wait for an answer.
+    Interrupted,
+    /// Another run holds this session and agent.
+    Busy,
+    /// The journal or another store failed.
+    Store,
+    /// A replayed run took another path than its journal.
+    NonDeterminism,
+    /// A bug, or an error of a foreign layer.
+    Unexpected,
+}
+
+/// Whether doing it again may help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// It cannot.
+    Permanent,
+    /// It may, after the delay if one is given.
+    Temporary(Option<Duration>),
+    /// Nobody said.
+    #[default]
+    Unknown,
+}
+
+/// The error of everything in this framework; one word wide.
+///
+/// ```
+/// use agent_core::{Error, ErrorKind, Retry};
+///
+/// let e = Error::new(ErrorKind::RateLimited, "slow down")
+///     .with_retry(Retry::Temporary(Some(std::time::Duration::from_secs(7))))
+///     .with_context("provider", "acme");
+/// assert!(e.is_retryable());
+/// assert_eq!(e.context("provider"), Some("acme"));
+/// assert_eq!(e.to_string(), "rate limited: slow down (provider: acme)");
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    retry: Retry,
+    context: Vec<(&'static str, String)>,
+    questions: Vec<Question>,
+    checkpoint: Option<Box<Checkpoint>>,
+    source: Option<BoxError>,
+}
+
+impl Error {
+    /// An error of `kind`. `message` is for people and models: no secrets, no stack traces.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            retry: Retry::Unknown,
+            context: Vec::new(),
+            questions: Vec::new(),
+            checkpoint: None,
+            source: None,
+        }))
+    }
+
+    /// A tool's failure that the model is told about.
+    pub fn tool(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Tool, message)
+    }
+
+    /// A configuration that cannot work.
+    pub fn config(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    /// The run must wait for the answer to `question`.
+    pub fn interrupted(question: Question) -> Self {
+        let mut e = Self::new(ErrorKind::Interrupted, "waiting for an answer");
+        e.0.questions.push(question);
+        e
+    }
+
+    /// A sub-agent stopped at `child`; its questions become the caller's, prefixed with `call_id/`.
+    pub fn suspended(call_id: &str, child: Checkpoint) -> Self {
+        let mut e = Self::new(ErrorKind::Interrupted, "a sub-agent is suspended");
+        e.0.questions = child.questions.iter().map(|q| q.under(call_id)).collect();
+        e.0.checkpoint = Some(Box::new(child));
+        e
+    }
+
+    /// Sets whether doing it again may help.
+    #[must_use]
+    pub fn with_retry(mut self, retry: Retry) -> Self {
+        self.0.retry = retry;
+        self
+    }
+
+    /// Adds a fact. Facts are shown to people and logs, never to a model: still, no secrets.
+    #[must_use]
+    pub fn with_context(mut self, key: &'static str, value: impl Into<String>) -> Self {
+        self.0.context.push((key, value.into()));
+        self
+    }
+
+    /// Sets the error that caused this one.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Attaches where the run stood, so that it can go on from there.
+    #[must_use]
+    pub fn with_checkpoint(mut self, checkpoint: Checkpoint) -> Self {
+        self.0.checkpoint = Some(Box::new(checkpoint));
+        self
+    }
+
+    /// Turns what a stock tower layer returned back into this taxonomy.
+    ///
+    /// An [`Error`] passes unchanged. `tower::timeout` becomes [`ErrorKind::Timeout`], `tower::load_shed` becomes
+    /// [`ErrorKind::Overloaded`], both temporary; anything else is [`ErrorKind::Unexpected`].
+    pub fn from_boxed(error: BoxError) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(own) => return *own,
+            Err(other) => other,
+        };
+        // A `buffer` layer hands the service's error out behind a shared pointer, so its kind is copied.
+        if let Some(own) = std::iter::successors(Some(&*error as &(dyn std::error::Error + 'static)), |e| e.source())
+            .find_map(|e| e.downcast_ref::<Self>())
+        {
+            return Self::new(own.kind(), own.0.message.clone()).with_retry(own.retry()).with_source(error);
+        }
+        let (kind, retry) = if error.is::<tower::timeout::error::Elapsed>() {
+            (ErrorKind::Timeout, Retry::Temporary(None))
+        } else if error.is::<tower::load_shed::error::Overloaded>() {
+            (ErrorKind::Overloaded, Retry::Temporary(None))
+        } else {
+            (ErrorKind::Unexpected, Retry::Unknown)
+        };
+        Self::new(kind, error.to_string()).with_retry(retry).with_source(error)
+    }
+
+    /// The class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Whether doing it again may help, and after which delay.
+    pub fn retry(&self) -> Retry {
+        self.0.retry
+    }
+
+    /// True if [`retry`](Self::retry) says that doing it again may help.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.0.retry, Retry::Temporary(_))
+    }
+
+    /// The message alone: what a model is shown. Facts and causes are left out.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The newest fact under `key`.
+    pub fn context(&self, key: &str) -> Option<&str> {
+        self.0.context.iter().rev().find(|(k, _)| *k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// What must be answered before the run goes on; empty unless the kind is [`ErrorKind::Interrupted`].
+    pub fn questions(&self) -> &[Question] {
+        &self.0.questions
+    }
+
+    /// Where the failed or suspended run stood.
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.0.checkpoint.as_deref()
+    }
+
+    /// Takes the questions and the checkpoint out.
+    pub fn into_suspension(self) -> (Vec<Question>, Option<Box<Checkpoint>>) {
+        (self.0.questions, self.0.checkpoint)
+    }
+}
+
+impl ErrorKind {
+    /// The kind in words, as [`Error`]'s `Display` begins.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ContextOverflow => "context overflow",
+            Self::RateLimited => "rate limited",
+            Self::Overloaded => "overloaded",
+            Self::Authentication => "authentication",
+            Self::Quota => "quota",
+            Self::InvalidRequest => "invalid request",
+            Self::ContentFiltered => "content filtered",
+            Self::Truncated => "truncated stream",
+            Self::Timeout => "timeout",
+            Self::Transport => "transport",
+            Self::Protocol => "protocol",
+            Self::Provider => "provider",
+            Self::Tool => "tool",
+            Self::InvalidArguments => "invalid arguments",
+            Self::SubAgentNotFound => "sub-agent not found",
+            Self::Middleware => "middleware",
+            Self::Config => "configuration",
+            Self::History => "history",
+            Self::Limit => "limit",
+            Self::Stopped => "stopped",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::Busy => "busy",
+            Self::Store => "store",
+            Self::NonDeterminism => "non-determinism",
+            Self::Unexpected => "unexpected",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.kind, self.0.message)?;
+        for (i, (key, value)) in self.0.context.iter().enumerate() {
+            write!(f, "{}{key}: {value}", if i == 0 { " (" } else { ", " })?;
+        }
+        if self.0.context.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            write!(f, "\n  caused by: {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_word_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn an_own_error_survives_boxing_with_everything_it_carries() {
+        let e = Error::new(ErrorKind::Quota, "no credit").with_context("account", "7");
+        let back = Error::from_boxed(Box::new(e));
+        assert_eq!((back.kind(), back.context("account")), (ErrorKind::Quota, Some("7")));
+    }
+}

@@ -1,0 +1,107 @@
+//! Where a run's events leave it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{Event, EventHub, EventKind, kind::Projector};
+use crate::{Entry, RunIds};
+
+/// Receives events in order, on the run's own task. It must not block: hand the event to a channel.
+pub trait EventSink: Send + Sync + 'static {
+    /// Takes an event.
+    fn emit(&self, event: &Event);
+}
+
+impl<F: Fn(&Event) + Send + Sync + 'static> EventSink for F {
+    fn emit(&self, event: &Event) {
+        self(event);
+    }
+}
+
+/// One run's way out: its own sinks, then those of the runs above, then the tree's [`EventHub`].
+#[derive(Clone)]
+pub struct Emitter(Arc<Inner>);
+
+struct Inner {
+    ids: Arc<RunIds>,
+    hub: EventHub,
+    above: Option<Emitter>,
+    sinks: RwLock<Vec<Attached>>,
+    has_sinks: AtomicBool,
+}
+
+struct Attached {
+    projector: Mutex<Projector>,
+    sink: Arc<dyn EventSink>,
+}
+
+impl Emitter {
+    /// The way out of the run `ids`, through those of `above` if it is a sub-agent's.
+    pub fn new(ids: Arc<RunIds>, hub: EventHub, above: Option<Self>) -> Self {
+        Self(Arc::new(Inner { ids, hub, above, sinks: RwLock::default(), has_sinks: AtomicBool::new(false) }))
+    }
+
+    /// The tree's hub.
+    pub fn hub(&self) -> &EventHub {
+        &self.0.hub
+    }
+
+    /// Sends this run's events, and those of the runs below it, to `sink` too.
+    pub fn attach(&self, sink: Arc<dyn EventSink>) {
+        let attached = Attached { projector: Mutex::new(Projector::for_run(&self.0.ids)), sink };
+        self.0.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
+        self.0.has_sinks.store(true, Ordering::Release);
+    }
+
+    /// True if anybody looks at events now.
+    pub fn is_observed(&self) -> bool {
+        self.0.hub.is_observed() || self.chain().any(|e| e.0.has_sinks.load(Ordering::Acquire))
+    }
+
+    /// Sends a passing event.
+    pub fn emit(&self, kind: EventKind) {
+        if !self.is_observed() {
+            return;
+        }
+        let event = Event { position: self.0.hub.next_passing(), ids: self.0.ids.clone(), kind };
+        self.each_sink(|attached| attached.sink.emit(&event));
+        self.0.hub.push_passing(event);
+    }
+
+    /// Sends entries that are durable now; the first has the sequence number `first`.
+    pub(crate) fn committed(&self, first: u64, entries: Option<Vec<Entry>>, count: usize) {
+        let Some(entries) = entries else {
+            self.0.hub.skip(first, count);
+            return;
+        };
+        for (seq, entry) in (first..).zip(entries) {
+            let entry = Arc::new(Entry { seq, ..entry });
+            self.each_sink(|attached| {
+                let event = attached.projector.lock().unwrap_or_else(PoisonError::into_inner).project(&entry);
+                event.iter().for_each(|event| attached.sink.emit(event));
+            });
+            self.0.hub.push_entry(entry);
+        }
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |e| e.0.above.as_ref())
+    }
+
+    fn each_sink(&self, send: impl Fn(&Attached)) {
+        for emitter in self.chain().filter(|e| e.0.has_sinks.load(Ordering::Acquire)) {
+            emitter.0.sinks.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(&send);
+        }
+    }
+}
+
+impl fmt::Debug for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emitter").field("run", &self.0.ids.run_id).finish_non_exhaustive()
+    }
+}

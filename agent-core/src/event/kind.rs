@@ -1,0 +1,210 @@
+//! Events, and how they follow from the journal.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AssistantMessage, Chunk, Entry, EntryBody, Message, Question, RunIds, RunStatus, ToolOutput, Usage};
+
+/// Something that happened in a run or in one below it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// Its place in the stream.
+    pub position: Position,
+    /// Whose it is.
+    pub ids: Arc<RunIds>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// A place in a session's stream of events. What is in the journal has its sequence number; what is only passing (a chunk, a
+/// progress report) has a place after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// The journal's sequence number.
+    pub seq: u64,
+    /// The place after it; 0 is the journalled event itself.
+    pub after: u32,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run began.
+    RunStarted,
+    /// A run went on from a checkpoint.
+    RunResumed,
+    /// A step began: the model is about to be called.
+    StepStarted {
+        /// The step, from 1.
+        step: u32,
+    },
+    /// A piece of a message, as the hooks let it through.
+    Chunk(Chunk),
+    /// A message entered the conversation.
+    Message(Message),
+    /// The model's answer is complete, as the hooks left it.
+    ModelAnswered {
+        /// The step.
+        step: u32,
+        /// What was said.
+        message: AssistantMessage,
+        /// What the call used.
+        usage: Usage,
+    },
+    /// A tool is about to run.
+    ToolStarted {
+        /// The call.
+        call_id: Arc<str>,
+        /// The tool.
+        name: Arc<str>,
+    },
+    /// A tool reports how far it is.
+    ToolProgress {
+        /// The call.
+        call_id: Arc<str>,
+        /// In the tool's words.
+        progress: Value,
+    },
+    /// A call is answered; it may not have run.
+    ToolAnswered {
+        /// The call.
+        call_id: Arc<str>,
+        /// The tool.
+        name: Arc<str>,
+        /// The answer, as the hooks left it.
+        output: ToolOutput,
+    },
+    /// A call started a sub-agent.
+    SubAgentStarted {
+        /// The call.
+        call_id: Arc<str>,
+        /// The sub-agent's key.
+        key: String,
+        /// Its run.
+        run: Arc<str>,
+    },
+    /// The kept history was replaced.
+    HistoryReplaced {
+        /// Why.
+        reason: String,
+        /// Messages before.
+        before: usize,
+        /// Messages now.
+        after: usize,
+    },
+    /// A call is tried again.
+    Retry {
+        /// Which try comes now, from 2.
+        attempt: u32,
+        /// Seconds until it does.
+        delay: f64,
+        /// Why the last one failed.
+        error: String,
+    },
+    /// The run waits for an answer.
+    Asked(Question),
+    /// A question was answered.
+    Answered {
+        /// The question's id.
+        id: String,
+    },
+    /// Values of the run's state or of the shared storage changed.
+    StateChanged {
+        /// The state's keys.
+        state: Vec<String>,
+        /// The storage's keys.
+        globals: Vec<String>,
+    },
+    /// Something went wrong that did not end the run.
+    Warning {
+        /// What.
+        message: String,
+    },
+    /// An event of an author's own.
+    Custom {
+        /// Its name.
+        name: String,
+        /// Its content.
+        value: Value,
+    },
+    /// A run ended, or stopped for now.
+    RunEnded {
+        /// How.
+        status: RunStatus,
+        /// What it used itself, without its sub-agents.
+        usage: Usage,
+        /// The error's text, if it failed.
+        error: Option<String>,
+    },
+}
+
+/// Reads journal entries as events. It remembers what later entries refer to, so it must see a session from its start, or
+/// from the start of the runs it is to read.
+#[derive(Debug, Default)]
+pub(super) struct Projector {
+    runs: HashMap<Arc<str>, Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    ids: Arc<RunIds>,
+    /// The answer that was not accepted yet.
+    answer: Option<(AssistantMessage, Usage)>,
+    /// The results that were not accepted yet.
+    outputs: HashMap<Arc<str>, ToolOutput>,
+}
+
+impl Projector {
+    /// A projector that comes into a run after its first entry.
+    pub(super) fn for_run(ids: &Arc<RunIds>) -> Self {
+        let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
+        Self { runs: HashMap::from([(ids.run_id.clone(), run)]) }
+    }
+
+    pub(super) fn project(&mut self, entry: &Entry) -> Option<Event> {
+        if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
+            let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
+            self.runs.entry(entry.run.clone()).or_insert(run);
+        }
+        let run = self.runs.get_mut(&entry.run)?;
+        let kind = match entry.body.clone() {
+            EntryBody::RunStarted { .. } => EventKind::RunStarted,
+            EntryBody::RunResumed { .. } => EventKind::RunResumed,
+            EntryBody::MessageAppended { message } => EventKind::Message(message),
+            EntryBody::ModelFinished { response, .. } => {
+                run.answer = Some((response.message, response.usage));
+                return None;
+            }
+            EntryBody::ModelAccepted { step, message } => {
+                let (finished, usage) = run.answer.take().unzip();
+                EventKind::ModelAnswered { step, message: message.or(finished)?, usage: usage.unwrap_or_default() }
+            }
+            EntryBody::ToolStarted { call_id, name, .. } => EventKind::ToolStarted { call_id, name },
+            EntryBody::ToolFinished { call_id, output } => {
+                run.outputs.insert(call_id, output);
+                return None;
+            }
+            EntryBody::ToolAnswered { call_id, name, output } => {
+                let finished = run.outputs.remove(&call_id);
+                EventKind::ToolAnswered { call_id, name, output: output.or(finished)? }
+            }
+            EntryBody::SubAgentLinked { call_id, key, run } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::HistoryReplaced { reason, before, history } => {
+                EventKind::HistoryReplaced { reason, before, after: history.len() }
+            }
+            EntryBody::Asked { question } => EventKind::Asked(question),
+            EntryBody::Answered { id, .. } => EventKind::Answered { id },
+            EntryBody::StateChanged { state, globals } => {
+                EventKind::StateChanged { state: state.into_keys().collect(), globals: globals.into_keys().collect() }
+            }
+            EntryBody::RunEnded { status, usage, error } => EventKind::RunEnded { status, usage, error },
+            _ => return None,
+        };
+        Some(Event { position: Position { seq: entry.seq, after: 0 }, ids: run.ids.clone(), kind })
+    }
+}

@@ -1,0 +1,131 @@
+//! A list of messages that is cheap to share, cheap to append to, and remembers how a wire wrote each part of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::Message;
+
+/// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap.
+const SEGMENT: usize = 32;
+
+/// Names one way of writing messages: a wire, its settings, and what it replays verbatim.
+///
+/// Two encoders that would write any message differently must have different keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WireKey(u64);
+
+impl WireKey {
+    /// A key from anything that can be hashed.
+    pub fn new(of: &impl std::hash::Hash) -> Self {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        Self(BuildHasherDefault::<DefaultHasher>::default().hash_one(of))
+    }
+}
+
+/// What one wire wrote for a message or a segment. Another wire's bytes are not kept beside it: runs rarely change wires.
+#[derive(Debug, Default)]
+struct Written(Mutex<Option<(WireKey, Bytes)>>);
+
+impl Written {
+    fn get(&self, key: WireKey) -> Option<Bytes> {
+        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().filter(|(k, _)| *k == key).map(|(_, bytes)| bytes.clone())
+    }
+
+    fn set(&self, key: WireKey, bytes: Bytes) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, bytes));
+    }
+
+    fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[derive(Debug)]
+struct Item {
+    message: Message,
+    written: Written,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    items: Vec<Arc<Item>>,
+    written: Written,
+}
+
+impl Clone for Segment {
+    fn clone(&self) -> Self {
+        Self { items: self.items.clone(), written: Written::default() }
+    }
+}
+
+/// Appending copies at most one segment of pointers; cloning is two reference counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct List {
+    sealed: Arc<Vec<Arc<Segment>>>,
+    tail: Arc<Segment>,
+}
+
+impl List {
+    pub(super) fn len(&self) -> usize {
+        self.sealed.len() * SEGMENT + self.tail.items.len()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&Message> {
+        let segment = self.sealed.get(at / SEGMENT).unwrap_or(&self.tail);
+        let at = at.checked_sub((at / SEGMENT).min(self.sealed.len()) * SEGMENT)?;
+        segment.items.get(at).map(|item| &item.message)
+    }
+
+    pub(super) fn push(&mut self, message: Message) {
+        let tail = Arc::make_mut(&mut self.tail);
+        tail.items.push(Arc::new(Item { message, written: Written::default() }));
+        if tail.items.len() == SEGMENT {
+            let full = std::mem::take(&mut self.tail);
+            Arc::make_mut(&mut self.sealed).push(full);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
+        let all = self.sealed.iter().chain(std::iter::once(&self.tail));
+        all.flat_map(|segment| segment.items.iter().map(|item| &item.message))
+    }
+
+    pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(&Message, &mut Vec<u8>)) {
+        for segment in self.sealed.iter() {
+            let bytes = segment.written.get(key).unwrap_or_else(|| {
+                let mut whole = Vec::new();
+                for item in &segment.items {
+                    match item.written.get(key) {
+                        Some(bytes) => whole.extend_from_slice(&bytes),
+                        None => write(&item.message, &mut whole),
+                    }
+                    item.written.clear(); // the segment keeps them from now on
+                }
+                let bytes = Bytes::from(whole);
+                segment.written.set(key, bytes.clone());
+                bytes
+            });
+            out.extend_from_slice(&bytes);
+        }
+        for item in &self.tail.items {
+            match item.written.get(key) {
+                Some(bytes) => out.extend_from_slice(&bytes),
+                None => {
+                    let start = out.len();
+                    write(&item.message, out);
+                    item.written.set(key, Bytes::copy_from_slice(&out[start..]));
+                }
+            }
+        }
+    }
+}
+
+impl FromIterator<Message> for List {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        let mut list = Self::default();
+        messages.into_iter().for_each(|m| list.push(m));
+        list
+    }
+}

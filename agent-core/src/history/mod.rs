@@ -1,0 +1,185 @@
+//! [`History`]: a conversation that cannot hold an unpaired call or result.
+
+mod list;
+mod repair;
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use self::list::List;
+pub(crate) use self::repair::NO_RESULT;
+pub use self::{
+    list::WireKey,
+    repair::{Repair, unique_ids},
+};
+use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};
+
+/// A conversation in which every tool call is answered exactly once, in call order, right after the message that made it.
+///
+/// Providers refuse anything else, so no method leaves it otherwise: a message with calls enters together with its
+/// results ([`push_turn`](Self::push_turn)). Cloning is two reference counts and appending does not depend on the length,
+/// so that a long history costs a step no more than a short one.
+///
+/// ```
+/// use agent_core::{AssistantMessage, Block, History, Message, ToolMessage};
+///
+/// let mut history = History::default();
+/// history.push(Message::user("What time is it?"))?;
+/// let asks = AssistantMessage::new(vec![Block::tool_call("c1", "clock", "{}")]);
+/// assert!(history.push(Message::Assistant(asks.clone())).is_err(), "a call needs its result");
+/// history.push_turn(asks, vec![ToolMessage::text("c1", "clock", "12:00", false)])?;
+/// assert_eq!(history.len(), 3);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct History(List);
+
+impl History {
+    /// Takes messages that are paired already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`] if a call or a result has no partner, or an assistant message is empty. Use
+    /// [`import`](Self::import) for messages from elsewhere.
+    pub fn from_messages(messages: impl IntoIterator<Item = Message>) -> Result<Self> {
+        let mut history = Self::default();
+        let mut open: Option<(AssistantMessage, Vec<ToolMessage>)> = None;
+        for message in messages {
+            match (message, &mut open) {
+                (Message::Tool(result), Some((_, results))) => results.push(result),
+                (message, _) => {
+                    history.close(open.take())?;
+                    match message {
+                        Message::Assistant(m) if m.has_calls() => open = Some((m, Vec::new())),
+                        other => history.push(other)?,
+                    }
+                }
+            }
+        }
+        history.close(open)?;
+        Ok(history)
+    }
+
+    /// Takes messages from elsewhere and repairs what is unpaired; every repair is reported.
+    pub fn import(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+        let (messages, repairs) = repair::repair(messages);
+        (Self(messages.into_iter().collect()), repairs)
+    }
+
+    fn close(&mut self, open: Option<(AssistantMessage, Vec<ToolMessage>)>) -> Result<()> {
+        open.map_or(Ok(()), |(message, results)| self.push_turn(message, results))
+    }
+
+    /// Appends a message that neither calls a tool nor answers a call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`] for anything else, and for an assistant message that says nothing.
+    pub fn push(&mut self, message: Message) -> Result<()> {
+        match &message {
+            Message::Tool(result) => {
+                return Err(refused(format!("the result of call '{}' has no call before it", result.call_id())));
+            }
+            Message::Assistant(m) if m.has_calls() => {
+                return Err(refused("a message with tool calls enters together with its results: use push_turn"));
+            }
+            Message::Assistant(m) if m.is_empty() => return Err(refused("an assistant message must say something")),
+            _ => {}
+        }
+        self.0.push(message);
+        Ok(())
+    }
+
+    /// Appends a message with tool calls and the result of each, in call order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`] if the results do not answer exactly the calls, in their order, or two calls share an id.
+    pub fn push_turn(&mut self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
+        if !message.calls().map(|c| c.id.as_str()).eq(results.iter().map(ToolMessage::call_id)) {
+            let calls: Vec<_> = message.calls().map(|c| &c.id).collect();
+            let answers: Vec<_> = results.iter().map(ToolMessage::call_id).collect();
+            return Err(refused(format!("results {answers:?} do not answer calls {calls:?} in order")));
+        }
+        if let Some(id) = repair::first_duplicate(&message) {
+            return Err(refused(format!("two calls of one message share the id '{id}'")));
+        }
+        if message.is_empty() {
+            return Err(refused("an assistant message must say something"));
+        }
+        self.0.push(Message::Assistant(message));
+        results.into_iter().for_each(|r| self.0.push(Message::Tool(r)));
+        Ok(())
+    }
+
+    /// Applies `edit` to a copy of all messages and takes it if it is still paired. Costs the length of the history.
+    ///
+    /// # Errors
+    /// As [`from_messages`](Self::from_messages); the history is then unchanged.
+    pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<Message>)) -> Result<()> {
+        let mut messages: Vec<_> = self.iter().cloned().collect();
+        edit(&mut messages);
+        *self = Self::from_messages(messages)?;
+        Ok(())
+    }
+
+    /// The number of messages.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there are no messages.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The message at `at`, counted from the oldest.
+    pub fn get(&self, at: usize) -> Option<&Message> {
+        self.0.get(at)
+    }
+
+    /// The newest message.
+    pub fn last(&self) -> Option<&Message> {
+        self.iter().next_back()
+    }
+
+    /// All messages, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
+        self.0.iter()
+    }
+
+    /// Appends to `out` what `write` makes of every message, in order.
+    ///
+    /// For wire codecs: what was written for a message is kept under `key` and not made again, so that the cost of a step
+    /// is that of its new messages and of copying the rest.
+    pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(&Message, &mut Vec<u8>)) {
+        self.0.write(key, out, &mut write);
+    }
+}
+
+fn refused(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::History, message)
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for History {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let messages = Vec::<Message>::deserialize(deserializer)?;
+        Self::from_messages(messages).map_err(serde::de::Error::custom)
+    }
+}

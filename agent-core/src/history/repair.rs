@@ -1,0 +1,120 @@
+//! Making a foreign conversation acceptable, and saying what was done.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::{AssistantMessage, Block, Message, ToolMessage};
+
+/// One thing that [`History::import`](crate::History::import) mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repair {
+    /// A result answered no open call and was left out.
+    OrphanResult {
+        /// The id that it named.
+        call_id: String,
+    },
+    /// A call had no result; an error result was put in its place.
+    MissingResult {
+        /// The call.
+        call_id: String,
+    },
+    /// Results stood in another order than their calls.
+    Reordered,
+    /// Two calls of one message shared an id; the later one and its result were renamed.
+    DuplicateId {
+        /// The shared id.
+        from: String,
+        /// The new id.
+        to: String,
+    },
+    /// An assistant message said nothing and was left out.
+    EmptyMessage,
+}
+
+/// What a call is answered with when nobody knows how it ended.
+pub(crate) const NO_RESULT: &str = "No result was recorded: the call was interrupted.";
+
+pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (Vec<Message>, Vec<Repair>) {
+    let (mut out, mut repairs) = (Vec::new(), Vec::new());
+    let mut messages = messages.into_iter().peekable();
+    while let Some(message) = messages.next() {
+        match message {
+            Message::Assistant(m) if m.is_empty() => repairs.push(Repair::EmptyMessage),
+            Message::Assistant(m) if m.has_calls() => {
+                let mut results = VecDeque::new();
+                while let Some(Message::Tool(result)) = messages.next_if(|m| matches!(m, Message::Tool(_))) {
+                    results.push_back(result);
+                }
+                turn(m, results, &mut out, &mut repairs);
+            }
+            Message::Tool(orphan) => repairs.push(Repair::OrphanResult { call_id: orphan.call_id().to_owned() }),
+            other => out.push(other),
+        }
+    }
+    (out, repairs)
+}
+
+fn turn(
+    mut message: AssistantMessage,
+    mut results: VecDeque<ToolMessage>,
+    out: &mut Vec<Message>,
+    repairs: &mut Vec<Repair>,
+) {
+    let original: Vec<String> = message.calls().map(|c| c.id.clone()).collect();
+    let renamed = unique_ids(&mut message);
+    repairs.extend(renamed.iter().map(|(from, to)| Repair::DuplicateId { from: from.clone(), to: to.clone() }));
+    let mut answers = Vec::with_capacity(original.len());
+    let mut reordered = false;
+    for (call, wanted) in message.calls().zip(&original) {
+        match results.iter().position(|r| r.call_id() == wanted) {
+            Some(at) => {
+                reordered |= at > 0;
+                let result = results.remove(at).into_iter();
+                answers.extend(result.map(|r| if call.id == *wanted { r } else { r.with_call_id(call.id.as_str()) }));
+            }
+            None => {
+                repairs.push(Repair::MissingResult { call_id: call.id.clone() });
+                answers.push(ToolMessage::text(call.id.as_str(), call.name.as_str(), NO_RESULT, true));
+            }
+        }
+    }
+    if reordered {
+        repairs.push(Repair::Reordered);
+    }
+    repairs.extend(results.iter().map(|r| Repair::OrphanResult { call_id: r.call_id().to_owned() }));
+    out.push(Message::Assistant(message));
+    out.extend(answers.into_iter().map(Message::Tool));
+}
+
+/// Renames the later of calls that share an id, and calls without one; returns what was renamed to what.
+pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(String, String)> {
+    if first_duplicate(message).is_none() {
+        return Vec::new();
+    }
+    let mut taken: BTreeSet<String> = message.calls().map(|c| c.id.clone()).collect();
+    let (mut seen, mut renamed) = (BTreeSet::new(), Vec::new());
+    for block in message.blocks_mut() {
+        let Block::ToolCall(call) = block else { continue };
+        if !call.id.is_empty() && seen.insert(call.id.clone()) {
+            continue;
+        }
+        let base = if call.id.is_empty() { "call" } else { &call.id };
+        let fresh = (2..).map(|n| format!("{base}-{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
+        taken.insert(fresh.clone());
+        seen.insert(fresh.clone());
+        call.raw = None; // it names the old id
+        renamed.push((std::mem::replace(&mut call.id, fresh.clone()), fresh));
+    }
+    renamed
+}
+
+/// An id that two calls share, or the empty id.
+pub(super) fn first_duplicate(message: &AssistantMessage) -> Option<&str> {
+    let mut calls = message.calls().map(|c| c.id.as_str());
+    let first = calls.next()?;
+    if first.is_empty() {
+        return Some(first);
+    }
+    let mut seen = BTreeSet::from([first]);
+    calls.find(|id| id.is_empty() || !seen.insert(id))
+}

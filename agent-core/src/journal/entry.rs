@@ -1,0 +1,207 @@
+//! What the journal holds.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    AssistantMessage, Effect, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+};
+
+/// One entry of a session's journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its place in the session, from 1; given by the journal.
+    pub seq: u64,
+    /// The run that wrote it.
+    pub run: Arc<str>,
+    /// When it was written: milliseconds since 1970, UTC.
+    pub time: u64,
+    /// The version of the body's format.
+    pub version: u16,
+    /// What happened.
+    pub body: EntryBody,
+}
+
+impl Entry {
+    /// The version that this release writes.
+    pub const VERSION: u16 = 1;
+
+    /// An entry that has no place yet.
+    pub fn new(run: Arc<str>, time: u64, body: EntryBody) -> Self {
+        Self { seq: 0, run, time, version: Self::VERSION, body }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EntryBody {
+    /// A run began. A run that goes on after a pause is the same run and does not begin again.
+    RunStarted {
+        /// Who runs.
+        ids: Arc<RunIds>,
+        /// Tells the agent's model, tools and middleware apart from another's.
+        fingerprint: String,
+    },
+    /// A run went on from a checkpoint.
+    RunResumed {
+        /// Who runs.
+        ids: Arc<RunIds>,
+        /// The attempt's nonce.
+        attempt: String,
+    },
+    /// A run ended, or stopped for now.
+    RunEnded {
+        /// How.
+        status: RunStatus,
+        /// What it used itself, without its sub-agents.
+        usage: Usage,
+        /// The error's text, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A message entered the history: from the user, from steering, or from a program.
+    MessageAppended {
+        /// The message; neither a tool result nor a message with calls.
+        message: Message,
+    },
+    /// The kept history was replaced.
+    HistoryReplaced {
+        /// Why: `user_clear`, `compact_auto`, `compact_manual`, `compact_focused`, or a word of the author's.
+        reason: String,
+        /// Messages before.
+        before: usize,
+        /// The messages now.
+        history: History,
+    },
+    /// Everything since before a run is undone.
+    Undone {
+        /// The run.
+        before_run: Arc<str>,
+    },
+    /// A model call was answered: the effect, before hooks saw it.
+    ModelFinished {
+        /// The step, from 1.
+        step: u32,
+        /// The answer.
+        response: ModelResponse,
+    },
+    /// The answer was accepted: after hooks saw it.
+    ModelAccepted {
+        /// The step.
+        step: u32,
+        /// The message, if hooks changed it or answered in the model's place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<AssistantMessage>,
+    },
+    /// A tool is about to run: the intent, before the effect.
+    ToolStarted {
+        /// The call.
+        call_id: Arc<str>,
+        /// The tool.
+        name: Arc<str>,
+        /// What repeating it would do.
+        effect: Effect,
+        /// The attempt's nonce.
+        attempt: Arc<str>,
+    },
+    /// A tool has run: the effect's result, before hooks saw it.
+    ToolFinished {
+        /// The call.
+        call_id: Arc<str>,
+        /// The result.
+        output: ToolOutput,
+    },
+    /// A call is answered: after hooks saw it.
+    ToolAnswered {
+        /// The call.
+        call_id: Arc<str>,
+        /// The tool.
+        name: Arc<str>,
+        /// The answer, if it is not the finished one: hooks changed it, or the tool did not run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<ToolOutput>,
+    },
+    /// All calls of a step's message are answered: message and results entered the history.
+    TurnEnded {
+        /// The step.
+        step: u32,
+        /// Results that a hook changed after they were answered, by call id.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        changed: BTreeMap<Arc<str>, ToolOutput>,
+    },
+    /// A decision of a middleware or a tool that must be the same when the run is driven again.
+    Decided {
+        /// Its name, checked when it is read back.
+        name: String,
+        /// What was decided.
+        value: Value,
+    },
+    /// The run waits for an answer.
+    Asked {
+        /// The question.
+        question: Question,
+    },
+    /// A question was answered.
+    Answered {
+        /// The question's id.
+        id: String,
+        /// The answer.
+        answer: Value,
+        /// Who answered, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// Values changed during the step that ends here.
+    StateChanged {
+        /// The run's state.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        state: BTreeMap<String, Value>,
+        /// The storage that the hierarchy shares; null where a value was removed.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        globals: BTreeMap<String, Option<Value>>,
+    },
+    /// Allowance was set aside for a call.
+    BudgetReserved {
+        /// How much, in the words of the budget.
+        amounts: Value,
+    },
+    /// A reservation was settled.
+    BudgetSettled {
+        /// How much was used.
+        amounts: Value,
+    },
+    /// A call started a sub-agent.
+    SubAgentLinked {
+        /// The call.
+        call_id: Arc<str>,
+        /// The sub-agent's key.
+        key: String,
+        /// Its run.
+        run: Arc<str>,
+    },
+    /// An entry of a kind that this release does not know; kept as it is.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// How a run ended, or stopped for now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// It is done.
+    Finished(ExitReason),
+    /// It waits for answers.
+    Interrupted,
+    /// It was paused.
+    Paused,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed.
+    Failed,
+}

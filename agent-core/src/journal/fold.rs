@@ -1,0 +1,171 @@
+//! From entries to what they mean.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{Entry, EntryBody, RunStatus};
+use crate::{AssistantMessage, CallResult, History, Message, ToolMessage, ToolOutput, Usage, history::NO_RESULT};
+
+/// What a session holds for one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SessionView {
+    /// The agent's conversation. Calls that were never answered are answered "no result was recorded".
+    pub history: History,
+    /// The storage that the hierarchy shares.
+    pub globals: BTreeMap<String, Value>,
+    /// What the agent's runs used themselves.
+    pub usage: Usage,
+    /// The agent's newest run and how it ended; `None` while it is under way, or after a crash.
+    pub last_run: Option<(Arc<str>, Option<RunStatus>)>,
+}
+
+/// A message with calls that are not all answered.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OpenTurn {
+    /// The message.
+    pub message: AssistantMessage,
+    /// The answers so far, by call id.
+    pub answers: HashMap<Arc<str>, ToolOutput>,
+}
+
+/// What one entry did to the history.
+#[derive(Debug)]
+enum Change {
+    Append(Vec<Message>),
+    Replace(History),
+}
+
+/// Folds a session's entries into what they mean for one agent.
+///
+/// APPEND adds, REPLACE anchors, UNDO cuts to before a run: the same entries give the same history on every store.
+#[derive(Debug)]
+pub struct Fold {
+    agent_id: Arc<str>,
+    /// The agent's runs, with the sequence number at which each began.
+    runs: HashMap<Arc<str>, u64>,
+    changes: Vec<(u64, Change)>,
+    open: Option<OpenTurn>,
+    /// The answer of the step under way, until it is accepted.
+    finished: Option<AssistantMessage>,
+    globals: BTreeMap<String, Value>,
+    usage: Usage,
+    last_run: Option<(Arc<str>, Option<RunStatus>)>,
+}
+
+impl Fold {
+    /// A fold for the agent that is known as `agent_id` in the session.
+    pub fn new(agent_id: impl Into<Arc<str>>) -> Self {
+        Self {
+            agent_id: agent_id.into(),
+            runs: HashMap::new(),
+            changes: Vec::new(),
+            open: None,
+            finished: None,
+            globals: BTreeMap::new(),
+            usage: Usage::default(),
+            last_run: None,
+        }
+    }
+
+    /// Takes the next entry of the session, in order.
+    pub fn apply(&mut self, entry: &Entry) {
+        match &entry.body {
+            EntryBody::RunStarted { ids, .. } if ids.agent_id == self.agent_id => {
+                self.close(entry.seq);
+                self.runs.insert(ids.run_id.clone(), entry.seq);
+                self.last_run = Some((ids.run_id.clone(), None));
+            }
+            // The storage is the hierarchy's: whichever run changed it.
+            EntryBody::StateChanged { globals, .. } => {
+                for (key, value) in globals {
+                    match value {
+                        Some(value) => self.globals.insert(key.clone(), value.clone()),
+                        None => self.globals.remove(key),
+                    };
+                }
+            }
+            EntryBody::Undone { before_run } => {
+                if let Some(&start) = self.runs.get(before_run) {
+                    self.changes.retain(|(seq, _)| *seq < start);
+                    (self.open, self.finished) = (None, None);
+                }
+            }
+            body if self.runs.contains_key(&entry.run) => self.apply_own(entry.seq, body),
+            _ => {}
+        }
+    }
+
+    fn apply_own(&mut self, seq: u64, body: &EntryBody) {
+        match body {
+            EntryBody::MessageAppended { message } => {
+                self.close(seq);
+                self.changes.push((seq, Change::Append(vec![message.clone()])));
+            }
+            EntryBody::HistoryReplaced { history, .. } => self.changes.push((seq, Change::Replace(history.clone()))),
+            EntryBody::ModelFinished { response, .. } => self.finished = Some(response.message.clone()),
+            EntryBody::ModelAccepted { message, .. } => {
+                self.close(seq);
+                let Some(message) = message.clone().or_else(|| self.finished.take()) else { return };
+                self.finished = None;
+                if message.has_calls() {
+                    self.open = Some(OpenTurn { message, answers: HashMap::new() });
+                } else if !message.is_empty() {
+                    self.changes.push((seq, Change::Append(vec![Message::Assistant(message)])));
+                }
+            }
+            EntryBody::ToolFinished { call_id, output } => self.answer(call_id, Some(output)),
+            EntryBody::ToolAnswered { call_id, output, .. } => self.answer(call_id, output.as_ref()),
+            EntryBody::TurnEnded { changed, .. } => {
+                changed.iter().for_each(|(call_id, output)| self.answer(call_id, Some(output)));
+                self.close(seq);
+            }
+            EntryBody::RunEnded { status, usage, .. } => {
+                self.usage += *usage;
+                if let Some((_, last)) = &mut self.last_run {
+                    *last = Some(status.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
+        if let (Some(open), Some(output)) = (&mut self.open, output) {
+            open.answers.insert(call_id.clone(), output.clone());
+        }
+    }
+
+    /// Brings an open turn into the history, with an error for each call that has no answer.
+    fn close(&mut self, seq: u64) {
+        let Some(OpenTurn { message, mut answers }) = self.open.take() else { return };
+        let results = message.calls().map(|call| match answers.remove(call.id.as_str()) {
+            Some(output) => CallResult::new(call.id.as_str(), call.name.as_str(), output).to_message(),
+            None => ToolMessage::text(call.id.as_str(), call.name.as_str(), NO_RESULT, true),
+        });
+        let turn = results.map(Message::Tool).collect::<Vec<_>>();
+        let turn = std::iter::once(Message::Assistant(message)).chain(turn).collect();
+        self.changes.push((seq, Change::Append(turn)));
+    }
+
+    /// What the entries mean.
+    pub fn finish(mut self) -> SessionView {
+        self.close(u64::MAX);
+        let anchor = self.changes.iter().rposition(|(_, change)| matches!(change, Change::Replace(_)));
+        let mut messages = Vec::new();
+        for (_, change) in self.changes.drain(anchor.unwrap_or(0)..) {
+            match change {
+                Change::Replace(history) => messages = history.iter().cloned().collect(),
+                Change::Append(more) => messages.extend(more),
+            }
+        }
+        // Entries of a foreign or damaged journal may be unpaired; repairing them loses nothing that a provider would take.
+        let (history, _) = History::import(messages);
+        SessionView { history, globals: self.globals, usage: self.usage, last_run: self.last_run }
+    }
+}

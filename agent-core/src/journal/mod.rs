@@ -1,0 +1,116 @@
+//! The journal: one append-only log per session, from which everything durable is read.
+
+mod durable;
+mod entry;
+mod fold;
+mod log;
+mod memory;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+
+pub use self::{
+    durable::{Durable, Step, StepBody, StepResult},
+    entry::{Entry, EntryBody, RunStatus},
+    fold::{Fold, OpenTurn, SessionView},
+    log::RunLog,
+    memory::MemoryJournal,
+};
+use crate::Result;
+
+/// Where sessions are kept: an append-only log each.
+///
+/// The fold of a log is the truth, so an implementation only has to keep entries, in order, and hand them back. The
+/// conformance suite of `agent-store` (feature `testing`) tells whether it does.
+#[async_trait]
+pub trait Journal: Send + Sync + 'static {
+    /// Opens `session` for the runs of one root agent. The writer holds the pair until it is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) if another writer holds it; [`ErrorKind::Store`](crate::ErrorKind::Store)
+    /// if the store fails.
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>>;
+
+    /// At most `limit` entries of `session` whose sequence number is above `after`, oldest first. An unknown session is
+    /// empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>>;
+
+    /// The names of all sessions, sorted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn sessions(&self) -> Result<Vec<String>>;
+
+    /// Deletes a session and everything in it; true if there was one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a writer holds it.
+    async fn delete(&self, session: &str) -> Result<bool>;
+}
+
+/// Appends to one session, for one tree of runs.
+pub trait JournalWriter: Send + Sync + 'static {
+    /// Appends entries, all or none, in the order of the calls; their sequence numbers are given here, gaplessly within the
+    /// batch and ascending within the session.
+    ///
+    /// The entries are handed over when this is called, not when the answer is polled; the answer comes when they are as
+    /// durable as the journal makes them.
+    fn append(&self, entries: Vec<Entry>) -> Ack;
+}
+
+/// The answer to an append: the first sequence number of the batch.
+pub enum Ack {
+    /// Known at once.
+    Done(Option<Result<u64>>),
+    /// Comes later.
+    Later(BoxFuture<'static, Result<u64>>),
+}
+
+impl Future for Ack {
+    type Output = Result<u64>;
+
+    /// # Panics
+    /// If it is polled after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Done(result) => Poll::Ready(result.take().expect("an Ack answers once")),
+            Self::Later(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl fmt::Debug for Ack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(result) => f.debug_tuple("Done").field(result).finish(),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// Reads a whole session and folds the conversation of one agent out of it.
+///
+/// # Errors
+/// Those of [`Journal::read`].
+pub async fn fold_session(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<SessionView> {
+    const PAGE: usize = 500;
+    let (mut fold, mut after) = (Fold::new(agent_id), 0);
+    loop {
+        let page = journal.read(session, after, PAGE).await?;
+        page.iter().for_each(|entry| fold.apply(entry));
+        match page.last() {
+            Some(last) if page.len() == PAGE => after = last.seq,
+            _ => return Ok(fold.finish()),
+        }
+    }
+}

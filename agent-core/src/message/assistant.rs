@@ -1,0 +1,139 @@
+//! What the model said, and the proof of it that its provider needs back.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Raw, ToolCall, part::join};
+
+/// What the model said: ordered blocks, and the provider's own JSON of the whole message where it has one.
+///
+/// An unedited message goes back to the provider that sent it byte for byte. Editing it through
+/// [`blocks_mut`](Self::blocks_mut) marks it edited: from then on the blocks are the truth, and of the raw message only
+/// what the blocks do not speak of is kept.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AssistantMessage(Arc<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Inner {
+    blocks: Vec<Block>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<Raw>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    edited: bool,
+}
+
+impl AssistantMessage {
+    /// A message of these blocks.
+    pub fn new(blocks: Vec<Block>) -> Self {
+        Self(Arc::new(Inner { blocks, raw: None, edited: false }))
+    }
+
+    /// A message as a provider sent it: `raw` is its JSON, of which `blocks` is the reading.
+    pub fn from_provider(blocks: Vec<Block>, raw: Raw) -> Self {
+        Self(Arc::new(Inner { blocks, raw: Some(raw), edited: false }))
+    }
+
+    /// The blocks, in order.
+    pub fn blocks(&self) -> &[Block] {
+        &self.0.blocks
+    }
+
+    /// The blocks, to be edited. Marks the message as edited; shared content is copied first.
+    pub fn blocks_mut(&mut self) -> &mut Vec<Block> {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.edited = true;
+        &mut inner.blocks
+    }
+
+    /// The provider's own JSON of the whole message.
+    pub fn raw(&self) -> Option<&Raw> {
+        self.0.raw.as_ref()
+    }
+
+    /// True if the blocks were changed after the provider sent them.
+    pub fn is_edited(&self) -> bool {
+        self.0.edited
+    }
+
+    /// The text blocks, joined by line breaks.
+    pub fn text(&self) -> String {
+        join(self.0.blocks.iter().filter_map(|b| match b {
+            Block::Text(t) => Some(t.text.as_str()),
+            _ => None,
+        }))
+    }
+
+    /// True if there is visible text.
+    pub fn has_text(&self) -> bool {
+        self.0.blocks.iter().any(|b| matches!(b, Block::Text(t) if !t.text.is_empty()))
+    }
+
+    /// The tool calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.0.blocks.iter().filter_map(|b| match b {
+            Block::ToolCall(c) => Some(c),
+            _ => None,
+        })
+    }
+
+    /// True if the model asked for at least one tool.
+    pub fn has_calls(&self) -> bool {
+        self.calls().next().is_some()
+    }
+
+    /// True if nothing was said: such a message must not enter a history, since providers refuse it.
+    pub fn is_empty(&self) -> bool {
+        self.0.blocks.is_empty()
+    }
+
+    /// True if both are one and the same message in memory, hence equal without looking.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for AssistantMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AssistantMessage")
+            .field("blocks", &self.0.blocks)
+            .field("raw", &self.0.raw.is_some())
+            .field("edited", &self.0.edited)
+            .finish()
+    }
+}
+
+impl From<&str> for AssistantMessage {
+    fn from(text: &str) -> Self {
+        Self::new(vec![Block::text(text)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Origin;
+
+    #[test]
+    fn editing_a_shared_message_leaves_the_other_owner_its_own() {
+        let raw = Raw::parse(Origin::new("w", "p", "m"), r#"{"content":"a"}"#).expect("valid JSON");
+        let kept = AssistantMessage::from_provider(vec![Block::text("a")], raw);
+        let mut edited = kept.clone();
+        edited.blocks_mut()[0] = Block::text("b");
+        assert_eq!((kept.text(), kept.is_edited()), ("a".to_owned(), false));
+        assert_eq!((edited.text(), edited.is_edited()), ("b".to_owned(), true));
+        assert!(edited.raw().is_some(), "unknown fields are still there to be kept");
+    }
+
+    #[test]
+    fn a_message_survives_json_with_its_raw_bytes() {
+        let text = r#"{"content" : "a",  "x":1.50}"#;
+        let raw = Raw::parse(Origin::new("w", "p", "m"), text).expect("valid JSON");
+        let message = AssistantMessage::from_provider(vec![Block::text("a")], raw);
+        let json = serde_json::to_string(&message).expect("serialises");
+        let back: AssistantMessage = serde_json::from_str(&json).expect("parses");
+        assert_eq!(back, message);
+        assert_eq!(back.raw().expect("raw").json(), text);
+    }
+}

@@ -1,0 +1,207 @@
+//! Messages: turns that cannot be malformed.
+//!
+//! Who may say what is in the types: only an [`AssistantMessage`] holds tool calls, and a result ([`ToolMessage`]) always
+//! names the call that it answers. All messages are cheap to clone: the content is shared.
+
+mod assistant;
+mod block;
+mod builder;
+mod part;
+mod raw;
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::part::join_text;
+pub use self::{
+    assistant::AssistantMessage,
+    block::{Block, Reasoning, ToolCall},
+    builder::MessageBuilder,
+    part::{Media, MediaSource, Part, Text},
+    raw::{Origin, Raw},
+};
+
+/// One entry of a conversation.
+///
+/// ```
+/// use agent_core::{AssistantMessage, Block, Message};
+///
+/// let question = Message::user("What is 6 x 7?");
+/// let answer = Message::Assistant(AssistantMessage::new(vec![Block::text("42")]));
+/// assert_eq!(question.text(), "What is 6 x 7?");
+/// assert_eq!(answer.text(), "42");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// Instructions that were placed inside the conversation. (An agent's system prompt is not a message: see
+    /// [`ModelRequest::system`](crate::ModelRequest).)
+    System(SystemMessage),
+    /// What the user, or the program on the user's behalf, said.
+    User(UserMessage),
+    /// What the model said.
+    Assistant(AssistantMessage),
+    /// The answer to one tool call.
+    Tool(ToolMessage),
+}
+
+macro_rules! parts_message {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name {
+            parts: Arc<Vec<Part>>,
+        }
+
+        impl $name {
+            /// A message of these parts.
+            pub fn new(parts: Vec<Part>) -> Self {
+                Self { parts: Arc::new(parts) }
+            }
+
+            /// The content, in order.
+            pub fn parts(&self) -> &[Part] {
+                &self.parts
+            }
+
+            /// The content, to be edited; shared content is copied first.
+            pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+                Arc::make_mut(&mut self.parts)
+            }
+
+            /// The text parts, joined by line breaks.
+            pub fn text(&self) -> String {
+                part::join_text(&self.parts)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.parts).finish()
+            }
+        }
+    };
+}
+
+parts_message!(
+    /// Instructions inside the conversation.
+    SystemMessage
+);
+parts_message!(
+    /// What the user said.
+    UserMessage
+);
+
+/// The answer to one tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolMessage {
+    call_id: Arc<str>,
+    name: Arc<str>,
+    parts: Arc<Vec<Part>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+impl ToolMessage {
+    /// The answer to the call `call_id` of the tool `name`.
+    pub fn new(call_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, parts: Arc<Vec<Part>>, is_error: bool) -> Self {
+        Self { call_id: call_id.into(), name: name.into(), parts, is_error }
+    }
+
+    /// An answer of one text.
+    pub fn text(
+        call_id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        text: impl Into<String>,
+        is_error: bool,
+    ) -> Self {
+        Self::new(call_id, name, Arc::new(vec![Part::text(text)]), is_error)
+    }
+
+    /// The call that this answers.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// The tool that was called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The content that the model is shown.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The content, to be edited; shared content is copied first.
+    pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+        Arc::make_mut(&mut self.parts)
+    }
+
+    /// True if the call failed, was denied or never ran.
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// The same answer for another id: when duplicate ids are rewritten.
+    #[must_use]
+    pub fn with_call_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.call_id = id.into();
+        self
+    }
+}
+
+impl Message {
+    /// A user message of one text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(UserMessage::new(vec![Part::text(text)]))
+    }
+
+    /// A system message of one text.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::System(SystemMessage::new(vec![Part::text(text)]))
+    }
+
+    /// An assistant message of one text.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant(AssistantMessage::new(vec![Block::text(text)]))
+    }
+
+    /// The visible text: text parts and blocks, joined by line breaks; reasoning is left out.
+    pub fn text(&self) -> String {
+        match self {
+            Self::System(m) => m.text(),
+            Self::User(m) => m.text(),
+            Self::Assistant(m) => m.text(),
+            Self::Tool(m) => part::join_text(&m.parts),
+        }
+    }
+
+    /// `system`, `user`, `assistant` or `tool`.
+    pub fn role(&self) -> &'static str {
+        match self {
+            Self::System(_) => "system",
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::Tool(_) => "tool",
+        }
+    }
+
+    /// The assistant message, if it is one.
+    pub fn as_assistant(&self) -> Option<&AssistantMessage> {
+        match self {
+            Self::Assistant(m) => Some(m),
+            _ => None,
+        }
+    }
+
+    /// The tool result, if it is one.
+    pub fn as_tool(&self) -> Option<&ToolMessage> {
+        match self {
+            Self::Tool(m) => Some(m),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The `before_*` and `after_*` hooks as one tower layer, always the outermost: once per call.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+use tower::{Layer, Service};
+
+use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
+use crate::{
+    ChunkSink, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, ModelService, Result, RunCx, ToolOutput,
+    ToolRequest, ToolService,
+};
+
+/// The hooks around model calls.
+#[derive(Clone)]
+pub struct ModelHooksLayer(Middlewares);
+
+/// The service that [`ModelHooksLayer`] makes.
+#[derive(Clone)]
+pub struct ModelHooks {
+    list: Middlewares,
+    inner: ModelService,
+}
+
+/// The hooks around tool calls. Also the place where a tool's failure becomes an output that the model is told.
+#[derive(Clone)]
+pub struct ToolHooksLayer(Middlewares, bool);
+
+/// The service that [`ToolHooksLayer`] makes.
+#[derive(Clone)]
+pub struct ToolHooks {
+    list: Middlewares,
+    raise: bool,
+    inner: ToolService,
+}
+
+impl ModelHooksLayer {
+    /// The hooks of `list`, outermost first.
+    pub fn new(list: Middlewares) -> Self {
+        Self(list)
+    }
+}
+
+impl ToolHooksLayer {
+    /// The hooks of `list`, outermost first. With `raise`, a tool's failure stays an error.
+    pub fn new(list: Middlewares, raise: bool) -> Self {
+        Self(list, raise)
+    }
+}
+
+impl Layer<ModelService> for ModelHooksLayer {
+    type Service = ModelHooks;
+
+    fn layer(&self, inner: ModelService) -> ModelHooks {
+        ModelHooks { list: self.0.clone(), inner }
+    }
+}
+
+impl Layer<ToolService> for ToolHooksLayer {
+    type Service = ToolHooks;
+
+    fn layer(&self, inner: ToolService) -> ToolHooks {
+        ToolHooks { list: self.0.clone(), raise: self.1, inner }
+    }
+}
+
+impl Service<ModelRequest> for ModelHooks {
+    type Response = ModelResponse;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ModelResponse>>;
+
+    /// Always ready: the inner stack is awaited per call, on a clone.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, req: ModelRequest) -> Self::Future {
+        Box::pin(model(self.list.clone(), self.inner.clone(), req))
+    }
+}
+
+impl Service<ToolRequest> for ToolHooks {
+    type Response = ToolOutput;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ToolOutput>>;
+
+    /// Always ready: the inner stack is awaited per call, on a clone.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, req: ToolRequest) -> Self::Future {
+        Box::pin(tool(self.list.clone(), self.raise, self.inner.clone(), req))
+    }
+}
+
+super::debug_by_name!(ModelHooksLayer, ModelHooks);
+super::debug_by_name!(ToolHooksLayer, ToolHooks);
+
+async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> Result<ModelResponse> {
+    let cx = req.cx.clone();
+    let list = cx.covering(&own);
+    let mut entered = list.len();
+    let mut answer = None;
+    for (i, m) in list.iter().enumerate() {
+        match blame(&cx, &**m, m.before_model(&cx, &mut req).await)? {
+            Some(Flow::Answer(response)) => {
+                (entered, answer) = (i, Some(response));
+                break;
+            }
+            Some(Flow::Continue) | None => {}
+        }
+    }
+    if let Some(reason) = cx.stop_requested() {
+        return Err(Error::new(ErrorKind::Stopped, reason));
+    }
+    let mut response = match answer {
+        Some(response) => response,
+        None => {
+            if !list.is_empty() {
+                req.sink = chunk_hooks(&cx, &list, &req.sink);
+            }
+            ModelNext::new(cx.inherited(), &inner).run(req).await?
+        }
+    };
+    for m in list[..entered].iter().rev() {
+        blame(&cx, &**m, m.after_model(&cx, &mut response).await)?;
+    }
+    Ok(response)
+}
+
+async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRequest) -> Result<ToolOutput> {
+    let cx = req.cx.clone();
+    let list = cx.covering(&own);
+    let mut entered = list.len();
+    let mut answer = None;
+    for (i, m) in list.iter().enumerate() {
+        match blame(&cx, &**m, m.before_tool(&cx, &mut req).await)? {
+            Some(Flow::Answer(output)) => {
+                (entered, answer) = (i, Some(output));
+                break;
+            }
+            Some(Flow::Continue) | None => {}
+        }
+    }
+    let mut output = match answer {
+        Some(output) => output,
+        None => match ToolNext::new(cx.inherited(), &inner).run(req.clone()).await {
+            Err(e) if !raise && is_told(e.kind()) => ToolOutput::error(e.message().to_owned()),
+            other => other?,
+        },
+    };
+    for m in list[..entered].iter().rev() {
+        blame(&cx, &**m, m.after_tool(&cx, &req, &mut output).await)?;
+    }
+    Ok(output)
+}
+
+/// One transform for all `stream_chunk` hooks, innermost first.
+fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
+    let (cx, list) = (cx.clone(), list.clone());
+    sink.with(move |mut chunk| {
+        for m in list.iter().rev() {
+            match m.stream_chunk(&cx, chunk).map_err(|e| named(e, &**m))? {
+                Some(next) => chunk = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(chunk))
+    })
+}
+
+/// Failures that a model can do something about; the others end the run.
+fn is_told(kind: ErrorKind) -> bool {
+    !matches!(
+        kind,
+        ErrorKind::Interrupted
+            | ErrorKind::Cancelled
+            | ErrorKind::Stopped
+            | ErrorKind::Middleware
+            | ErrorKind::Config
+            | ErrorKind::History
+            | ErrorKind::Limit
+            | ErrorKind::Busy
+            | ErrorKind::Store
+            | ErrorKind::NonDeterminism
+    )
+}
+
+/// Names the middleware in its error; an observer's error is reported and gone (`None`).
+fn blame<T>(cx: &RunCx, m: &dyn Middleware, result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if m.observer() && e.kind() != ErrorKind::Interrupted => {
+            cx.emit(EventKind::Warning { message: named(e, m).to_string() });
+            Ok(None)
+        }
+        Err(e) => Err(named(e, m)),
+    }
+}
+
+fn named(e: Error, m: &dyn Middleware) -> Error {
+    e.with_context("middleware", m.name())
+}
+
+impl RunCx {
+    /// The middlewares that agents above spread over this run, then `own`.
+    pub fn covering(&self, own: &Middlewares) -> Middlewares {
+        match self.inherited() {
+            above if above.is_empty() => own.clone(),
+            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
+        }
+    }
+
+    /// What a hook's result means for the run: the error names the middleware, and an observer's is only reported.
+    ///
+    /// # Errors
+    /// The hook's, unless the middleware is an observer.
+    pub fn judge<T: Default>(&self, m: &dyn Middleware, result: Result<T>) -> Result<T> {
+        blame(self, m, result).map(Option::unwrap_or_default)
+    }
+}

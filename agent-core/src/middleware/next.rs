@@ -1,0 +1,50 @@
+//! The rest of a stack, as a `wrap_*` hook sees it.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+use tower::ServiceExt;
+
+use super::Middleware;
+use crate::{ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService};
+
+macro_rules! next {
+    ($(#[$doc:meta])* $name:ident, $req:ty, $res:ty, $svc:ty, $hook:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name<'a> {
+            rest: &'a [Arc<dyn Middleware>],
+            inner: &'a $svc,
+        }
+
+        impl<'a> $name<'a> {
+            /// The wraps of `rest` around `inner`.
+            pub fn new(rest: &'a [Arc<dyn Middleware>], inner: &'a $svc) -> Self {
+                Self { rest, inner }
+            }
+
+            /// Runs the rest of the stack. `next` is `Copy`: run it again to retry or to fail over.
+            pub fn run(self, req: $req) -> BoxFuture<'a, Result<$res>> {
+                match self.rest.split_first() {
+                    Some((middleware, rest)) => middleware.$hook(req, Self { rest, inner: self.inner }),
+                    None => Box::pin(self.inner.clone().oneshot(req)),
+                }
+            }
+        }
+
+        impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_list().entries(self.rest.iter().map(|m| m.name())).finish()
+            }
+        }
+    };
+}
+
+next!(
+    /// The rest of the model stack.
+    ModelNext, ModelRequest, ModelResponse, ModelService, wrap_model_call
+);
+next!(
+    /// The rest of the tool stack.
+    ToolNext, ToolRequest, ToolOutput, ToolService, wrap_tool_call
+);

@@ -1,0 +1,66 @@
+//! The `wrap_*` hooks of neighbouring middlewares as one tower layer.
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use tower::{Layer, Service};
+
+use super::{Middlewares, ModelNext, ToolNext};
+use crate::{Error, ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService};
+
+macro_rules! wrap {
+    ($(#[$doc:meta])* $layer:ident, $service:ident, $inner:ty, $next:ident, $req:ty, $res:ty) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $layer(Middlewares);
+
+        /// The service that the layer of the same name makes.
+        #[derive(Clone)]
+        pub struct $service {
+            list: Middlewares,
+            inner: $inner,
+        }
+
+        impl $layer {
+            /// The wraps of `list`, outermost first.
+            pub fn new(list: Middlewares) -> Self {
+                Self(list)
+            }
+        }
+
+        impl Layer<$inner> for $layer {
+            type Service = $service;
+
+            fn layer(&self, inner: $inner) -> $service {
+                $service { list: self.0.clone(), inner }
+            }
+        }
+
+        impl Service<$req> for $service {
+            type Response = $res;
+            type Error = Error;
+            type Future = BoxFuture<'static, Result<$res>>;
+
+            /// Always ready: the inner stack is awaited per attempt, on a clone.
+            fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn call(&mut self, req: $req) -> Self::Future {
+                let Self { list, inner } = self.clone();
+                Box::pin(async move { $next::new(&list, &inner).run(req).await })
+            }
+        }
+
+        super::debug_by_name!($layer, $service);
+    };
+}
+
+wrap!(
+    /// The `wrap_model_call` hooks of neighbouring middlewares, entered once per attempt.
+    ModelWrapLayer, ModelWrap, ModelService, ModelNext, ModelRequest, ModelResponse
+);
+wrap!(
+    /// The `wrap_tool_call` hooks of neighbouring middlewares, entered once per attempt.
+    ToolWrapLayer, ToolWrap, ToolService, ToolNext, ToolRequest, ToolOutput
+);

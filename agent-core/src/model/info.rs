@@ -1,0 +1,75 @@
+//! What is known of a model, and the two things that are looked up by its name.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Message, ToolSpecs, Usage};
+
+/// What is known of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// The model's name, as its provider knows it.
+    pub name: String,
+    /// Who serves it; empty if nobody does.
+    #[serde(default)]
+    pub provider: String,
+    /// Tokens that a request and its answer may have together, if known.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// Tokens that one answer may have, if known.
+    #[serde(default)]
+    pub max_output: Option<u64>,
+    /// Whether tools can be offered to it. An agent with tools refuses to be built on a model without. Default: true.
+    #[serde(default = "yes")]
+    pub tools: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ModelInfo {
+    /// A model of which only the name is known.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), provider: String::new(), context_window: None, max_output: None, tools: true }
+    }
+
+    /// Sets who serves it.
+    #[must_use]
+    pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
+        self.provider = provider.into();
+        self
+    }
+
+    /// Sets the context window, in tokens.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.context_window = Some(tokens);
+        self
+    }
+
+    /// Says that tools cannot be offered to it.
+    #[must_use]
+    pub fn without_tools(mut self) -> Self {
+        self.tools = false;
+        self
+    }
+}
+
+/// Counts tokens as a model would.
+pub trait TokenCounter: Send + Sync + 'static {
+    /// Tokens of plain text.
+    fn text(&self, text: &str) -> u64;
+
+    /// Tokens of one message with the overhead a provider adds to it.
+    fn message(&self, message: &Message) -> u64;
+
+    /// Tokens of the tools that are offered.
+    fn tools(&self, tools: &ToolSpecs) -> u64;
+}
+
+/// What model calls cost.
+pub trait PriceTable: Send + Sync + 'static {
+    /// The cost of `usage` on `model` in millionths of a US dollar; `None` if the model has no price here.
+    fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
+}

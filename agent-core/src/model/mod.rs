@@ -1,0 +1,75 @@
+//! Model calls: a request with a chunk sink in, one complete message out.
+
+mod chunk;
+mod info;
+mod params;
+mod request;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use self::{
+    chunk::{Chunk, ChunkSink, Collector},
+    info::{ModelInfo, PriceTable, TokenCounter},
+    params::{ModelParams, ToolChoice},
+    request::{FinishReason, ModelRequest, ModelResponse},
+};
+use crate::Result;
+
+/// A language model, as an agent calls it.
+///
+/// A call **completes when its message is complete**. What arrives meanwhile goes through `req.sink`, and the message is
+/// made of what the sink let through; [`ChunkSink::collect`] does both. Dropping the future ends the call.
+///
+/// ```
+/// use agent_core::{AssistantMessage, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+///
+/// struct Echo;
+///
+/// #[async_trait]
+/// impl Model for Echo {
+///     fn info(&self) -> ModelInfo {
+///         ModelInfo::new("echo")
+///     }
+///
+///     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+///         let said = req.messages.last().map(|m| m.text()).unwrap_or_default();
+///         req.sink.collect(AssistantMessage::from(said.as_str())).map(ModelResponse::new)
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Model: Send + Sync + 'static {
+    /// What is known of the model: its name, and what it can take.
+    fn info(&self) -> ModelInfo;
+
+    /// Answers `req`.
+    ///
+    /// # Errors
+    /// With a kind and a [`Retry`](crate::Retry) that layers can act on. After chunks went out, a failed call pushes
+    /// [`Chunk::Restart`] only if it goes on itself; the retrying layer does it otherwise.
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse>;
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn info(&self) -> ModelInfo {
+        (**self).info()
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        (**self).call(req).await
+    }
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Box<M> {
+    fn info(&self) -> ModelInfo {
+        (**self).info()
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        (**self).call(req).await
+    }
+}

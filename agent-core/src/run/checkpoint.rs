@@ -1,0 +1,165 @@
+//! Where a run stands.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Question, RunIds};
+use crate::{AssistantMessage, Error, History, Result, ToolOutput, Usage};
+
+/// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
+///
+/// ```
+/// # fn keep(checkpoint: &agent_core::Checkpoint) -> agent_core::Result<()> {
+/// let text = checkpoint.to_json()?;
+/// let same = agent_core::Checkpoint::from_json(&text)?;
+/// # assert_eq!(&same, checkpoint); Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// The version of this format.
+    pub version: u16,
+    /// Tells the agent's model, tools and middleware apart from another's: another agent refuses the checkpoint.
+    pub fingerprint: String,
+    /// Who ran.
+    pub ids: RunIds,
+    /// Steps taken.
+    pub step: u32,
+    /// What comes next.
+    pub phase: Phase,
+    /// The conversation; a turn under way is in the phase.
+    pub history: History,
+    /// The run's state.
+    pub state: BTreeMap<String, Value>,
+    /// The storage of the hierarchy; only in the root's checkpoint, since sub-agents share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub globals: Option<BTreeMap<String, Value>>,
+    /// What must be answered before the run goes on.
+    #[serde(default)]
+    pub questions: Vec<Question>,
+    /// Answers given so far, by question id.
+    #[serde(default)]
+    pub answers: BTreeMap<String, Value>,
+    /// Decisions of the step under way, in order.
+    #[serde(default)]
+    pub decisions: Vec<(String, Value)>,
+    /// What the run used itself.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What it used with all its sub-agents.
+    #[serde(default)]
+    pub tree_usage: Usage,
+    /// How often each tool was run.
+    #[serde(default)]
+    pub tool_calls: BTreeMap<String, u32>,
+}
+
+/// What comes next in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Phase {
+    /// A model call.
+    #[default]
+    BeforeModel,
+    /// The rest of a turn's tool calls.
+    Tools(PendingTurn),
+}
+
+/// A message with tool calls that is not in the history yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PendingTurn {
+    /// The message.
+    pub message: AssistantMessage,
+    /// Its calls, in call order.
+    pub calls: Vec<PendingCall>,
+}
+
+impl PendingTurn {
+    /// A turn of which no call was run yet.
+    pub fn new(message: AssistantMessage) -> Self {
+        let todo = |id: &String| PendingCall { call_id: id.clone(), state: CallState::Todo };
+        let calls = message.calls().map(|c| todo(&c.id)).collect();
+        Self { message, calls }
+    }
+}
+
+/// One call of a [`PendingTurn`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PendingCall {
+    /// The call.
+    pub call_id: String,
+    /// How far it is.
+    pub state: CallState,
+}
+
+/// How far a pending call is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallState {
+    /// Not run.
+    Todo,
+    /// Answered: never run again, whatever becomes of its siblings.
+    Done(ToolOutput),
+    /// Waiting; a sub-agent's call holds where the sub-agent stands.
+    Suspended {
+        /// The sub-agent's checkpoint.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<Box<Checkpoint>>,
+    },
+}
+
+impl Checkpoint {
+    /// The version that this release writes.
+    pub const VERSION: u16 = 1;
+
+    /// A checkpoint before the first step.
+    pub fn new(ids: RunIds, fingerprint: impl Into<String>) -> Self {
+        Self {
+            version: Self::VERSION,
+            fingerprint: fingerprint.into(),
+            ids,
+            step: 0,
+            phase: Phase::BeforeModel,
+            history: History::default(),
+            state: BTreeMap::new(),
+            globals: None,
+            questions: Vec::new(),
+            answers: BTreeMap::new(),
+            decisions: Vec::new(),
+            usage: Usage::default(),
+            tree_usage: Usage::default(),
+            tool_calls: BTreeMap::new(),
+        }
+    }
+
+    /// The checkpoint as JSON text.
+    ///
+    /// # Errors
+    /// Never for a checkpoint of this framework.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|e| Error::config("the checkpoint is not JSON").with_source(e))
+    }
+
+    /// Reads [`to_json`](Self::to_json)'s text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is no checkpoint, or of a newer version than this release.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let checkpoint: Self =
+            serde_json::from_str(text).map_err(|e| Error::config("this text is not a checkpoint").with_source(e))?;
+        if checkpoint.version > Self::VERSION {
+            let (found, known) = (checkpoint.version, Self::VERSION);
+            return Err(Error::config(format!(
+                "checkpoint version {found} is newer than this release knows ({known})"
+            )));
+        }
+        Ok(checkpoint)
+    }
+}

@@ -1,0 +1,249 @@
+//! [`RunCx`]: what every hook, layer and tool sees of its run.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
+
+use futures::FutureExt;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Question, RunIds, SubAgents, UsageMeter};
+use crate::{
+    Budget, Durable, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message,
+    Middlewares, Resources, Result, RunLog, State, Step, StepResult, Usage,
+};
+
+/// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
+#[derive(Clone)]
+pub struct RunCx(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) ids: Arc<RunIds>,
+    pub(super) history: Mutex<History>,
+    pub(super) step: AtomicU32,
+    pub(super) state: State,
+    pub(super) globals: GlobalStorage,
+    pub(super) resources: Resources,
+    pub(super) budget: Budget,
+    pub(super) usage: UsageMeter,
+    pub(super) sub_agents: SubAgents,
+    pub(super) inherited: Middlewares,
+    pub(super) covers: Middlewares,
+    pub(super) cancel: CancellationToken,
+    /// Shared by the whole tree: a pause stops every run of it.
+    pub(super) pause: Arc<AtomicBool>,
+    pub(super) control: Mutex<Control>,
+    pub(super) emitter: Emitter,
+    pub(super) log: RunLog,
+}
+
+/// What others want of the run.
+#[derive(Default)]
+pub(super) struct Control {
+    pub(super) stop: Option<String>,
+    pub(super) inbox: VecDeque<Message>,
+    pub(super) answers: BTreeMap<String, Value>,
+    pub(super) asked: Vec<Question>,
+}
+
+impl RunCx {
+    // --- who and where ---
+
+    /// Who runs.
+    pub fn ids(&self) -> &Arc<RunIds> {
+        &self.0.ids
+    }
+
+    /// The step under way, from 1; 0 before the first.
+    pub fn step(&self) -> u32 {
+        self.0.step.load(Ordering::Acquire)
+    }
+
+    // --- what is kept ---
+
+    /// The kept conversation. A turn whose tools are still running is not in it.
+    pub fn history(&self) -> History {
+        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the kept conversation: a journal entry and an event. (Editing a request's `messages` changes one call only.)
+    pub fn replace_history(&self, history: History, reason: impl Into<String>) {
+        let mut kept = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = kept.len();
+        *kept = history.clone();
+        self.0.log.record(EntryBody::HistoryReplaced { reason: reason.into(), before, history });
+    }
+
+    /// What this run keeps, declared by the agent's schema.
+    pub fn state(&self) -> &State {
+        &self.0.state
+    }
+
+    /// What the whole hierarchy shares.
+    pub fn globals(&self) -> &GlobalStorage {
+        &self.0.globals
+    }
+
+    /// Live handles.
+    pub fn resources(&self) -> &Resources {
+        &self.0.resources
+    }
+
+    /// Makes a decision once: when the run is driven again after a restart, the first result is given back and `decide` is
+    /// not run. Decisions of a step must be made in the same order each time.
+    ///
+    /// # Errors
+    /// Those of `decide`; [`ErrorKind::NonDeterminism`] if the order changed; [`ErrorKind::Store`].
+    pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+        let body = decide.map(|value| value.map(StepResult::Value)).boxed();
+        match self.0.log.step(Step::Named(name.to_owned()), body).await? {
+            StepResult::Value(value) => Ok(value),
+            _ => {
+                Err(Error::new(ErrorKind::NonDeterminism, format!("decision '{name}' was another kind of step before")))
+            }
+        }
+    }
+
+    /// The engine that keeps steps, and the run's side of the journal.
+    pub fn log(&self) -> &RunLog {
+        &self.0.log
+    }
+
+    // --- allowance ---
+
+    /// The ledger that the tree shares.
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// What this run used itself so far.
+    pub fn usage(&self) -> Usage {
+        self.0.usage.own()
+    }
+
+    /// What this run used so far with all runs below it.
+    pub fn tree_usage(&self) -> Usage {
+        self.0.usage.tree()
+    }
+
+    /// The meter behind the two.
+    pub fn usage_meter(&self) -> &UsageMeter {
+        &self.0.usage
+    }
+
+    // --- control ---
+
+    /// Cancels this run and all below it when triggered.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.cancel
+    }
+
+    /// Asks the whole tree to pause at its next boundaries.
+    pub fn pause(&self) {
+        self.0.pause.store(true, Ordering::Release);
+    }
+
+    /// True if the tree is to pause.
+    pub fn pause_requested(&self) -> bool {
+        self.0.pause.load(Ordering::Acquire)
+    }
+
+    /// The flag behind the two, for the runs below.
+    pub fn pause_flag(&self) -> Arc<AtomicBool> {
+        self.0.pause.clone()
+    }
+
+    /// Ends the run at its next boundary; `reason` becomes the exit reason. The first caller's reason is kept.
+    pub fn stop(&self, reason: impl Into<String>) {
+        self.control().stop.get_or_insert(reason.into());
+    }
+
+    /// Why the run is to end at its next boundary, if it is.
+    pub fn stop_requested(&self) -> Option<String> {
+        self.control().stop.clone()
+    }
+
+    /// Puts a message before the next model call. A run that was about to finish goes on for it.
+    pub fn steer(&self, message: Message) {
+        self.control().inbox.push_back(message);
+    }
+
+    /// Returns the answer to a question about the step under way, or suspends the run until there is one.
+    ///
+    /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question belongs to the call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
+    pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
+        self.ask_as(format!("step-{}/{kind}", self.step()), kind, payload)
+    }
+
+    pub(crate) fn ask_as<T: DeserializeOwned>(&self, id: String, kind: &str, payload: Value) -> Result<T> {
+        let mut control = self.control();
+        if let Some(answer) = control.answers.get(&id) {
+            return T::deserialize(answer).map_err(|e| {
+                Error::new(ErrorKind::InvalidRequest, format!("the answer to question '{id}' has another form: {e}"))
+            });
+        }
+        let question = Question::new(id, kind, payload);
+        if !control.asked.iter().any(|q| q.id == question.id) {
+            control.asked.push(question.clone());
+        }
+        Err(Error::interrupted(question))
+    }
+
+    /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
+    pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Value> {
+        let below = |id: &String| Some(id.strip_prefix(call_id)?.strip_prefix('/')?.to_owned());
+        self.control().answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
+    }
+
+    // --- others ---
+
+    /// The agents that this one may call.
+    pub fn sub_agents(&self) -> &SubAgents {
+        &self.0.sub_agents
+    }
+
+    /// Middlewares of agents above that cover this run too, outermost first.
+    pub fn inherited(&self) -> &Middlewares {
+        &self.0.inherited
+    }
+
+    /// Middlewares that cover the runs below.
+    pub fn covers(&self) -> &Middlewares {
+        &self.0.covers
+    }
+
+    /// Sends an event.
+    pub fn emit(&self, kind: EventKind) {
+        self.0.emitter.emit(kind);
+    }
+
+    /// Sends the events of this run, and of all below it, to `sink` too.
+    pub fn attach(&self, sink: Arc<dyn EventSink>) {
+        self.0.emitter.attach(sink);
+    }
+
+    /// The way that events leave the run.
+    pub fn emitter(&self) -> &Emitter {
+        &self.0.emitter
+    }
+
+    pub(super) fn control(&self) -> MutexGuard<'_, Control> {
+        self.0.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for RunCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunCx").field("ids", &self.0.ids).field("step", &self.step()).finish_non_exhaustive()
+    }
+}

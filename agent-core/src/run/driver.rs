@@ -1,0 +1,193 @@
+//! What an executor may do with a run and a hook may not.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Question, RunCx, RunIds, SubAgents, UsageMeter,
+    cx::{Control, Inner},
+};
+use crate::{
+    AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
+    RunLog, State, ToolMessage,
+};
+
+/// Everything a run is made of.
+#[non_exhaustive]
+pub struct RunParts {
+    /// Who runs.
+    pub ids: Arc<RunIds>,
+    /// The conversation so far.
+    pub history: History,
+    /// Steps taken so far.
+    pub step: u32,
+    /// The run's state.
+    pub state: State,
+    /// The hierarchy's storage.
+    pub globals: GlobalStorage,
+    /// Live handles.
+    pub resources: Resources,
+    /// The tree's ledger.
+    pub budget: Budget,
+    /// The run's meter.
+    pub usage: UsageMeter,
+    /// Agents that may be called.
+    pub sub_agents: SubAgents,
+    /// Middlewares of agents above that cover this run.
+    pub inherited: Middlewares,
+    /// Middlewares that cover the runs below.
+    pub covers: Middlewares,
+    /// Cancels the run.
+    pub cancel: CancellationToken,
+    /// Pauses the tree.
+    pub pause: Arc<AtomicBool>,
+    /// Answers to questions, by question id.
+    pub answers: BTreeMap<String, Value>,
+    /// The way that events leave.
+    pub emitter: Emitter,
+    /// The run's side of the journal.
+    pub log: RunLog,
+}
+
+impl RunParts {
+    /// A run with nothing but these.
+    pub fn new(ids: Arc<RunIds>, emitter: Emitter, log: RunLog) -> Self {
+        Self {
+            ids,
+            history: History::default(),
+            step: 0,
+            state: State::default(),
+            globals: GlobalStorage::default(),
+            resources: Resources::default(),
+            budget: Budget::default(),
+            usage: UsageMeter::default(),
+            sub_agents: SubAgents::default(),
+            inherited: Arc::new([]),
+            covers: Arc::new([]),
+            cancel: CancellationToken::new(),
+            pause: Arc::default(),
+            answers: BTreeMap::new(),
+            emitter,
+            log,
+        }
+    }
+}
+
+/// An executor's hold of a run: only it appends to the history, counts steps and takes what was asked of the run.
+pub struct RunDriver(RunCx);
+
+impl RunDriver {
+    /// Makes a run.
+    pub fn new(parts: RunParts) -> Self {
+        Self(RunCx(Arc::new(Inner {
+            ids: parts.ids,
+            history: Mutex::new(parts.history),
+            step: AtomicU32::new(parts.step),
+            state: parts.state,
+            globals: parts.globals,
+            resources: parts.resources,
+            budget: parts.budget,
+            usage: parts.usage,
+            sub_agents: parts.sub_agents,
+            inherited: parts.inherited,
+            covers: parts.covers,
+            cancel: parts.cancel,
+            pause: parts.pause,
+            control: Mutex::new(Control { answers: parts.answers, ..Control::default() }),
+            emitter: parts.emitter,
+            log: parts.log,
+        })))
+    }
+
+    /// The run as its hooks see it.
+    pub fn cx(&self) -> &RunCx {
+        &self.0
+    }
+
+    /// Begins the next step; returns its number.
+    pub fn next_step(&self) -> u32 {
+        self.0.0.step.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Takes back a step that did not come to call the model.
+    pub fn undo_step(&self) {
+        self.0.0.step.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Appends a message that neither calls a tool nor answers a call, and notes it in the journal.
+    ///
+    /// # Errors
+    /// As [`History::push`].
+    pub fn push(&self, message: Message) -> Result<()> {
+        self.history(|h| h.push(message.clone()))?;
+        self.0.log().record(EntryBody::MessageAppended { message });
+        Ok(())
+    }
+
+    /// Appends the model's final message. The journal has it as the accepted answer.
+    ///
+    /// # Errors
+    /// As [`History::push`].
+    pub fn push_answer(&self, message: AssistantMessage) -> Result<()> {
+        self.history(|h| h.push(Message::Assistant(message)))
+    }
+
+    /// Appends a complete turn. The journal has its parts already.
+    ///
+    /// # Errors
+    /// As [`History::push_turn`].
+    pub fn push_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
+        self.history(|h| h.push_turn(message, results))
+    }
+
+    fn history<R>(&self, change: impl FnOnce(&mut History) -> R) -> R {
+        change(&mut self.0.0.history.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes the messages that steer the run.
+    pub fn take_steering(&self) -> Vec<Message> {
+        self.0.control().inbox.drain(..).collect()
+    }
+
+    /// True if messages that steer the run are waiting.
+    pub fn has_steering(&self) -> bool {
+        !self.0.control().inbox.is_empty()
+    }
+
+    /// Takes the questions that were asked and have no answer.
+    pub fn take_questions(&self) -> Vec<Question> {
+        std::mem::take(&mut self.0.control().asked)
+    }
+
+    /// True if a question was asked in the place `id/..` and has no answer.
+    pub fn has_question_below(&self, id: &str) -> bool {
+        let below = |q: &Question| q.id.strip_prefix(id).is_some_and(|rest| rest.starts_with('/'));
+        self.0.control().asked.iter().any(below)
+    }
+
+    /// All answers given so far, by question id.
+    pub fn answers(&self) -> BTreeMap<String, Value> {
+        self.0.control().answers.clone()
+    }
+}
+
+impl fmt::Debug for RunDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RunDriver").field(&self.0).finish()
+    }
+}
+
+impl fmt::Debug for RunParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunParts").field("ids", &self.ids).finish_non_exhaustive()
+    }
+}

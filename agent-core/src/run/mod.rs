@@ -1,0 +1,23 @@
+//! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
+
+mod checkpoint;
+mod cx;
+mod driver;
+mod end;
+mod ids;
+mod question;
+mod request;
+mod sub_agent;
+mod usage;
+
+pub use self::{
+    checkpoint::{CallState, Checkpoint, PendingCall, PendingTurn, Phase},
+    cx::RunCx,
+    driver::{RunDriver, RunParts},
+    end::{Exit, ExitReason, Finished, RunEnd},
+    ids::{RunIds, new_id},
+    question::Question,
+    request::{Parent, RunInput, RunRequest, ToolChoices},
+    sub_agent::{SubAgent, SubAgents},
+    usage::UsageMeter,
+};

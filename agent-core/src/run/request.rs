@@ -1,0 +1,174 @@
+//! What goes into a run.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde_json::Value;
+
+use super::{Checkpoint, RunCx};
+use crate::{Message, Resources, Tool};
+
+/// What goes into a run: the request type of [`AgentService`](crate::AgentService).
+///
+/// ```
+/// use agent_core::RunRequest;
+///
+/// let request = RunRequest::user("Summarise the changelog.").session("alice").streaming(true);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunRequest {
+    /// New messages, or a checkpoint to go on from.
+    pub input: RunInput,
+    /// The session whose history the run continues; none is a session of its own.
+    pub session: Option<Arc<str>>,
+    /// Tells agents of one session apart; the agent's name if unset.
+    pub agent_id: Option<Arc<str>>,
+    /// The id that the run is to have; a new one if unset.
+    pub run_id: Option<Arc<str>>,
+    /// The run above, when an agent runs for another.
+    pub parent: Option<Parent>,
+    /// Whether the provider is asked to stream; as the agent says if unset.
+    pub stream: Option<bool>,
+    /// The tools on offer.
+    pub tools: ToolChoices,
+    /// Values of the run's state; the keys must be declared.
+    pub state: BTreeMap<String, Value>,
+    /// Live handles of this run; they win over the agent's.
+    pub resources: Resources,
+}
+
+/// New messages, or a checkpoint to go on from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RunInput {
+    /// New messages.
+    Messages(Vec<Message>),
+    /// A checkpoint, with answers to its questions by question id.
+    Resume {
+        /// Where the run stood.
+        checkpoint: Box<Checkpoint>,
+        /// The answers.
+        answers: BTreeMap<String, Value>,
+    },
+}
+
+/// The run above.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Parent {
+    /// The run.
+    pub cx: RunCx,
+    /// The call that started this one.
+    pub call_id: Option<Arc<str>>,
+}
+
+impl Parent {
+    /// The run `cx`, by its call `call_id`.
+    pub fn new(cx: RunCx, call_id: Option<Arc<str>>) -> Self {
+        Self { cx, call_id }
+    }
+}
+
+/// Which tools a run offers.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ToolChoices {
+    /// All of the agent's.
+    #[default]
+    All,
+    /// Those of the agent's with these names; another name is an error.
+    Named(Vec<String>),
+    /// These instead of the agent's.
+    Replace(Vec<Arc<dyn Tool>>),
+}
+
+impl RunRequest {
+    /// A run on new messages.
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self::from_input(RunInput::Messages(messages))
+    }
+
+    /// A run on one user message.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(vec![Message::user(text)])
+    }
+
+    /// Goes on from a checkpoint with answers to its questions, by question id.
+    pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        let answers = answers.into_iter().collect();
+        Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
+    }
+
+    fn from_input(input: RunInput) -> Self {
+        Self {
+            input,
+            session: None,
+            agent_id: None,
+            run_id: None,
+            parent: None,
+            stream: None,
+            tools: ToolChoices::All,
+            state: BTreeMap::new(),
+            resources: Resources::default(),
+        }
+    }
+
+    /// Sets the session whose history the run continues. It is created on first use.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<Arc<str>>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Sets whether the provider is asked to stream.
+    #[must_use]
+    pub fn streaming(mut self, stream: bool) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    /// Offers only these of the agent's tools.
+    #[must_use]
+    pub fn tools_named(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = ToolChoices::Named(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Offers these tools instead of the agent's.
+    #[must_use]
+    pub fn tools(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.tools = ToolChoices::Replace(tools);
+        self
+    }
+
+    /// Sets a value of the run's state.
+    #[must_use]
+    pub fn state(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.state.insert(key.into(), value.into());
+        self
+    }
+
+    /// Adds a live handle for this run.
+    #[must_use]
+    pub fn resource<T: std::any::Any + Send + Sync>(mut self, handle: T) -> Self {
+        self.resources = self.resources.with(handle);
+        self
+    }
+
+    /// Makes it a run below `parent`.
+    #[must_use]
+    pub fn below(mut self, parent: Parent) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+}
+
+impl fmt::Debug for ToolChoices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("All"),
+            Self::Named(names) => f.debug_tuple("Named").field(names).finish(),
+            Self::Replace(tools) => f.debug_list().entries(tools.iter().map(|t| t.spec().name)).finish(),
+        }
+    }
+}

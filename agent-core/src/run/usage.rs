@@ -1,0 +1,59 @@
+//! Usage, of a run and of the tree below it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::Usage;
+
+/// Adds up usage: what a run used itself, and with all runs below it. Nothing is counted twice.
+#[derive(Clone, Default)]
+pub struct UsageMeter(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    above: Option<UsageMeter>,
+    totals: Mutex<Totals>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    own: Usage,
+    tree: Usage,
+}
+
+impl UsageMeter {
+    /// A meter below `above` that starts at these totals.
+    pub fn new(above: Option<Self>, own: Usage, tree: Usage) -> Self {
+        Self(Arc::new(Inner { above, totals: Mutex::new(Totals { own, tree }) }))
+    }
+
+    /// Adds the usage of one call of the run itself.
+    pub fn add(&self, usage: Usage) {
+        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner).own += usage;
+        for meter in std::iter::successors(Some(self), |m| m.0.above.as_ref()) {
+            meter.0.totals.lock().unwrap_or_else(PoisonError::into_inner).tree += usage;
+        }
+    }
+
+    /// What the run used itself.
+    pub fn own(&self) -> Usage {
+        self.totals().own
+    }
+
+    /// What it used with all runs below.
+    pub fn tree(&self) -> Usage {
+        self.totals().tree
+    }
+
+    fn totals(&self) -> Totals {
+        *self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for UsageMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsageMeter").field("own", &self.own()).field("tree", &self.tree()).finish()
+    }
+}

@@ -1,0 +1,108 @@
+//! The erased service types that every stack is built from.
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures::future::BoxFuture;
+use tower::{Service, ServiceExt};
+
+use crate::{BoxError, Error, ModelRequest, ModelResponse, Result, RunEnd, RunRequest, ToolOutput, ToolRequest};
+
+/// A composed stack around model calls.
+pub type ModelService = SharedService<ModelRequest, ModelResponse>;
+/// A composed stack around the calls of one tool.
+pub type ToolService = SharedService<ToolRequest, ToolOutput>;
+/// An agent, local or remote, with whatever layers stand around it.
+pub type AgentService = SharedService<RunRequest, RunEnd>;
+
+type Erased<T, U> = dyn Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>> + Send + Sync;
+
+/// An erased service whose clone is one reference count.
+///
+/// `tower::util::BoxCloneSyncService` clones its whole stack, so layers that clone their inner service per call (retry,
+/// `from_fn`) make a stack of *n* cost *n²* allocations. Here a clone shares the prototype, and a private copy of one
+/// level is made when the clone is first polled for readiness: which therefore still propagates, so that `load_shed` sheds
+/// and `concurrency_limit` limits.
+///
+/// As with every tower service, `poll_ready` must return ready before `call`; [`ServiceExt::oneshot`] does both.
+///
+/// # Panics
+/// `call` panics if `poll_ready` did not return ready first.
+pub struct SharedService<T, U> {
+    prototype: Arc<dyn Prototype<T, U>>,
+    active: Option<Box<Erased<T, U>>>,
+}
+
+trait Prototype<T, U>: Send + Sync {
+    fn fresh(&self) -> Box<Erased<T, U>>;
+}
+
+impl<S, T, U> Prototype<T, U> for S
+where
+    S: Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>> + Clone + Send + Sync + 'static,
+{
+    fn fresh(&self) -> Box<Erased<T, U>> {
+        Box::new(self.clone())
+    }
+}
+
+impl<T: 'static, U: 'static> SharedService<T, U> {
+    /// Erases a service whose error is anything that can be boxed; the error taxonomy is restored on the way out.
+    pub fn new<S>(service: S) -> Self
+    where
+        S: Service<T, Response = U> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        let service = service
+            .map_err(|e: S::Error| Error::from_boxed(e.into()))
+            .map_future(|f| Box::pin(f) as BoxFuture<'static, Result<U>>);
+        Self { prototype: Arc::new(service), active: None }
+    }
+
+    /// As [`new`](Self::new), for a service that already has this crate's error and boxed futures: nothing is boxed twice.
+    pub fn from_boxed<S>(service: S) -> Self
+    where
+        S: Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        Self { prototype: Arc::new(service), active: None }
+    }
+}
+
+impl<T, U> Service<T> for SharedService<T, U> {
+    type Response = U;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<U>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let active = self.active.get_or_insert_with(|| self.prototype.fresh());
+        let result = ready!(active.poll_ready(cx));
+        if result.is_err() {
+            self.active = None; // a service that failed to become ready must not be used again
+        }
+        Poll::Ready(result)
+    }
+
+    fn call(&mut self, req: T) -> Self::Future {
+        self.active.as_mut().expect("poll_ready must return ready before call").call(req)
+    }
+}
+
+impl<T, U> Clone for SharedService<T, U> {
+    fn clone(&self) -> Self {
+        Self { prototype: self.prototype.clone(), active: None }
+    }
+}
+
+impl<T, U> fmt::Debug for SharedService<T, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedService").finish_non_exhaustive()
+    }
+}

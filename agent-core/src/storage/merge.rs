@@ -1,0 +1,86 @@
+//! How a new value joins the one that is there.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+
+use crate::Result;
+
+type Custom = dyn Fn(Option<Value>, Value) -> Result<Value> + Send + Sync;
+
+/// How a new value joins the one that is there.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Merge {
+    /// The new value takes its place.
+    #[default]
+    Replace,
+    /// Lists are joined; a single value counts as a list of one.
+    Append,
+    /// Objects are joined field by field, deeply; anything else is replaced.
+    Merge,
+    /// An own rule: the value that is there, if any, and the new one.
+    Custom(Arc<Custom>),
+}
+
+impl Merge {
+    /// An own rule.
+    pub fn custom(rule: impl Fn(Option<Value>, Value) -> Result<Value> + Send + Sync + 'static) -> Self {
+        Self::Custom(Arc::new(rule))
+    }
+
+    /// Joins `new` to `current`.
+    ///
+    /// # Errors
+    /// Only those of an own rule.
+    pub fn apply(&self, current: Option<Value>, new: Value) -> Result<Value> {
+        Ok(match self {
+            Self::Replace => new,
+            Self::Append => {
+                let mut list = current.map_or_else(Vec::new, as_list);
+                list.extend(as_list(new));
+                Value::Array(list)
+            }
+            Self::Merge => match current {
+                Some(current) => deep(current, new),
+                None => new,
+            },
+            Self::Custom(rule) => rule(current, new)?,
+        })
+    }
+}
+
+fn as_list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(list) => list,
+        Value::Null => Vec::new(),
+        one => vec![one],
+    }
+}
+
+fn deep(current: Value, new: Value) -> Value {
+    match (current, new) {
+        (Value::Object(mut current), Value::Object(new)) => {
+            for (key, value) in new {
+                let joined = match current.remove(&key) {
+                    Some(old) => deep(old, value),
+                    None => value,
+                };
+                current.insert(key, joined);
+            }
+            Value::Object(current)
+        }
+        (_, new) => new,
+    }
+}
+
+impl fmt::Debug for Merge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Replace => "Replace",
+            Self::Append => "Append",
+            Self::Merge => "Merge",
+            Self::Custom(_) => "Custom",
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! What runs keep beside the conversation: shared values, state of a run, live handles.
+
+mod global;
+mod merge;
+mod resources;
+mod state;
+
+use std::{fmt, marker::PhantomData};
+
+pub use self::{
+    global::{GlobalStorage, Transaction},
+    merge::Merge,
+    resources::Resources,
+    state::{State, StateField, StateSchema},
+};
+
+/// A name and the type that is stored under it. Declare keys as `const`s.
+///
+/// ```
+/// use agent_core::{GlobalStorage, Key};
+///
+/// const VISITS: Key<u32> = Key::new("visits");
+///
+/// let storage = GlobalStorage::default();
+/// storage.update(&VISITS, |n| n.unwrap_or(0) + 1)?;
+/// assert_eq!(storage.get(&VISITS)?, Some(1));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub struct Key<T> {
+    name: &'static str,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// A key of this name.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, of: PhantomData }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Key<T> {}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key<{}>({})", std::any::type_name::<T>(), self.name)
+    }
+}

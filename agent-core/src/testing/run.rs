@@ -1,0 +1,32 @@
+//! A run outside any executor.
+
+use std::sync::Arc;
+
+use crate::{Emitter, EventHub, GlobalStorage, History, MemoryJournal, RunDriver, RunIds, RunLog, RunParts, State};
+
+/// A run that no executor drives, over a journal in memory: for tests of one hook, tool or model.
+///
+/// ```
+/// use agent_core::{History, Message, testing::detached_run};
+///
+/// let mut history = History::default();
+/// history.push(Message::user("hello"))?;
+/// let run = detached_run(history);
+/// assert_eq!(run.cx().history().len(), 1);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+///
+/// # Panics
+/// Never: a fresh journal is free.
+pub fn detached_run(history: History) -> RunDriver {
+    let ids = Arc::new(RunIds::root("test", "test"));
+    let journal = MemoryJournal::default();
+    let writer = journal.open_now("test", "test").expect("a fresh journal is free");
+    let hub = EventHub::new(Arc::new(journal), ids.session.clone());
+    let emitter = Emitter::new(ids.clone(), hub, None);
+    let (state, globals) = (State::default(), GlobalStorage::default());
+    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+    let mut parts = RunParts::new(ids, emitter, log);
+    (parts.history, parts.state, parts.globals) = (history, state, globals);
+    RunDriver::new(parts)
+}

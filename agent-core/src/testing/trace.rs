@@ -1,0 +1,124 @@
+//! A middleware that writes down which hooks ran.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::{
+    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
+    ToolOutput, ToolRequest, ToolResults, Verdict,
+};
+
+/// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.
+///
+/// ```
+/// use agent_core::testing::HookTrace;
+///
+/// let outer = HookTrace::new("outer");
+/// let inner = outer.beside("inner");
+/// assert!(inner.seen().is_empty());
+/// ```
+#[derive(Clone, Debug)]
+pub struct HookTrace {
+    name: &'static str,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl HookTrace {
+    /// A trace with a log of its own.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, log: Arc::default() }
+    }
+
+    /// A trace that writes to the same log.
+    #[must_use]
+    pub fn beside(&self, name: &'static str) -> Self {
+        Self { name, log: self.log.clone() }
+    }
+
+    /// What ran so far, in all traces of this log.
+    pub fn seen(&self) -> Vec<String> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What ran so far and contains `what`.
+    pub fn seen_of(&self, what: &str) -> Vec<String> {
+        self.seen().into_iter().filter(|line| line.contains(what)).collect()
+    }
+
+    /// Writes a line of the test's own.
+    pub fn note(&self, what: &str) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{}.{what}", self.name));
+    }
+}
+
+#[async_trait]
+impl Middleware for HookTrace {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    async fn before_agent(&self, _: &RunCx) -> Result<()> {
+        self.note("before_agent");
+        Ok(())
+    }
+
+    async fn after_agent(&self, _: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        self.note(&format!("after_agent({})", end.as_ref().map_or("failed", RunEnd::as_str)));
+        Ok(())
+    }
+
+    async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        self.note("before_model");
+        Ok(Flow::Continue)
+    }
+
+    async fn after_model(&self, _: &RunCx, _: &mut ModelResponse) -> Result<()> {
+        self.note("after_model");
+        Ok(())
+    }
+
+    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        self.note("model>");
+        let result = next.run(req).await;
+        self.note("<model");
+        result
+    }
+
+    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+        self.note("chunk");
+        Ok(Some(chunk))
+    }
+
+    async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
+        self.note("before_tools");
+        Ok(())
+    }
+
+    async fn after_tools(&self, _: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+        self.note("after_tools");
+        Ok(Verdict::Proceed)
+    }
+
+    async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        self.note(&format!("before_tool({})", req.call.name));
+        Ok(Flow::Continue)
+    }
+
+    async fn after_tool(&self, _: &RunCx, req: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
+        self.note(&format!("after_tool({})", req.call.name));
+        Ok(())
+    }
+
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        self.note("tool>");
+        let result = next.run(req).await;
+        self.note("<tool");
+        result
+    }
+
+    async fn on_exit(&self, _: &RunCx, exit: &mut Exit) -> Result<Verdict> {
+        self.note(&format!("on_exit({})", exit.reason));
+        Ok(Verdict::Proceed)
+    }
+}

@@ -1,0 +1,95 @@
+//! Tools: what a model may ask to be done.
+
+mod options;
+mod output;
+mod request;
+mod spec;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use self::{
+    options::{Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
+    output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
+    request::ToolRequest,
+    spec::{ToolSpec, ToolSpecs},
+};
+use crate::{Result, RunCx};
+
+/// Something that a model may ask to be done.
+///
+/// Most tools are written with the `#[tool]` attribute of `agent-tools`; this is what it implements.
+///
+/// ```
+/// use agent_core::{Result, Tool, ToolOutput, ToolRequest, ToolSpec, async_trait};
+/// use serde_json::json;
+///
+/// struct Shout;
+///
+/// #[async_trait]
+/// impl Tool for Shout {
+///     fn spec(&self) -> ToolSpec {
+///         let text = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+///         ToolSpec::new("shout", "Returns the text in capitals.", text)
+///     }
+///
+///     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+///         Ok(ToolOutput::text(req.args["text"].as_str().unwrap_or_default().to_uppercase()))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// What the model is told of the tool. Read once, when the agent is built.
+    fn spec(&self) -> ToolSpec;
+
+    /// How the executor is to run it. Read once, when the agent is built.
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default()
+    }
+
+    /// Does it. The arguments have been repaired and checked against the schema.
+    ///
+    /// # Errors
+    /// An error of kind [`Tool`](crate::ErrorKind::Tool) is told to the model by its message, without context or cause.
+    /// Panics are caught and told as "the tool failed".
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput>;
+
+    /// Says what became of an earlier attempt, for a tool whose effect is [`Effect::Reconcilable`].
+    ///
+    /// # Errors
+    /// If it cannot be found out; the run then asks a person.
+    async fn reconcile(&self, _req: ToolRequest) -> Result<Reconciled> {
+        Ok(Reconciled::Unknown)
+    }
+}
+
+#[async_trait]
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn spec(&self) -> ToolSpec {
+        (**self).spec()
+    }
+
+    fn options(&self) -> ToolOptions {
+        (**self).options()
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        (**self).call(req).await
+    }
+
+    async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
+        (**self).reconcile(req).await
+    }
+}
+
+/// Tools that can change while a run is under way: asked before every model call.
+#[async_trait]
+pub trait Toolset: Send + Sync + 'static {
+    /// The tools on offer now. The same tool must be the same `Arc` from call to call.
+    ///
+    /// # Errors
+    /// Ends the run.
+    async fn tools(&self, cx: &RunCx) -> Result<Vec<Arc<dyn Tool>>>;
+}

@@ -1,0 +1,59 @@
+//! One tool call.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Checkpoint, Error, ErrorKind, Result, RunCx, ToolCall};
+
+/// One tool call. Cheap to clone, so that stock retry layers apply.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolRequest {
+    /// The run.
+    pub cx: RunCx,
+    /// The call as the model made it.
+    pub call: Arc<ToolCall>,
+    /// The arguments: repaired, checked against the schema, with injected ones filled in right before the tool runs.
+    /// A hook that changes them has them checked again.
+    pub args: Arc<Value>,
+    /// Names the calls of one message that run together.
+    pub batch: u64,
+    /// Where a sub-agent stood when this call is gone on with.
+    pub child: Option<Arc<Checkpoint>>,
+    /// True if an earlier process, or an earlier attempt to answer a question, began this call.
+    pub resumed: bool,
+}
+
+impl ToolRequest {
+    /// A request for `call` with these arguments.
+    pub fn new(cx: RunCx, call: impl Into<Arc<ToolCall>>, args: impl Into<Arc<Value>>) -> Self {
+        Self { cx, call: call.into(), args: args.into(), batch: 0, child: None, resumed: false }
+    }
+
+    /// The arguments as a type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] if they do not fit.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+        T::deserialize(&*self.args).map_err(|e| {
+            Error::new(ErrorKind::InvalidArguments, format!("Invalid arguments for tool '{}': {e}", self.call.name))
+        })
+    }
+
+    /// Stable over every attempt and every process: what an idempotent effect is done under.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.cx.ids().run_id, self.call.id)
+    }
+
+    /// Returns the answer to a question about this call, or suspends the run until there is one.
+    ///
+    /// The question is noted in the run, so a layer that turns the error into something else cannot swallow it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
+    pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
+        self.cx.ask_as(format!("{}/{kind}", self.call.id), kind, payload)
+    }
+}
