@@ -141,18 +141,23 @@ impl Budget {
     /// Sets `amounts` aside, here and in every ledger above.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] if that would pass a cap; nothing is set aside then.
+    /// [`ErrorKind::Limit`] with the context key `budget` if that would pass a cap; nothing is set aside then.
     pub fn reserve(&self, amounts: Amounts) -> Result<Reservation> {
         let above = self.0.parent.as_ref().map(|parent| parent.reserve(amounts)).transpose()?;
         let mut books = self.books();
         let would = books.settled.zip(books.reserved, u64::saturating_add).zip(amounts, u64::saturating_add);
         if let Some((what, used, cap)) = would.over(&self.0.caps) {
             let message = format!("budget used up: {used} {what} would pass the cap of {cap}");
-            return Err(Error::new(ErrorKind::Limit, message));
+            return Err(Error::new(ErrorKind::Limit, message).with_context("budget", what));
         }
         books.reserved = books.reserved.zip(amounts, u64::saturating_add);
         drop(books);
         Ok(Reservation { budget: self.clone(), amounts, above: above.map(Box::new), open: true })
+    }
+
+    /// True if neither this ledger nor one above has a cap: there is nothing to reserve.
+    pub fn is_unlimited(&self) -> bool {
+        self.0.caps == Caps::default() && self.0.parent.as_ref().is_none_or(Self::is_unlimited)
     }
 
     /// What was used and settled.

@@ -57,8 +57,8 @@ pub use self::{
         PriceTable, TokenCounter, ToolChoice,
     },
     run::{
-        CallState, Checkpoint, Exit, ExitReason, Finished, Parent, PendingCall, PendingTurn, Phase, Question, RunCx,
-        RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter,
+        CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase, Question,
+        RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter,
         new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},

@@ -1,1 +1,29 @@
-//! x
+//! Agents that run: [`Agent`], its [`AgentBuilder`], and the [`Executor`] with the loop over model and tool calls.
+//!
+//! An [`Agent`] is thin: it holds configuration and hands each run to the executor. It is a
+//! `tower::Service<RunRequest, Response = RunEnd>`, so agents can be layered, limited, and run below other agents.
+//!
+//! ```
+//! use agent_core::{RunEnd, testing::{ScriptedModel, Turn}};
+//! use agent_exec::Agent;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let model = ScriptedModel::new([Turn::text("Hello!")]);
+//! let agent = Agent::builder("greeter", model).system("Be kind.").build()?;
+//! let end = agent.run("Hi").await?;
+//! assert!(matches!(end, RunEnd::Finished(f) if f.answer == "Hello!"));
+//! # Ok::<(), agent_core::Error>(()) }).unwrap();
+//! ```
+
+mod agent;
+mod builder;
+mod executor;
+mod run;
+mod start;
+
+pub use self::{
+    agent::Agent,
+    builder::AgentBuilder,
+    executor::Executor,
+    run::{Run, RunHandle},
+};

@@ -1,7 +1,7 @@
 //! One run's side of the journal: the embedded engine.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
     future::poll_fn,
     pin::Pin,
@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Ack, Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult};
-use crate::{Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State};
+use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -33,6 +33,8 @@ struct Inner {
     globals: GlobalStorage,
     buffer: Mutex<Buffer>,
     decisions: Mutex<Decisions>,
+    results: Mutex<Results>,
+    tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
     /// Held while acknowledgements are awaited, so that events leave in order.
     order: tokio::sync::Mutex<()>,
 }
@@ -48,6 +50,14 @@ struct Sent {
     ack: Ack,
     count: usize,
     entries: Option<Vec<Entry>>,
+}
+
+/// What the step under way gave before hooks saw it, so that only what they changed is written again.
+#[derive(Default)]
+struct Results {
+    model: Option<AssistantMessage>,
+    tools: HashMap<Arc<str>, ToolOutput>,
+    started: HashSet<Arc<str>>,
 }
 
 /// Decisions of the step under way: those made before a restart, to be read back in order, and all made so far.
@@ -69,8 +79,19 @@ impl RunLog {
     ) -> Self {
         let attempt = crate::new_id().into();
         let decisions = Mutex::new(Decisions { kept: kept.into(), made: Vec::new() });
-        let (buffer, order) = Default::default();
-        Self(Arc::new(Inner { run, attempt, writer, emitter, state, globals, buffer, decisions, order }))
+        Self(Arc::new(Inner {
+            run,
+            attempt,
+            writer,
+            emitter,
+            state,
+            globals,
+            buffer: Mutex::default(),
+            decisions,
+            results: Mutex::default(),
+            tool_calls: Mutex::default(),
+            order: tokio::sync::Mutex::default(),
+        }))
     }
 
     /// The writer, for the runs below.
@@ -122,8 +143,35 @@ impl RunLog {
         Poll::Ready(first.map(|first| sent.map(|sent| (first, sent))))
     }
 
-    /// Forgets the decisions of the step that is now complete.
+    /// Notes the model's answer as the hooks left it.
+    pub fn record_accepted(&self, step: u32, message: &AssistantMessage) {
+        let finished = self.results().model.take();
+        let changed = !finished.is_some_and(|finished| finished.ptr_eq(message));
+        self.record(EntryBody::ModelAccepted { step, message: changed.then(|| message.clone()) });
+    }
+
+    /// Notes a call's answer as the hooks left it.
+    pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
+        let changed = !self.results().tools.get(call_id).is_some_and(|finished| finished.ptr_eq(output));
+        let output = changed.then(|| output.clone());
+        self.record(EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
+    }
+
+    /// How often each tool was run, counting a call once however often it was tried.
+    pub fn tool_calls(&self) -> BTreeMap<String, u32> {
+        let counts = self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(name, n)| (name.to_string(), *n)).collect()
+    }
+
+    /// Sets the counts that the run had when it was suspended.
+    pub fn restore_tool_calls(&self, counts: &BTreeMap<String, u32>) {
+        let counts = counts.iter().map(|(name, n)| (name.as_str().into(), *n)).collect();
+        *self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    /// Forgets the decisions and results of the step that is now complete.
     pub fn end_step(&self) {
+        *self.results() = Results::default();
         *self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner) = Decisions::default();
     }
 
@@ -131,6 +179,18 @@ impl RunLog {
     pub fn decisions(&self) -> Vec<(String, Value)> {
         let decisions = self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         decisions.made.iter().chain(&decisions.kept).cloned().collect()
+    }
+
+    fn results(&self) -> MutexGuard<'_, Results> {
+        self.0.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a call runs; it counts if it is its first try.
+    fn count(&self, call_id: &Arc<str>, name: &Arc<str>) {
+        if self.results().started.insert(call_id.clone()) {
+            let mut counts = self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(name.clone()).or_default() += 1;
+        }
     }
 
     fn buffer(&self) -> MutexGuard<'_, Buffer> {
@@ -168,12 +228,14 @@ impl Durable for RunLog {
             Step::Model { step } => {
                 let result = body.await?;
                 if let StepResult::Model(response) = &result {
+                    self.results().model = Some(response.message.clone());
                     self.record(EntryBody::ModelFinished { step, response: response.clone() });
                     self.flush();
                 }
                 Ok(result)
             }
             Step::Tool { call_id, name, effect } => {
+                self.count(&call_id, &name);
                 let attempt = self.0.attempt.clone();
                 self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
                 match effect {
@@ -182,6 +244,7 @@ impl Durable for RunLog {
                 }
                 let result = body.await?;
                 if let StepResult::Tool(output) = &result {
+                    self.results().tools.insert(call_id.clone(), output.clone());
                     self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
                     self.flush();
                 }

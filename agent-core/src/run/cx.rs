@@ -1,7 +1,7 @@
 //! [`RunCx`]: what every hook, layer and tool sees of its run.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Question, RunIds, SubAgents, UsageMeter};
+use super::{Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
     Budget, Durable, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message,
     Middlewares, Resources, Result, RunLog, State, Step, StepResult, Usage,
@@ -39,6 +39,7 @@ pub(super) struct Inner {
     pub(super) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
     pub(super) pause: Arc<AtomicBool>,
+    pub(super) inbox: Inbox,
     pub(super) control: Mutex<Control>,
     pub(super) emitter: Emitter,
     pub(super) log: RunLog,
@@ -48,7 +49,6 @@ pub(super) struct Inner {
 #[derive(Default)]
 pub(super) struct Control {
     pub(super) stop: Option<String>,
-    pub(super) inbox: VecDeque<Message>,
     pub(super) answers: BTreeMap<String, Value>,
     pub(super) asked: Vec<Question>,
 }
@@ -138,6 +138,11 @@ impl RunCx {
         &self.0.usage
     }
 
+    /// How often each tool was run so far, counting a call once however often it was tried.
+    pub fn tool_calls(&self) -> BTreeMap<String, u32> {
+        self.0.log.tool_calls()
+    }
+
     // --- control ---
 
     /// Cancels this run and all below it when triggered.
@@ -172,7 +177,7 @@ impl RunCx {
 
     /// Puts a message before the next model call. A run that was about to finish goes on for it.
     pub fn steer(&self, message: Message) {
-        self.control().inbox.push_back(message);
+        self.0.inbox.push(message);
     }
 
     /// Returns the answer to a question about the step under way, or suspends the run until there is one.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Question, RunCx, RunIds, SubAgents, UsageMeter,
+    Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
     cx::{Control, Inner},
 };
 use crate::{
@@ -50,6 +50,8 @@ pub struct RunParts {
     pub cancel: CancellationToken,
     /// Pauses the tree.
     pub pause: Arc<AtomicBool>,
+    /// Messages for the run.
+    pub inbox: Inbox,
     /// Answers to questions, by question id.
     pub answers: BTreeMap<String, Value>,
     /// The way that events leave.
@@ -75,6 +77,7 @@ impl RunParts {
             covers: Arc::new([]),
             cancel: CancellationToken::new(),
             pause: Arc::default(),
+            inbox: Inbox::default(),
             answers: BTreeMap::new(),
             emitter,
             log,
@@ -102,6 +105,7 @@ impl RunDriver {
             covers: parts.covers,
             cancel: parts.cancel,
             pause: parts.pause,
+            inbox: parts.inbox,
             control: Mutex::new(Control { answers: parts.answers, ..Control::default() }),
             emitter: parts.emitter,
             log: parts.log,
@@ -155,17 +159,22 @@ impl RunDriver {
 
     /// Takes the messages that steer the run.
     pub fn take_steering(&self) -> Vec<Message> {
-        self.0.control().inbox.drain(..).collect()
+        self.0.0.inbox.take()
     }
 
     /// True if messages that steer the run are waiting.
     pub fn has_steering(&self) -> bool {
-        !self.0.control().inbox.is_empty()
+        !self.0.0.inbox.is_empty()
     }
 
     /// Takes the questions that were asked and have no answer.
     pub fn take_questions(&self) -> Vec<Question> {
         std::mem::take(&mut self.0.control().asked)
+    }
+
+    /// True if a question was asked that has no answer.
+    pub fn has_questions(&self) -> bool {
+        !self.0.control().asked.is_empty()
     }
 
     /// True if a question was asked in the place `id/..` and has no answer.

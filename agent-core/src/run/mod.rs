@@ -5,6 +5,7 @@ mod cx;
 mod driver;
 mod end;
 mod ids;
+mod inbox;
 mod question;
 mod request;
 mod sub_agent;
@@ -16,6 +17,7 @@ pub use self::{
     driver::{RunDriver, RunParts},
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},
+    inbox::Inbox,
     question::Question,
     request::{Parent, RunInput, RunRequest, ToolChoices},
     sub_agent::{SubAgent, SubAgents},

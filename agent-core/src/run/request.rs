@@ -35,6 +35,8 @@ pub struct RunRequest {
     pub state: BTreeMap<String, Value>,
     /// Live handles of this run; they win over the agent's.
     pub resources: Resources,
+    /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
+    pub despite_changes: bool,
 }
 
 /// New messages, or a checkpoint to go on from.
@@ -110,6 +112,7 @@ impl RunRequest {
             tools: ToolChoices::All,
             state: BTreeMap::new(),
             resources: Resources::default(),
+            despite_changes: false,
         }
     }
 
@@ -152,6 +155,13 @@ impl RunRequest {
     #[must_use]
     pub fn resource<T: std::any::Any + Send + Sync>(mut self, handle: T) -> Self {
         self.resources = self.resources.with(handle);
+        self
+    }
+
+    /// Goes on from the checkpoint even if the agent has changed since.
+    #[must_use]
+    pub fn despite_changes(mut self) -> Self {
+        self.despite_changes = true;
         self
     }
 

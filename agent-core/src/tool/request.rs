@@ -24,12 +24,24 @@ pub struct ToolRequest {
     pub child: Option<Arc<Checkpoint>>,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
+    /// The arguments that were checked against the schema.
+    checked: Option<Arc<Value>>,
 }
 
 impl ToolRequest {
     /// A request for `call` with these arguments.
     pub fn new(cx: RunCx, call: impl Into<Arc<ToolCall>>, args: impl Into<Arc<Value>>) -> Self {
-        Self { cx, call: call.into(), args: args.into(), batch: 0, child: None, resumed: false }
+        Self { cx, call: call.into(), args: args.into(), batch: 0, child: None, resumed: false, checked: None }
+    }
+
+    /// Says that the arguments, as they are now, were checked against the tool's schema.
+    pub fn set_checked(&mut self) {
+        self.checked = Some(self.args.clone());
+    }
+
+    /// True if the arguments are those that were checked.
+    pub fn is_checked(&self) -> bool {
+        self.checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, &self.args))
     }
 
     /// The arguments as a type.

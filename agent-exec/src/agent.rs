@@ -1,0 +1,90 @@
+//! The thin container: configuration in, a `tower::Service<RunRequest>` out.
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use agent_core::{
+    Budget, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest, StateSchema,
+    SubAgents,
+};
+use tower::Service;
+
+use crate::{AgentBuilder, Executor, Run, start};
+
+/// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
+/// layered, limited, and run below other agents.
+///
+/// One agent runs any number of runs at once; only runs of one session wait for each other's end.
+#[derive(Clone)]
+pub struct Agent(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) name: Arc<str>,
+    pub(crate) executor: Executor,
+    pub(crate) covers: Middlewares,
+    pub(crate) sub_agents: SubAgents,
+    pub(crate) stream: bool,
+    pub(crate) schema: StateSchema,
+    pub(crate) globals: GlobalStorage,
+    /// True if the application gave the storage: it then wins over what a session kept.
+    pub(crate) shared_globals: bool,
+    pub(crate) resources: Resources,
+    pub(crate) budget: Budget,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) fingerprint: String,
+    pub(crate) explained: String,
+}
+
+impl Agent {
+    /// Begins an agent of this name on this model.
+    pub fn builder(name: impl Into<String>, model: impl Model) -> AgentBuilder {
+        AgentBuilder::new(name.into(), Arc::new(model))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The composed order of hooks, wraps and layers, the tools and the limits, in words.
+    pub fn explain(&self) -> &str {
+        &self.0.explained
+    }
+
+    /// Runs on one user message and waits for the end.
+    ///
+    /// # Errors
+    /// What failed the run, with a checkpoint from which it can go on.
+    pub async fn run(&self, text: impl Into<String>) -> Result<RunEnd> {
+        self.start(RunRequest::user(text)).await
+    }
+
+    /// Prepares a run. Nothing happens until the [`Run`] is awaited or read.
+    pub fn start(&self, request: RunRequest) -> Run {
+        start::start(self.0.clone(), request)
+    }
+}
+
+impl Service<RunRequest> for Agent {
+    type Response = RunEnd;
+    type Error = Error;
+    type Future = Run;
+
+    /// Always ready: put stock layers around the agent to limit it.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: RunRequest) -> Run {
+        self.start(request)
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}

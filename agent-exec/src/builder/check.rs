@@ -1,0 +1,145 @@
+//! What cannot work is refused before anything runs, with what to change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::{Error, Middlewares, Result, StateSchema};
+use agent_tools::check_value;
+
+use super::AgentBuilder;
+use crate::executor::ToolEntry;
+
+/// Parameters that the framework itself gives to tools.
+const RESERVED_ARGS: [&str; 4] = ["cx", "state", "globals", "resources"];
+
+/// Gives every field that was declared by JSON Schema its check, and checks the declarations.
+pub(super) fn schema(schema: &mut StateSchema) -> Result<()> {
+    for (name, field) in schema.fields_mut() {
+        if let Some(json) = field.unchecked_schema() {
+            let check = check_value(json).map_err(|e| Error::config(format!("state key '{name}': {}", e.message())))?;
+            *field = field.clone().check(check);
+        }
+    }
+    schema.check()
+}
+
+pub(super) fn agent(builder: &AgentBuilder, middlewares: &Middlewares, entries: &[ToolEntry]) -> Result<()> {
+    if builder.name.trim().is_empty() {
+        return refuse("an agent needs a name".into());
+    }
+    if builder.limits.tool_concurrency == 0 {
+        return refuse("tool_concurrency must be at least 1".into());
+    }
+    tools(builder, entries)?;
+    exits(builder, entries)?;
+    sub_agents(builder)?;
+    order(middlewares)
+}
+
+fn refuse(message: String) -> Result<()> {
+    Err(Error::config(message))
+}
+
+fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
+    let info = builder.model.info();
+    let has_tools = !entries.is_empty() || !builder.toolsets.is_empty();
+    if has_tools && !info.tools {
+        let model = info.name;
+        return refuse(format!(
+            "model '{model}' takes no tools, but the agent has some: remove them or use another model"
+        ));
+    }
+    let mut names = BTreeSet::new();
+    for entry in entries {
+        let name = &entry.spec.name;
+        if !names.insert(name) {
+            return refuse(format!("two tools are named '{name}': rename one, or prefix its tool set"));
+        }
+        tool(&builder.schema, entry)?;
+    }
+    Ok(())
+}
+
+/// One tool's mappings to and from the state.
+pub(crate) fn tool(schema: &StateSchema, entry: &ToolEntry) -> Result<()> {
+    let (name, options) = (&entry.spec.name, &entry.options);
+    let declared = || schema.keys().collect::<Vec<_>>().join(", ");
+    for read in &options.reads {
+        if !schema.has(&read.key) {
+            let (key, declared) = (&read.key, declared());
+            return refuse(format!(
+                "tool '{name}' reads state key '{key}', which is not declared; declared: {declared}"
+            ));
+        }
+        if entry.spec.parameters["properties"].get(&read.param).is_none() {
+            let param = &read.param;
+            return refuse(format!(
+                "tool '{name}' reads state into parameter '{param}', which its schema does not have"
+            ));
+        }
+    }
+    for write in &options.writes {
+        if !schema.has(&write.key) {
+            let (key, declared) = (&write.key, declared());
+            return refuse(format!(
+                "tool '{name}' writes state key '{key}', which is not declared; declared: {declared}"
+            ));
+        }
+    }
+    if let Some(reserved) = options.args.keys().find(|arg| RESERVED_ARGS.contains(&arg.as_str())) {
+        return refuse(format!(
+            "tool '{name}' is given the argument '{reserved}', which is reserved; choose another name"
+        ));
+    }
+    if options.concurrency == Some(0) {
+        return refuse(format!("tool '{name}' may never run: its concurrency must be at least 1"));
+    }
+    Ok(())
+}
+
+fn exits(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
+    if !builder.toolsets.is_empty() {
+        return Ok(()); // a tool of that name may come later
+    }
+    let known = |exit: &&String| *exit == "text" || entries.iter().any(|e| e.spec.name == **exit);
+    if let Some(unknown) = builder.exit_on.iter().find(|exit| !known(exit)) {
+        let valid: Vec<_> = std::iter::once("text").chain(entries.iter().map(|e| e.spec.name.as_str())).collect();
+        return refuse(format!("exit condition '{unknown}' can never be met; valid: {}", valid.join(", ")));
+    }
+    Ok(())
+}
+
+fn sub_agents(builder: &AgentBuilder) -> Result<()> {
+    let mut keys = BTreeSet::new();
+    match builder.sub_agents.iter().find(|a| !keys.insert(&a.key)) {
+        Some(twice) => refuse(format!("two sub-agents have the key '{}': rename one", twice.key)),
+        None => Ok(()),
+    }
+}
+
+/// The order constraints that the middlewares declare.
+fn order(middlewares: &Middlewares) -> Result<()> {
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, m) in middlewares.iter().enumerate() {
+        places.entry(m.name()).or_default().push(place);
+    }
+    let at = |name: &str| places.get(name).map(Vec::as_slice).unwrap_or_default();
+    for (place, m) in middlewares.iter().enumerate() {
+        let (name, ordering) = (m.name(), m.ordering());
+        if ordering.unique && at(name).len() > 1 {
+            return refuse(format!("middleware '{name}' is registered twice; it may be there once: remove one"));
+        }
+        if let Some(missing) = ordering.requires.iter().find(|other| at(other).is_empty()) {
+            return refuse(format!("middleware '{name}' requires '{missing}', which is not there: add it"));
+        }
+        if let Some(other) = ordering.conflicts.iter().find(|other| !at(other).is_empty()) {
+            return refuse(format!("middleware '{name}' conflicts with '{other}': remove one of them"));
+        }
+        if let Some(other) = ordering.outside.iter().find(|other| at(other).iter().any(|p| *p < place)) {
+            return refuse(format!("middleware '{name}' must be outside '{other}': register it before '{other}'"));
+        }
+        if let Some(other) = ordering.inside.iter().find(|other| at(other).iter().any(|p| *p > place)) {
+            return refuse(format!("middleware '{name}' must be inside '{other}': register it after '{other}'"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! From a list of middlewares and layers to one erased stack.
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{
+    Middleware, Middlewares, Model, ModelHooksLayer, ModelService, ModelWrapLayer, ToolHooksLayer, ToolService,
+    ToolWrapLayer,
+};
+use tower::Layer;
+
+use crate::executor::{ModelCore, ToolCore};
+
+/// One thing that was registered.
+#[derive(Clone)]
+pub(crate) enum Item {
+    Middleware(Arc<dyn Middleware>),
+    ModelLayer(String, Apply<ModelService>),
+    ToolLayer(String, Apply<ToolService>),
+}
+
+type Apply<S> = Arc<dyn Fn(S) -> S + Send + Sync>;
+
+/// The middlewares among `items`, outermost first.
+pub(super) fn middlewares(items: &[Item]) -> Middlewares {
+    let middleware = |item: &Item| match item {
+        Item::Middleware(m) => Some(m.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(middleware).collect()
+}
+
+/// hooks( wraps and layers, as registered ( the journalled call ) )
+pub(super) fn model(items: &[Item], model: Arc<dyn Model>) -> ModelService {
+    let layer = |item: &Item| match item {
+        Item::ModelLayer(_, apply) => Some(apply.clone()),
+        _ => None,
+    };
+    let wrap = |list, inner| ModelService::from_boxed(ModelWrapLayer::new(list).layer(inner));
+    let inner = onion(items, ModelService::from_boxed(ModelCore::new(model)), layer, wrap);
+    ModelService::from_boxed(ModelHooksLayer::new(middlewares(items)).layer(inner))
+}
+
+/// The same around one tool.
+pub(crate) fn tool(items: &[Item], core: ToolCore, raise: bool) -> ToolService {
+    let layer = |item: &Item| match item {
+        Item::ToolLayer(_, apply) => Some(apply.clone()),
+        _ => None,
+    };
+    let wrap = |list, inner| ToolService::from_boxed(ToolWrapLayer::new(list).layer(inner));
+    let inner = onion(items, ToolService::from_boxed(core), layer, wrap);
+    ToolService::from_boxed(ToolHooksLayer::new(middlewares(items), raise).layer(inner))
+}
+
+/// From the innermost outwards: neighbouring middlewares become one layer of wraps, between the tower layers.
+fn onion<S>(
+    items: &[Item],
+    core: S,
+    layer: impl Fn(&Item) -> Option<Apply<S>>,
+    wrap: impl Fn(Middlewares, S) -> S,
+) -> S {
+    let mut service = core;
+    let mut neighbours: Vec<Arc<dyn Middleware>> = Vec::new();
+    let close = |neighbours: &mut Vec<Arc<dyn Middleware>>, service| match std::mem::take(neighbours) {
+        list if list.is_empty() => service,
+        list => wrap(list.into_iter().rev().collect(), service),
+    };
+    for item in items.iter().rev() {
+        if let Item::Middleware(m) = item {
+            neighbours.push(m.clone());
+        } else if let Some(apply) = layer(item) {
+            service = apply(close(&mut neighbours, service));
+        }
+    }
+    close(&mut neighbours, service)
+}
+
+/// A type's name without the paths of its parts: `RetryLayer<Policy>`.
+pub(super) fn short_name<T>() -> String {
+    let mut out = String::new();
+    for part in std::any::type_name::<T>().split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
+        out.push_str(part.rsplit("::").next().unwrap_or(part));
+    }
+    out
+}
+
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Middleware(m) => m.name(),
+            Self::ModelLayer(name, _) | Self::ToolLayer(name, _) => name,
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! Putting an agent together.
+
+pub(crate) mod check;
+pub(crate) mod compose;
+pub(crate) mod explain;
+
+use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+
+use agent_core::{
+    BoxError, Budget, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest, ModelResponse,
+    ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage, Tool, ToolOutput,
+    ToolRequest, ToolService, ToolSpecs, Toolset,
+};
+use tower::{Layer, Service};
+
+pub(crate) use self::compose::Item;
+use crate::{
+    Agent,
+    agent::Inner,
+    executor::{Executor, Limits, ToolEntry},
+};
+
+/// Puts an agent together. Everything is checked by [`build`](Self::build).
+///
+/// # Order
+///
+/// Middlewares and layers are registered outermost first.
+///
+/// ```text
+/// // right: the timeout is inside the retry, so each try has its own time
+/// builder.model_layer(retry).model_layer(TimeoutLayer::new(minute))
+/// // wrong: one minute for all tries together, and the retry never sees the timeout
+/// builder.model_layer(TimeoutLayer::new(minute)).model_layer(retry)
+/// ```
+#[must_use]
+pub struct AgentBuilder {
+    pub(crate) name: String,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) system: Option<SystemMessage>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) covers: Vec<Arc<dyn Middleware>>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) toolsets: Vec<Arc<dyn Toolset>>,
+    pub(crate) sub_agents: Vec<SubAgent>,
+    pub(crate) exit_on: Vec<String>,
+    pub(crate) limits: Limits,
+    pub(crate) raise_tool_errors: bool,
+    pub(crate) params: ModelParams,
+    pub(crate) stream: bool,
+    pub(crate) schema: StateSchema,
+    pub(crate) globals: Option<GlobalStorage>,
+    pub(crate) resources: Resources,
+    pub(crate) budget: Budget,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+}
+
+impl AgentBuilder {
+    pub(crate) fn new(name: String, model: Arc<dyn Model>) -> Self {
+        Self {
+            name,
+            model,
+            system: None,
+            items: Vec::new(),
+            covers: Vec::new(),
+            tools: Vec::new(),
+            toolsets: Vec::new(),
+            sub_agents: Vec::new(),
+            exit_on: Vec::new(),
+            limits: Limits::default(),
+            raise_tool_errors: false,
+            params: ModelParams::default(),
+            stream: false,
+            schema: StateSchema::default(),
+            globals: None,
+            resources: Resources::default(),
+            budget: Budget::default(),
+            journal: None,
+        }
+    }
+
+    // --- the model ---
+
+    /// Sets the system prompt. It goes before the history of every call and is not part of it.
+    pub fn system(mut self, prompt: impl Into<String>) -> Self {
+        self.system = Some(SystemMessage::new(vec![Part::text(prompt)]));
+        self
+    }
+
+    /// Sets how the model is to answer.
+    pub fn params(mut self, params: ModelParams) -> Self {
+        self.params = params;
+        self
+    }
+
+    /// Asks the provider to stream, unless a run says otherwise. Default: false.
+    pub fn streaming(mut self, stream: bool) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    // --- tools ---
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools, such as a tool set's.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Adds tools that may change while a run is under way.
+    pub fn toolset(mut self, tools: impl Toolset) -> Self {
+        self.toolsets.push(Arc::new(tools));
+        self
+    }
+
+    /// Adds a sub-agent that code can call by `key`. (The `Delegation` middleware also offers its own to the model.)
+    pub fn sub_agent<S>(mut self, key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
+    where
+        S: Service<RunRequest, Response = RunEnd> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        self.sub_agents.push(SubAgent::new(key, description, agent));
+        self
+    }
+
+    /// Sets how many calls of one message run at once. Default: 16.
+    pub fn tool_concurrency(mut self, most: usize) -> Self {
+        self.limits.tool_concurrency = most;
+        self
+    }
+
+    /// Sets how many bytes of text a tool result may bring into the conversation; a longer one is cut there, with a note,
+    /// and kept whole in the journal. Default: 1 MiB.
+    pub fn max_tool_output(mut self, bytes: usize) -> Self {
+        self.limits.tool_output = bytes;
+        self
+    }
+
+    /// Lets a failing or unknown tool end the run with its error, when its siblings are done. Default: the model is told.
+    pub fn raise_tool_errors(mut self) -> Self {
+        self.raise_tool_errors = true;
+        self
+    }
+
+    // --- middleware ---
+
+    /// Adds a middleware inside those that are there.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.items.push(Item::Middleware(Arc::new(middleware)));
+        self
+    }
+
+    /// Adds a middleware that covers every run below, too.
+    pub fn middleware_for_all(mut self, middleware: impl Middleware) -> Self {
+        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
+        self.covers.push(middleware.clone());
+        self.items.push(Item::Middleware(middleware));
+        self
+    }
+
+    /// Adds any tower layer around the model call, unchanged, inside what is there.
+    pub fn model_layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<ModelService> + Send + Sync + 'static,
+        L::Service: Service<ModelRequest, Response = ModelResponse> + Clone + Send + Sync + 'static,
+        <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ModelRequest>>::Future: Send + 'static,
+    {
+        let apply = Arc::new(move |inner| ModelService::new(layer.layer(inner)));
+        self.items.push(Item::ModelLayer(compose::short_name::<L>(), apply));
+        self
+    }
+
+    /// Adds any tower layer around every tool call, unchanged, inside what is there. Each tool has a service of its own.
+    pub fn tool_layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<ToolService> + Send + Sync + 'static,
+        L::Service: Service<ToolRequest, Response = ToolOutput> + Clone + Send + Sync + 'static,
+        <L::Service as Service<ToolRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ToolRequest>>::Future: Send + 'static,
+    {
+        let apply = Arc::new(move |inner| ToolService::new(layer.layer(inner)));
+        self.items.push(Item::ToolLayer(compose::short_name::<L>(), apply));
+        self
+    }
+
+    // --- the loop ---
+
+    /// Sets the most steps of a run: exactly `n` model calls for `n`. Default: 100.
+    pub fn max_steps(mut self, most: u32) -> Self {
+        self.limits.steps = most;
+        self
+    }
+
+    /// At the step limit, makes one more call without tools, so that the run ends with a text. Default: false.
+    pub fn final_answer(mut self, wanted: bool) -> Self {
+        self.limits.final_answer = wanted;
+        self
+    }
+
+    /// Ends the run when one of these tools gave its result without an error. A text answer always ends it.
+    pub fn exit_on(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.exit_on.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    // --- what runs keep ---
+
+    /// Declares what a run keeps.
+    pub fn state(mut self, schema: StateSchema) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// Sets the storage that the hierarchy shares; it wins over what a session kept.
+    pub fn globals(mut self, globals: GlobalStorage) -> Self {
+        self.globals = Some(globals);
+        self
+    }
+
+    /// Adds a live handle for tools and hooks.
+    pub fn resource<T: Any + Send + Sync>(mut self, handle: T) -> Self {
+        self.resources = self.resources.with(handle);
+        self
+    }
+
+    /// Sets the ledger that all runs of the agent share.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Keeps runs in `journal`, and continues the history of a session. Default: each run has a journal in memory.
+    pub fn store(mut self, journal: impl Journal) -> Self {
+        self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// Composes every stack once, so that limits and budgets in layers are shared by all runs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with what to change: duplicate or invalid tools, exit conditions
+    /// that no tool can meet, state that is not declared, middlewares in an order that cannot work, tools for a model that
+    /// takes none.
+    pub fn build(mut self) -> Result<Agent> {
+        let middlewares: Middlewares = compose::middlewares(&self.items);
+        self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
+        self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
+        check::schema(&mut self.schema)?;
+        let entries = self
+            .tools
+            .iter()
+            .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors))
+            .collect::<Result<Vec<_>>>()?;
+        check::agent(&self, &middlewares, &entries)?;
+        let explained = explain::explain(&self, &entries);
+        let fingerprint = explain::fingerprint(&self, &entries);
+        let specs: ToolSpecs = entries.iter().map(|e| e.spec.clone()).collect();
+        let tools: HashMap<_, _> = entries.into_iter().map(|e| (e.spec.name.clone(), Arc::new(e))).collect();
+        let executor = Executor {
+            model: compose::model(&self.items, self.model.clone()),
+            model_info: self.model.info(),
+            items: self.items.into(),
+            raise_tool_errors: self.raise_tool_errors,
+            tools: Arc::new(tools),
+            specs,
+            toolsets: self.toolsets.into(),
+            middlewares,
+            system: self.system,
+            params: Arc::new(self.params),
+            exit_on: self.exit_on.into(),
+            limits: self.limits,
+        };
+        Ok(Agent(Arc::new(Inner {
+            name: self.name.into(),
+            executor,
+            covers: self.covers.into(),
+            sub_agents: self.sub_agents.into_iter().collect(),
+            stream: self.stream,
+            schema: self.schema,
+            shared_globals: self.globals.is_some(),
+            globals: self.globals.unwrap_or_default(),
+            resources: self.resources,
+            budget: self.budget,
+            journal: self.journal,
+            fingerprint,
+            explained,
+        })))
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("name", &self.name).field("stack", &self.items).finish_non_exhaustive()
+    }
+}

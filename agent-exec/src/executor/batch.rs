@@ -1,0 +1,296 @@
+//! The calls of one message: prepared, run in waves, answered in call order.
+
+use std::sync::Arc;
+
+use agent_core::{
+    BatchCall, CallResult, CallState, EntryBody, Error, ErrorKind, ExitReason, PendingTurn, Result, ToolBatch,
+    ToolOutput, ToolRequest, ToolResults, Verdict,
+};
+use tokio::task::JoinSet;
+use tracing::Instrument;
+
+use super::{
+    Active, Stop, ToolEntry,
+    call::{self, CallEnd},
+    schedule::{Access, waves},
+    table::given,
+};
+
+/// How a batch ended.
+pub(super) enum BatchEnd {
+    Answered,
+    Suspended,
+    Paused,
+    Cancelled,
+}
+
+/// A call that is about to run.
+struct Planned {
+    /// Its place in the message.
+    index: usize,
+    entry: Arc<ToolEntry>,
+    request: ToolRequest,
+}
+
+/// What became of the calls so far, apart from those that are done.
+#[derive(Default)]
+struct Tally {
+    suspended: bool,
+    cancelled: bool,
+    failed: Option<Error>,
+}
+
+impl Active<'_> {
+    /// Runs what is not done yet; leaves each call's state up to date whatever happens.
+    pub(super) async fn run_batch(&mut self, turn: &mut PendingTurn) -> Result<BatchEnd> {
+        self.batches += 1;
+        let cx = self.cx().clone();
+        let mut batch = ToolBatch::new(self.requests(turn));
+        for m in self.list.iter() {
+            cx.judge(&**m, m.before_tools(&cx, &mut batch).await)?;
+        }
+        let planned = self.plan(turn, batch)?;
+        cx.log().commit().await?;
+        let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
+        let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
+        let mut tally = Tally::default();
+        for wave in order {
+            let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();
+            self.run_wave(turn, calls, &mut tally).await?;
+            if tally.suspended || tally.cancelled || tally.failed.is_some() {
+                break;
+            }
+        }
+        self.verdict_of(turn, tally)
+    }
+
+    /// The requests of the calls that are not done.
+    fn requests(&self, turn: &mut PendingTurn) -> Vec<ToolRequest> {
+        let calls = turn.message.calls().zip(&mut turn.calls);
+        let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
+        open.map(|(call, pending)| {
+            let args = self.table.parse(&call.name, &call.arguments).0;
+            let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
+            request.batch = self.batches;
+            request.resumed = self.resumed;
+            if let CallState::Suspended { child } = &mut pending.state {
+                request.child = child.take().map(|child| Arc::new(*child));
+            }
+            request
+        })
+        .collect()
+    }
+
+    /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
+    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch) -> Result<Vec<Planned>> {
+        let (mut planned, mut unknown) = (Vec::new(), None);
+        for BatchCall { request, answer, .. } in batch.calls {
+            let Some(index) = turn.calls.iter().position(|c| c.call_id == request.call.id) else { continue };
+            match (answer, self.table.get(&request.call.name)) {
+                (Some(output), _) => self.answer(turn, index, output),
+                (None, Some(entry)) => planned.push(Planned { index, entry: entry.clone(), request }),
+                (None, None) => {
+                    let (name, names) = (&request.call.name, self.table.names());
+                    let message = format!("Tool '{name}' not found. Available tools: {names}");
+                    self.answer(turn, index, ToolOutput::error(message.clone()));
+                    unknown = Some(message);
+                }
+            }
+        }
+        for index in 0..turn.calls.len() {
+            let open = !matches!(turn.calls[index].state, CallState::Done(_));
+            if open && !planned.iter().any(|p| p.index == index) {
+                self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
+            }
+        }
+        match unknown {
+            Some(message) if self.executor.raise_tool_errors => Err(Error::tool(message)),
+            _ => Ok(planned),
+        }
+    }
+
+    async fn run_wave(&self, turn: &mut PendingTurn, calls: Vec<Planned>, tally: &mut Tally) -> Result<()> {
+        let mut ready = Vec::new();
+        for mut call in calls {
+            match call.entry.body.check(self.cx(), &call.request.args) {
+                Ok(()) => {
+                    call.request.set_checked();
+                    ready.push(call);
+                }
+                Err(e) => self.answer(turn, call.index, ToolOutput::error(e.message().to_owned())),
+            }
+        }
+        let mut writers = Vec::new();
+        let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
+            if let Some(output) = self.take(turn, index, end, tally) {
+                match entry.options.writes.is_empty() {
+                    true => self.answer(turn, index, output),
+                    false => writers.push((index, entry.options.clone(), output)),
+                }
+            }
+        };
+        match ready.pop() {
+            None => {}
+            // One call needs no task of its own.
+            Some(Planned { index, entry, request }) if ready.is_empty() => {
+                let end = call::run(entry.clone(), request).await;
+                take(turn, index, &entry, end);
+            }
+            Some(last) => {
+                ready.push(last);
+                let mut waiting = ready.into_iter();
+                let mut running = JoinSet::new();
+                let mut start = |running: &mut JoinSet<_>| {
+                    if let Some(Planned { index, entry, request }) = waiting.next() {
+                        let run = async move { (index, entry.clone(), call::run(entry, request).await) };
+                        running.spawn(run.in_current_span());
+                    }
+                };
+                (0..self.executor.limits.tool_concurrency).for_each(|_| start(&mut running));
+                while let Some(joined) = running.join_next().await {
+                    let (index, entry, end) =
+                        joined.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
+                    take(turn, index, &entry, end);
+                    start(&mut running);
+                    while let Some(Ok((index, entry, end))) = running.try_join_next() {
+                        take(turn, index, &entry, end);
+                        start(&mut running);
+                    }
+                    self.cx().log().commit().await?;
+                }
+            }
+        }
+        // Merges happen in call order, whichever call was done first.
+        writers.sort_by_key(|(index, ..)| *index);
+        for (index, options, output) in writers {
+            let output = self.write_state(&turn.calls[index].call_id, &options, output);
+            self.answer(turn, index, output);
+        }
+        self.cx().log().commit().await
+    }
+
+    /// Takes a call's end into the turn; gives back the output of a call that is done.
+    fn take(&self, turn: &mut PendingTurn, index: usize, end: CallEnd, tally: &mut Tally) -> Option<ToolOutput> {
+        let pending = &mut turn.calls[index];
+        // A question that was asked counts, whatever a layer made of the error.
+        let asked = self.driver.has_question_below(&pending.call_id);
+        match end {
+            CallEnd::Suspended(child) => {
+                pending.state = CallState::Suspended { child };
+                tally.suspended = true;
+            }
+            CallEnd::Cancelled(child) => {
+                pending.state = CallState::Suspended { child };
+                tally.cancelled = true;
+            }
+            CallEnd::Done(_) | CallEnd::Failed(_) if asked => {
+                pending.state = CallState::Suspended { child: None };
+                tally.suspended = true;
+            }
+            CallEnd::Done(output) => return Some(output),
+            CallEnd::Failed(e) => {
+                tally.failed.get_or_insert(e);
+            }
+        }
+        None
+    }
+
+    /// Writes parts of a tool's value to the state. What cannot be merged is told to the model.
+    fn write_state(&self, call_id: &str, options: &agent_core::ToolOptions, output: ToolOutput) -> ToolOutput {
+        let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
+            return output;
+        };
+        for write in &options.writes {
+            let part = match &write.source {
+                Some(source) => value.get(source),
+                None => Some(value),
+            };
+            let Some(part) = part else { continue };
+            if let Err(e) = self.cx().state().set_value(&write.key, part.clone(), write.merge.as_ref()) {
+                return ToolOutput::error(format!("The result of call '{call_id}' could not be kept: {}", e.message()));
+            }
+        }
+        output
+    }
+
+    /// Answers a call: from now on it is never run again.
+    fn answer(&self, turn: &mut PendingTurn, index: usize, output: ToolOutput) {
+        let output = shortened(output, self.executor.limits.tool_output);
+        let pending = &mut turn.calls[index];
+        let name = turn.message.calls().nth(index).map(|call| call.name.as_str()).unwrap_or_default();
+        self.cx().log().record_answered(&pending.call_id.as_str().into(), &name.into(), &output);
+        pending.state = CallState::Done(output);
+    }
+
+    fn verdict_of(&self, turn: &PendingTurn, tally: Tally) -> Result<BatchEnd> {
+        if let Some(e) = tally.failed {
+            let done = turn.calls.iter().filter(|c| matches!(c.state, CallState::Done(_)));
+            let done: Vec<_> = done.map(|c| c.call_id.as_str()).collect();
+            return Err(e.with_context("completed", done.join(", ")));
+        }
+        Ok(match tally {
+            Tally { cancelled: true, .. } => BatchEnd::Cancelled,
+            Tally { suspended: true, .. } if self.driver.has_questions() => BatchEnd::Suspended,
+            Tally { suspended: true, .. } => BatchEnd::Paused,
+            _ => BatchEnd::Answered,
+        })
+    }
+
+    /// All calls are answered: the turn enters the history, and may end the run.
+    pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
+        let (cx, step) = (self.cx().clone(), self.cx().step());
+        let answered = turn.message.calls().zip(turn.calls).filter_map(|(call, pending)| match pending.state {
+            CallState::Done(output) => Some(CallResult::new(call.id.as_str(), call.name.as_str(), output)),
+            _ => None,
+        });
+        let mut results = ToolResults::new(answered.collect());
+        let before = results.results.clone();
+        let mut verdict = Verdict::Proceed;
+        for m in self.list.iter().rev() {
+            match cx.judge(&**m, m.after_tools(&cx, &mut results).await)? {
+                Verdict::Proceed => {}
+                wanted => verdict = wanted,
+            }
+        }
+        let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
+        let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
+        cx.log().record(EntryBody::TurnEnded { step, changed });
+        self.driver.push_turn(turn.message, results.results.iter().map(CallResult::to_message).collect())?;
+        cx.log().end_step();
+        match (verdict, self.exits.after_tools(&results)) {
+            (Verdict::Finish, _) => self.exit(ExitReason::Verdict, self.last_text()).await,
+            (Verdict::Proceed, Some((tool, text))) => self.exit(ExitReason::Tool(tool), text).await,
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What a call does with the state: it reads what the model left out.
+fn access(planned: &Planned) -> Access {
+    let (options, has) = (&planned.entry.options, given(&planned.request.args));
+    Access {
+        reads: options.reads.iter().filter(|r| !has(&r.param)).map(|r| r.key.clone()).collect(),
+        writes: options.writes.iter().map(|w| w.key.clone()).collect(),
+        whole_state: options.uses_state,
+        serial: options.serial,
+    }
+}
+
+/// The output with its text cut to `most` bytes, at a character's border, with a note.
+fn shortened(mut output: ToolOutput, most: usize) -> ToolOutput {
+    let size: usize = output.content().iter().filter_map(|p| p.as_text()).map(str::len).sum();
+    if size <= most {
+        return output;
+    }
+    let mut left = most;
+    for part in output.content_mut() {
+        if let agent_core::Part::Text(text) = part {
+            let cut = (0..=left.min(text.text.len())).rev().find(|at| text.text.is_char_boundary(*at)).unwrap_or(0);
+            text.text.truncate(cut);
+            left -= cut;
+        }
+    }
+    let note = format!("[Cut: {most} of {size} bytes shown; the whole result is in the journal.]");
+    output.content_mut().push(note.into());
+    output
+}

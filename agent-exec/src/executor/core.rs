@@ -1,0 +1,210 @@
+//! The innermost services: the model's and a tool's own call, as journalled steps.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use agent_core::{
+    Amounts, BoxFuture, Durable, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Result, Retry,
+    RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
+};
+use agent_tools::ArgumentSchema;
+use futures::FutureExt;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tower::Service;
+
+/// A model call: allowance is reserved, the call is a step, and what it used is counted.
+#[derive(Clone)]
+pub(crate) struct ModelCore(Arc<dyn Model>);
+
+impl ModelCore {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
+        Self(model)
+    }
+}
+
+impl Service<ModelRequest> for ModelCore {
+    type Response = ModelResponse;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ModelResponse>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ModelRequest) -> Self::Future {
+        let model = self.0.clone();
+        Box::pin(async move {
+            let cx = request.cx.clone();
+            let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
+            let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
+            let body = Box::pin(async { model.call(request).await.map(StepResult::Model) });
+            let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
+                return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
+            };
+            if let Some(reserved) = reserved {
+                reserved.settle(Amounts::none().model_calls(1).tokens(response.usage.total()));
+            }
+            cx.usage_meter().add(response.usage);
+            Ok(response)
+        })
+    }
+}
+
+/// What is known of a tool when it is called.
+pub(crate) struct ToolBody {
+    tool: Arc<dyn Tool>,
+    name: Arc<str>,
+    options: Arc<ToolOptions>,
+    schema: ArgumentSchema,
+    /// Arguments that the agent gives and the schema does not have.
+    unseen: Vec<String>,
+    permits: Option<Semaphore>,
+}
+
+impl ToolBody {
+    pub(super) fn new(tool: Arc<dyn Tool>, spec: &ToolSpec, options: Arc<ToolOptions>) -> Result<Self> {
+        let schema = ArgumentSchema::compile(spec)?;
+        let permits = options.concurrency.map(Semaphore::new);
+        let seen = &spec.parameters["properties"];
+        let unseen = options.args.keys().filter(|arg| seen.get(arg).is_none()).cloned().collect();
+        Ok(Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits })
+    }
+
+    /// The arguments as the model wrote them, mended and coerced, and what was mended.
+    pub(super) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
+        let parsed = self.schema.parse(arguments);
+        (parsed.value, parsed.repair)
+    }
+
+    /// The arguments with those that the agent and the state give; the model's own win.
+    fn complete(&self, cx: &RunCx, args: &Arc<Value>) -> Arc<Value> {
+        if self.options.args.is_empty() && self.options.reads.is_empty() {
+            return args.clone();
+        }
+        let mut all = args.as_object().cloned().unwrap_or_else(Map::new);
+        for read in &self.options.reads {
+            if !all.contains_key(&read.param)
+                && let Some(value) = cx.state().get_value(&read.key)
+            {
+                all.insert(read.param.clone(), value);
+            }
+        }
+        for (name, value) in &self.options.args {
+            all.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        Arc::new(Value::Object(all))
+    }
+
+    /// Checks the arguments as the tool would get them now. What is given by the agent or the state is not shown.
+    pub(super) fn check(&self, cx: &RunCx, args: &Arc<Value>) -> Result<()> {
+        let mut complete = self.complete(cx, args);
+        if !self.unseen.is_empty()
+            && let Some(fields) = Arc::make_mut(&mut complete).as_object_mut()
+        {
+            fields.retain(|name, _| !self.unseen.contains(name));
+        }
+        let hidden: Vec<&str> = self
+            .options
+            .reads
+            .iter()
+            .map(|read| read.param.as_str())
+            .chain(self.options.args.keys().map(String::as_str))
+            .filter(|name| args.get(name).is_none())
+            .collect();
+        self.schema.check(&complete, &hidden)
+    }
+
+    /// The value as text for the model, as the tool's options say.
+    fn render(&self, output: ToolOutput) -> Result<ToolOutput> {
+        let Some(value) = output.as_value().filter(|_| !output.is_error()) else { return Ok(output) };
+        let field = |source: &Option<String>| match source {
+            Some(source) => value.get(source).cloned().unwrap_or(Value::Null),
+            None => value.clone(),
+        };
+        let parts = match &self.options.text {
+            OutputText::Field { source, render: Some(render) } => render(&field(source))?,
+            OutputText::Field { source, render: None } => vec![value_to_text(&field(source)).into()],
+            OutputText::Fields(fields) => {
+                let texts = fields.iter().map(|(name, source)| {
+                    format!(
+                        "{}: {}",
+                        Value::from(name.as_str()),
+                        Value::from(value_to_text(&field(&Some(source.clone()))))
+                    )
+                });
+                vec![format!("{{{}}}", texts.collect::<Vec<_>>().join(", ")).into()]
+            }
+            _ => return Ok(output),
+        };
+        Ok(output.shown_as(parts))
+    }
+
+    /// One try: in time, and without taking the run down if it panics.
+    async fn run(&self, request: ToolRequest) -> Result<ToolOutput> {
+        let name = &self.name;
+        let call = AssertUnwindSafe(self.tool.call(request)).catch_unwind();
+        let result = match self.options.timeout {
+            None => call.await,
+            Some(most) => tokio::time::timeout(most, call).await.map_err(|_| {
+                let message = format!("Tool '{name}' timed out after {} ms.", most.as_millis());
+                Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None))
+            })?,
+        };
+        let panicked = |_| Err(Error::tool(format!("Tool '{name}' failed unexpectedly.")));
+        self.render(result.unwrap_or_else(panicked)?)
+    }
+}
+
+/// A tool's own call: arguments are completed and checked, and the call is a step.
+#[derive(Clone)]
+pub(crate) struct ToolCore(Arc<ToolBody>);
+
+impl ToolCore {
+    pub(crate) fn new(body: Arc<ToolBody>) -> Self {
+        Self(body)
+    }
+}
+
+impl Service<ToolRequest> for ToolCore {
+    type Response = ToolOutput;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ToolOutput>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: ToolRequest) -> Self::Future {
+        let body = self.0.clone();
+        Box::pin(async move {
+            let cx = request.cx.clone();
+            if !request.is_checked() {
+                body.check(&cx, &request.args)?;
+            }
+            request.args = body.complete(&cx, &request.args);
+            let _permit = match &body.permits {
+                Some(permits) => {
+                    Some(permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?)
+                }
+                None => None,
+            };
+            let one = Amounts::none().tool_calls(1);
+            let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
+            let call_id = request.call.id.as_str().into();
+            let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
+            let run = Box::pin(async { body.run(request).await.map(StepResult::Tool) });
+            let result = cx.log().step(step, run).await;
+            if let Some(reserved) = reserved {
+                reserved.settle(one);
+            }
+            match result? {
+                StepResult::Tool(output) => Ok(output),
+                _ => Err(Error::new(ErrorKind::NonDeterminism, "a tool call was another kind of step before")),
+            }
+        })
+    }
+}

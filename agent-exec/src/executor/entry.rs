@@ -1,0 +1,26 @@
+//! A tool with its composed stack.
+
+use std::sync::Arc;
+
+use agent_core::{Result, Tool, ToolOptions, ToolService, ToolSpec};
+
+use super::core::{ToolBody, ToolCore};
+use crate::builder::{Item, compose};
+
+/// A tool, what the model is told of it, and the stack around its calls.
+pub(crate) struct ToolEntry {
+    pub(crate) spec: ToolSpec,
+    pub(crate) options: Arc<ToolOptions>,
+    pub(crate) body: Arc<ToolBody>,
+    pub(crate) service: ToolService,
+}
+
+impl ToolEntry {
+    /// Reads the tool's description once, checks it, and composes its stack.
+    pub(crate) fn new(tool: Arc<dyn Tool>, items: &[Item], raise: bool) -> Result<Self> {
+        let (spec, options) = (tool.spec(), Arc::new(tool.options()));
+        let body = Arc::new(ToolBody::new(tool, &spec, options.clone())?);
+        let service = compose::tool(items, ToolCore::new(body.clone()), raise);
+        Ok(Self { spec, options, body, service })
+    }
+}

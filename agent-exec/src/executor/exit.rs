@@ -1,0 +1,22 @@
+//! Which tools end a run.
+
+use std::sync::Arc;
+
+use agent_core::ToolResults;
+
+/// The tools whose result ends the run.
+pub(super) struct Exits(Arc<[String]>);
+
+impl Exits {
+    pub(super) fn new(tools: Arc<[String]>) -> Self {
+        Self(tools)
+    }
+
+    /// The first called exit tool, in call order, and its text. None if any exit tool failed: the model is to try again.
+    /// Errors of other tools do not matter.
+    pub(super) fn after_tools(&self, results: &ToolResults) -> Option<(String, String)> {
+        let mut called = results.results.iter().filter(|r| self.0.iter().any(|exit| **exit == *r.name)).peekable();
+        let first = called.peek().map(|r| (r.name.to_string(), r.output.to_text()))?;
+        called.all(|r| !r.output.is_error()).then_some(first)
+    }
+}

@@ -1,0 +1,133 @@
+//! One model call, and what follows from its answer.
+
+use agent_core::{
+    AssistantMessage, Block, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest, ModelResponse,
+    PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+};
+use tower::ServiceExt;
+
+use super::{Active, Stop};
+
+impl Active<'_> {
+    pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
+        let cx = self.cx();
+        let mut request = ModelRequest::new(cx.clone());
+        request.system = self.executor.system.clone();
+        request.tools = tools;
+        request.params = self.executor.params.clone();
+        request.stream = self.stream;
+        request.resumed = self.resumed;
+        if self.stream || cx.emitter().is_observed() {
+            let emitter = cx.emitter().clone();
+            request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
+        }
+        let answered = tokio::select! {
+            biased;
+            () = cx.cancellation().cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
+            answered = self.executor.model.clone().oneshot(request) => answered,
+        };
+        // A question that was asked counts, whatever a layer made of the error.
+        if self.driver.has_questions() {
+            return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));
+        }
+        answered
+    }
+
+    /// Takes an answer into the run: its calls come next, or the run ends, or the model is called again.
+    pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
+        let ModelResponse { mut message, finish, verdict, .. } = response;
+        agent_core::unique_ids(&mut message);
+        self.mend_arguments(&mut message);
+        self.cx().log().record_accepted(step, &message);
+        if message.has_calls() && verdict != Verdict::Finish {
+            self.phase = Phase::Tools(PendingTurn::new(message));
+            self.cx().log().commit().await?;
+            return Ok(None);
+        }
+        let (text, says_something) = (message.text(), message.has_text());
+        if message.has_calls() {
+            self.refuse_calls(step, message)?;
+        } else if !message.is_empty() {
+            self.driver.push_answer(message)?;
+        }
+        self.cx().log().end_step();
+        let reason = match (verdict, finish) {
+            (Verdict::Again, _) => return Ok(None),
+            (Verdict::Finish, _) => ExitReason::Verdict,
+            (Verdict::Proceed, FinishReason::Length) => ExitReason::Length,
+            (Verdict::Proceed, FinishReason::ContentFilter) => ExitReason::ContentFilter,
+            (Verdict::Proceed, _) if says_something || self.table.specs().is_empty() => ExitReason::Text,
+            // Nothing was said and nothing called: some models do so once; the next call usually goes well.
+            (Verdict::Proceed, _) => return Ok(None),
+        };
+        self.exit(reason, text).await
+    }
+
+    /// Asks the hooks whether the run may end, and whether somebody has more to say.
+    pub(super) async fn exit(&mut self, reason: ExitReason, answer: String) -> Result<Option<Stop>> {
+        let (cx, mut exit) = (self.cx().clone(), Exit::new(reason, answer));
+        let mut go_on = false;
+        for m in self.list.iter().rev() {
+            go_on |= cx.judge(&**m, m.on_exit(&cx, &mut exit).await)? == Verdict::Again;
+        }
+        let ends = !go_on && !self.driver.has_steering();
+        Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
+    }
+
+    /// Arguments that are no JSON are kept as their repaired form: a provider would refuse the message otherwise.
+    fn mend_arguments(&self, message: &mut AssistantMessage) {
+        let broken = |arguments: &str| {
+            !arguments.trim().is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
+        };
+        if !message.calls().any(|call| broken(&call.arguments)) {
+            return;
+        }
+        for block in message.blocks_mut() {
+            let Block::ToolCall(call) = block else { continue };
+            if broken(&call.arguments) {
+                let (mended, note) = self.table.parse(&call.name, &call.arguments);
+                let note = note.unwrap_or_else(|| "they are no JSON".into());
+                let message = format!("arguments of call '{}' to '{}' were repaired: {note}", call.id, call.name);
+                self.cx().emit(EventKind::Warning { message });
+                call.arguments = mended.to_string();
+                call.raw = None;
+            }
+        }
+    }
+
+    /// The run was finished with calls pending: each is answered, so that the history stays paired.
+    fn refuse_calls(&self, step: u32, message: AssistantMessage) -> Result<()> {
+        let log = self.cx().log();
+        let mut results = Vec::new();
+        for call in message.calls() {
+            let output = ToolOutput::error("Not run: the run was finished.");
+            let (id, name) = (call.id.as_str().into(), call.name.as_str().into());
+            log.record_answered(&id, &name, &output);
+            results.push(output.to_message(id, name));
+        }
+        log.record(agent_core::EntryBody::TurnEnded { step, changed: Default::default() });
+        self.driver.push_turn(message, results)
+    }
+
+    /// A turn that came with the request: the caller's own history.
+    pub(super) fn adopt_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
+        let log = self.cx().log();
+        log.record_accepted(0, &message);
+        for result in &results {
+            let output = ToolOutput::parts(result.parts().to_vec());
+            let output = if result.is_error() { output.failed() } else { output };
+            log.record_answered(&result.call_id().into(), &result.name().into(), &output);
+        }
+        log.record(agent_core::EntryBody::TurnEnded { step: 0, changed: Default::default() });
+        log.end_step();
+        self.driver.push_turn(message, results)
+    }
+}
+
+/// The message without calls, for an answer that no tool can follow.
+pub(super) fn without_calls(mut message: AssistantMessage) -> AssistantMessage {
+    if message.has_calls() {
+        message.blocks_mut().retain(|block| !matches!(block, Block::ToolCall(_)));
+    }
+    message
+}

@@ -1,0 +1,137 @@
+//! The tools that one run offers.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use agent_core::{Error, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
+use serde_json::{Value, json};
+
+use super::{Executor, ToolEntry};
+use crate::builder::check;
+
+/// The tools that one run offers: the agent's own, or those that the run chose, and those of changing sets.
+pub(super) struct ToolTable {
+    fixed: Arc<HashMap<String, Arc<ToolEntry>>>,
+    fixed_specs: ToolSpecs,
+    specs: ToolSpecs,
+    /// Tools of changing sets, with the stacks that were composed for them in this run.
+    changing: Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>,
+    /// The changing tools on offer now.
+    offered: Vec<Arc<ToolEntry>>,
+    stale: bool,
+}
+
+impl ToolTable {
+    pub(super) fn new(executor: &Executor, choices: &ToolChoices, schema: &StateSchema) -> Result<Self> {
+        let (fixed, fixed_specs) = match choices {
+            ToolChoices::Named(names) => named(executor, names)?,
+            ToolChoices::Replace(tools) => replaced(executor, tools, schema)?,
+            _ => (executor.tools.clone(), executor.specs.clone()),
+        };
+        let stale = !executor.toolsets.is_empty() && matches!(choices, ToolChoices::All);
+        Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing: Vec::new(), offered: Vec::new(), stale })
+    }
+
+    /// What the model is told.
+    pub(super) fn specs(&self) -> &ToolSpecs {
+        &self.specs
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.fixed.get(name).or_else(|| self.offered.iter().find(|entry| entry.spec.name == name))
+    }
+
+    /// The names on offer, for whoever asked for another.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// Arguments as the model wrote them, mended where they can be, and what was mended. A tool that is not known has no
+    /// schema to mend by.
+    pub(super) fn parse(&self, tool: &str, arguments: &str) -> (Value, Option<String>) {
+        match self.get(tool) {
+            Some(entry) => entry.body.parse(arguments),
+            None => match serde_json::from_str(arguments) {
+                Ok(value) => (value, None),
+                Err(_) => (json!({ "raw_arguments": arguments }), Some("they are no JSON".into())),
+            },
+        }
+    }
+
+    /// True if changing sets were not asked yet.
+    pub(super) fn is_stale(&self) -> bool {
+        self.stale && self.offered.is_empty()
+    }
+
+    /// Asks the changing sets what they offer now.
+    pub(super) async fn refresh(&mut self, executor: &Executor, cx: &RunCx) -> Result<()> {
+        if !self.stale {
+            return Ok(());
+        }
+        self.offered.clear();
+        let mut names: BTreeSet<String> = self.fixed.keys().cloned().collect();
+        for set in executor.toolsets.iter() {
+            for tool in set.tools(cx).await? {
+                let entry = self.entry(executor, tool, cx.state().schema())?;
+                if !names.insert(entry.spec.name.clone()) {
+                    return Err(Error::config(format!("two tools are named '{}': rename one", entry.spec.name)));
+                }
+                self.offered.push(entry);
+            }
+        }
+        let changing = self.offered.iter().map(|entry| entry.spec.clone());
+        self.specs = self.fixed_specs.iter().cloned().chain(changing).collect();
+        Ok(())
+    }
+
+    fn entry(&mut self, executor: &Executor, tool: Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
+        if let Some((_, entry)) = self.changing.iter().find(|(known, _)| Arc::ptr_eq(known, &tool)) {
+            return Ok(entry.clone());
+        }
+        let entry = Arc::new(ToolEntry::new(tool.clone(), &executor.items, executor.raise_tool_errors)?);
+        check::tool(schema, &entry)?;
+        self.changing.push((tool, entry.clone()));
+        Ok(entry)
+    }
+}
+
+type Fixed = (Arc<HashMap<String, Arc<ToolEntry>>>, ToolSpecs);
+
+fn named(executor: &Executor, names: &[String]) -> Result<Fixed> {
+    if executor.tools.is_empty() {
+        return Err(Error::config("no tools were configured for the agent, so none can be chosen by name"));
+    }
+    if let Some(unknown) = names.iter().find(|name| !executor.tools.contains_key(*name)) {
+        let valid: Vec<_> = executor.specs.iter().map(|spec| spec.name.as_str()).collect();
+        return Err(Error::config(format!("tool '{unknown}' is not among the agent's; valid: {}", valid.join(", "))));
+    }
+    let chosen = executor.specs.iter().filter(|spec| names.contains(&spec.name)).cloned().collect();
+    let tools = executor.tools.iter().filter(|(name, _)| names.contains(name));
+    Ok((Arc::new(tools.map(|(name, entry)| (name.clone(), entry.clone())).collect()), chosen))
+}
+
+fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) -> Result<Fixed> {
+    let model = &executor.model_info;
+    if !model.tools && !tools.is_empty() {
+        return Err(Error::config(format!("model '{}' takes no tools, but the run brings some", model.name)));
+    }
+    let mut entries = HashMap::new();
+    let mut specs = Vec::new();
+    for tool in tools {
+        let entry = ToolEntry::new(tool.clone(), &executor.items, executor.raise_tool_errors)?;
+        check::tool(schema, &entry)?;
+        specs.push(entry.spec.clone());
+        if let Some(twice) = entries.insert(entry.spec.name.clone(), Arc::new(entry)) {
+            return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
+        }
+    }
+    Ok((Arc::new(entries), specs.into_iter().collect()))
+}
+
+/// The parameters that the model itself gave.
+pub(super) fn given<'a>(args: &'a Value) -> impl Fn(&str) -> bool + 'a {
+    move |param| args.get(param).is_some()
+}

@@ -1,0 +1,140 @@
+//! A run under way, as whoever started it sees it.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use agent_core::{BoxFuture, Event, EventHub, EventStream, Inbox, Message, Result, RunEnd};
+use futures::Stream;
+use tokio_util::sync::CancellationToken;
+
+/// A run: a future of its end, a stream of its events, and (through [`handle`](Self::handle)) what steers it.
+///
+/// It runs while it is polled. As a stream it drives the run and gives every event of the tree; when the stream has ended,
+/// awaiting the run gives its end. Dropping it drops the run: connections are closed and tools stopped.
+///
+/// ```
+/// use agent_core::{EventKind, testing::{ScriptedModel, Turn}};
+/// use agent_exec::Agent;
+/// use futures::StreamExt;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let agent = Agent::builder("greeter", ScriptedModel::new([Turn::text("Hello!")])).streaming(true).build()?;
+/// let mut run = agent.start(agent_core::RunRequest::user("Hi"));
+/// let mut chunks = 0;
+/// while let Some(event) = run.next().await {
+///     chunks += usize::from(matches!(event.kind, EventKind::Chunk(_)));
+/// }
+/// assert!(chunks > 0);
+/// assert_eq!(run.await?.as_str(), "finished");
+/// # Ok::<(), agent_core::Error>(()) }).unwrap();
+/// ```
+#[must_use = "a run does nothing unless it is awaited or read"]
+pub struct Run {
+    handle: RunHandle,
+    future: BoxFuture<'static, Result<RunEnd>>,
+    /// Set when the first event is asked for.
+    events: Option<EventStream>,
+    end: Option<Result<RunEnd>>,
+}
+
+/// What steers a run from outside. Cheap to clone.
+#[derive(Clone)]
+pub struct RunHandle {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pause: Arc<AtomicBool>,
+    pub(crate) inbox: Inbox,
+    pub(crate) hub: EventHub,
+}
+
+impl Run {
+    pub(crate) fn new(handle: RunHandle, future: BoxFuture<'static, Result<RunEnd>>) -> Self {
+        Self { handle, future, events: None, end: None }
+    }
+
+    /// What steers the run.
+    pub fn handle(&self) -> RunHandle {
+        self.handle.clone()
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if self.end.is_none()
+            && let Poll::Ready(end) = self.future.as_mut().poll(cx)
+        {
+            self.end = Some(end);
+        }
+    }
+}
+
+impl RunHandle {
+    /// Cancels the run and all below it.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// The token behind [`cancel`](Self::cancel).
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Pauses the run, and all of its tree, at the next boundary.
+    pub fn pause(&self) {
+        self.pause.store(true, Ordering::Release);
+    }
+
+    /// Puts a message before the next model call. A run that was about to finish goes on for it.
+    pub fn steer(&self, message: Message) {
+        self.inbox.push(message);
+    }
+
+    /// One more reader of the tree's events, from the start. It does not drive the run.
+    pub fn events(&self) -> EventStream {
+        self.hub.subscribe()
+    }
+}
+
+impl Future for Run {
+    type Output = Result<RunEnd>;
+
+    /// # Panics
+    /// If it is polled after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.end.take() {
+            Some(end) => Poll::Ready(end),
+            None => self.future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl Stream for Run {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let this = &mut *self;
+        let events = this.events.get_or_insert_with(|| this.handle.hub.subscribe());
+        if let Poll::Ready(event) = Pin::new(events).poll_next(cx) {
+            return Poll::Ready(event);
+        }
+        this.drive(cx);
+        let events = this.events.get_or_insert_with(|| this.handle.hub.subscribe());
+        Pin::new(events).poll_next(cx)
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("handle", &self.handle).field("ended", &self.end.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("cancelled", &self.cancel.is_cancelled()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! From a request to a run: ids, journal, history, context.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use agent_core::{
+    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, GlobalStorage, History, Inbox, Journal, JournalWriter,
+    MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
+    State, UsageMeter, fold_session, new_id,
+};
+use futures::FutureExt;
+use serde_json::Value;
+
+use crate::{Run, RunHandle, agent::Inner, builder::explain::difference, executor::Job};
+
+/// What all runs of a tree share, and what is this run's own from the first moment on.
+struct Place {
+    ids: Arc<RunIds>,
+    hub: EventHub,
+    journal: Arc<dyn Journal>,
+    /// Set below another run: the tree has one writer.
+    writer: Option<Arc<dyn JournalWriter>>,
+    above: Option<Emitter>,
+    pause: Arc<AtomicBool>,
+    inbox: Inbox,
+    cancel: tokio_util::sync::CancellationToken,
+}
+
+pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
+    let place = Place::of(&agent, &request);
+    let handle = RunHandle {
+        cancel: place.cancel.clone(),
+        pause: place.pause.clone(),
+        inbox: place.inbox.clone(),
+        hub: place.hub.clone(),
+    };
+    let close = CloseHub((place.ids.depth == 0).then(|| place.hub.clone()));
+    let future = async move {
+        let _close = close;
+        run(&agent, request, place).await
+    };
+    Run::new(handle, future.boxed())
+}
+
+/// Ends the readers of a tree's events when its root run is over, however it ended.
+struct CloseHub(Option<EventHub>);
+
+impl Drop for CloseHub {
+    fn drop(&mut self) {
+        if let Some(hub) = &self.0 {
+            hub.close();
+        }
+    }
+}
+
+impl Place {
+    fn of(agent: &Inner, request: &RunRequest) -> Self {
+        let parent = request.parent.as_ref().map(|p| &p.cx);
+        let ids = Arc::new(ids(agent, request));
+        let journal = match (parent, &agent.journal) {
+            (Some(above), _) => above.emitter().hub().journal().clone(),
+            (None, Some(journal)) => journal.clone(),
+            (None, None) => Arc::new(MemoryJournal::default()),
+        };
+        Self {
+            hub: parent.map_or_else(
+                || EventHub::new(journal.clone(), ids.session.clone()),
+                |above| above.emitter().hub().clone(),
+            ),
+            journal,
+            writer: parent.map(|above| above.log().writer().clone()),
+            above: parent.map(|above| above.emitter().clone()),
+            pause: parent.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
+            inbox: Inbox::default(),
+            cancel: parent.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+            ids,
+        }
+    }
+}
+
+fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
+    if let RunInput::Resume { checkpoint, .. } = &request.input {
+        return checkpoint.ids.clone();
+    }
+    match &request.parent {
+        Some(Parent { cx, .. }) => cx.ids().child(agent.name.clone(), request.agent_id.clone(), request.run_id.clone()),
+        None => {
+            let session = request.session.clone().unwrap_or_else(|| new_id().into());
+            let mut ids = RunIds::root(agent.name.clone(), session);
+            if let Some(agent_id) = &request.agent_id {
+                ids.agent_id = agent_id.clone();
+            }
+            if let Some(run_id) = &request.run_id {
+                (ids.run_id, ids.root_run_id) = (run_id.clone(), run_id.clone());
+            }
+            ids
+        }
+    }
+}
+
+/// Where a run begins.
+#[derive(Default)]
+struct Beginning {
+    messages: Vec<Message>,
+    history: History,
+    globals: Option<BTreeMap<String, Value>>,
+    /// Set when the run goes on; it then keeps its history, answers and counts.
+    resumed: Option<Box<Checkpoint>>,
+    answers: BTreeMap<String, Value>,
+}
+
+async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Result<RunEnd> {
+    let is_root = place.writer.is_none();
+    let writer = match &place.writer {
+        Some(writer) => writer.clone(),
+        None => place.journal.open(&place.ids.session, &place.ids.agent_id).await?,
+    };
+    let input = std::mem::replace(&mut request.input, RunInput::Messages(Vec::new()));
+    let mut beginning = begin(agent, input, &request, &place, is_root).await?;
+
+    let globals = match (&request.parent, beginning.globals.take()) {
+        (Some(parent), _) => parent.cx.globals().clone(),
+        (None, Some(kept)) if !agent.shared_globals => GlobalStorage::restore(kept),
+        (None, _) => agent.globals.clone(),
+    };
+    let checkpoint = beginning.resumed.take();
+    let values = checkpoint.as_ref().map_or_else(|| request.state.clone(), |c| c.state.clone());
+    let state = State::new(agent.schema.clone(), values)?;
+    let emitter = Emitter::new(place.ids.clone(), place.hub.clone(), place.above.clone());
+    let decisions = checkpoint.as_ref().map(|c| c.decisions.clone()).unwrap_or_default();
+    let run_id = place.ids.run_id.clone();
+    let log = RunLog::new(run_id, writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    record_begin(agent, &log, &place.ids, checkpoint.as_deref(), &beginning.answers);
+
+    let above = request.parent.as_ref().map(|p| &p.cx);
+    let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
+    let mut parts = RunParts::new(place.ids.clone(), emitter, log.clone());
+    parts.history = beginning.history;
+    parts.state = state;
+    parts.globals = globals;
+    parts.resources = agent.resources.clone().extended(&request.resources);
+    parts.budget = above.map_or_else(|| agent.budget.clone(), |cx| cx.budget().clone());
+    parts.sub_agents = agent.sub_agents.clone();
+    parts.covers = inherited.iter().chain(agent.covers.iter()).cloned().collect();
+    parts.inherited = inherited;
+    parts.cancel = place.cancel;
+    parts.pause = place.pause;
+    parts.inbox = place.inbox;
+    parts.answers = beginning.answers;
+    let meter = above.map(|cx| cx.usage_meter().clone());
+    let mut phase = Phase::BeforeModel;
+    let resumed = checkpoint.is_some();
+    match checkpoint {
+        Some(c) => {
+            parts.step = c.step;
+            parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
+            log.restore_tool_calls(&c.tool_calls);
+            phase = c.phase;
+        }
+        None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
+    }
+    let job = Job {
+        driver: RunDriver::new(parts),
+        messages: beginning.messages,
+        phase,
+        resumed,
+        stream: request.stream.unwrap_or(agent.stream),
+        tools: request.tools,
+        schema: &agent.schema,
+        fingerprint: &agent.fingerprint,
+    };
+    agent.executor.execute(job).await
+}
+
+async fn begin(
+    agent: &Inner,
+    input: RunInput,
+    request: &RunRequest,
+    place: &Place,
+    is_root: bool,
+) -> Result<Beginning> {
+    match input {
+        RunInput::Messages(messages) => {
+            let mut beginning = Beginning { messages, ..Beginning::default() };
+            // Only a session that was named, in a store that was given, can have a past.
+            if is_root && agent.journal.is_some() && request.session.is_some() {
+                let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
+                beginning.history = kept.history;
+                beginning.globals = Some(kept.globals);
+            }
+            Ok(beginning)
+        }
+        RunInput::Resume { mut checkpoint, answers: given } => {
+            if checkpoint.fingerprint != agent.fingerprint && !request.despite_changes {
+                let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
+                return Err(Error::config(format!(
+                    "the checkpoint is of another agent; resume with the agent that made it, or say despite_changes():\n{changes}"
+                )));
+            }
+            if let Some(unknown) = given.keys().find(|id| !checkpoint.questions.iter().any(|q| q.id == **id)) {
+                let asked: Vec<_> = checkpoint.questions.iter().map(|q| q.id.as_str()).collect();
+                let asked = if asked.is_empty() { "nothing".into() } else { asked.join(", ") };
+                return Err(Error::config(format!("nobody asked '{unknown}'; the checkpoint asks: {asked}")));
+            }
+            let mut answers = std::mem::take(&mut checkpoint.answers);
+            answers.extend(given);
+            let globals = checkpoint.globals.take();
+            let history = std::mem::take(&mut checkpoint.history);
+            Ok(Beginning { messages: Vec::new(), history, globals, resumed: Some(checkpoint), answers })
+        }
+        _ => Err(Error::config("this release does not know that kind of run input")),
+    }
+}
+
+fn record_begin(
+    agent: &Inner,
+    log: &RunLog,
+    ids: &Arc<RunIds>,
+    resumed: Option<&Checkpoint>,
+    answers: &BTreeMap<String, Value>,
+) {
+    let Some(checkpoint) = resumed else {
+        log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
+        return;
+    };
+    log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });
+    for question in &checkpoint.questions {
+        if let Some(answer) = answers.get(&question.id) {
+            log.record(EntryBody::Answered { id: question.id.clone(), answer: answer.clone(), by: None });
+        }
+    }
+}
