@@ -6,4 +6,10 @@ mod seen;
 mod trace;
 mod turn;
 
-pub use self::{run::detached_run, scripted::ScriptedModel, seen::Seen, trace::HookTrace, turn::Turn};
+pub use self::{
+    run::{detached_run, detached_run_as},
+    scripted::ScriptedModel,
+    seen::Seen,
+    trace::HookTrace,
+    turn::Turn,
+};

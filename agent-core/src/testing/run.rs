@@ -19,9 +19,17 @@ use crate::{Emitter, EventHub, GlobalStorage, History, MemoryJournal, RunDriver,
 /// # Panics
 /// Never: a fresh journal is free.
 pub fn detached_run(history: History) -> RunDriver {
-    let ids = Arc::new(RunIds::root("test", "test"));
+    detached_run_as(RunIds::root("test", "test"), history)
+}
+
+/// As [`detached_run`], for a run that has these ids: that of a sub-agent, say.
+///
+/// # Panics
+/// Never: a fresh journal is free.
+pub fn detached_run_as(ids: RunIds, history: History) -> RunDriver {
+    let ids = Arc::new(ids);
     let journal = MemoryJournal::default();
-    let writer = journal.open_now("test", "test").expect("a fresh journal is free");
+    let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
     let hub = EventHub::new(Arc::new(journal), ids.session.clone());
     let emitter = Emitter::new(ids.clone(), hub, None);
     let (state, globals) = (State::default(), GlobalStorage::default());

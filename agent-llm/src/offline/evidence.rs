@@ -1,0 +1,82 @@
+//! What the tools have said so far.
+
+use serde_json::Value;
+
+use super::{
+    exchange::Exchange,
+    parse::{Hit, Line, hits, lines, paths},
+    passages::{Passage, cut, group, rank, spread},
+    roles::Roles,
+    terms::Terms,
+};
+
+/// What the tools have said so far, sorted by what it is.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    hits: Vec<Hit>,
+    pub(super) paths: Vec<String>,
+    /// Passages of what was read.
+    pub(super) read: Vec<Passage>,
+    /// Sub-agents and what they said.
+    pub(super) said: Vec<(String, String)>,
+    /// Tools that failed, and how.
+    pub(super) failed: Vec<(String, String)>,
+    /// Files were listed, or read, whatever came of it.
+    pub(super) has_listed: bool,
+    pub(super) has_read: bool,
+}
+
+impl Evidence {
+    pub(super) fn of(exchange: &Exchange, roles: &Roles<'_>) -> Self {
+        let mut evidence = Self::default();
+        for done in &exchange.done {
+            let is_read = roles.read.as_ref().is_some_and(|read| read.tool == done.tool);
+            let is_find = roles.find.as_ref().is_some_and(|find| find.tool == done.tool);
+            let is_list = roles.list.as_ref().is_some_and(|list| list.tool == done.tool);
+            evidence.has_read |= is_read;
+            evidence.has_listed |= is_list;
+            if done.failed {
+                evidence.failed.push((done.tool.clone(), done.text.clone()));
+            } else if let Some(agent) = roles.agents.iter().find(|agent| agent.did(done)) {
+                evidence.said.push((agent.name().to_owned(), done.text.clone()));
+            } else if let Some(read) = roles.read.as_ref().filter(|_| is_read) {
+                let first = read.start.and_then(|start| done.args.get(start)).and_then(Value::as_u64);
+                let first = first.and_then(|line| u32::try_from(line).ok()).unwrap_or(1);
+                evidence.read.extend(cut(done.arg(read.path).unwrap_or(&done.tool), &lines(&done.text, first)));
+            } else if is_find || is_list {
+                evidence.paths.extend(paths(&done.text));
+            } else if let Some(search) = roles.search.as_ref().filter(|search| search.tool == done.tool) {
+                evidence.take_search(&done.text, search.regex, search.tool);
+            }
+        }
+        evidence
+    }
+
+    /// A search in files gives hits; a search elsewhere may give prose, which is quoted as it is.
+    fn take_search(&mut self, text: &str, in_files: bool, tool: &str) {
+        let found = hits(text);
+        let says_nothing = text.trim().to_lowercase().starts_with("no ");
+        if found.is_empty() && !in_files && !says_nothing {
+            let lines = lines(text, 1).into_iter().map(|line| Line { number: None, ..line });
+            self.read.extend(cut(tool, &lines.collect::<Vec<_>>()));
+        }
+        self.hits.extend(found);
+    }
+
+    /// True if the search came up with nothing to read or to quote.
+    pub(super) fn is_empty(&self) -> bool {
+        self.hits.is_empty() && self.paths.is_empty() && self.read.is_empty() && self.said.is_empty()
+    }
+
+    /// Places with hits, best first.
+    pub(super) fn places(&self, terms: &Terms) -> Vec<Passage> {
+        rank(group(self.hits.clone()), terms).into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// What can be quoted, best first, with scores: what was read, and the hits elsewhere.
+    pub(super) fn passages(&self, terms: &Terms) -> Vec<(Passage, f64)> {
+        let was_read = |place: &Passage| self.read.iter().any(|passage| passage.source == place.source);
+        let places = group(self.hits.clone()).into_iter().filter(|place| !was_read(place));
+        spread(rank(self.read.iter().cloned().chain(places).collect(), terms))
+    }
+}

@@ -1,0 +1,129 @@
+//! Passages: pieces of text small enough to be quoted, and which of them fit the question.
+
+use std::collections::HashMap;
+
+use super::{
+    bm25::Index,
+    parse::{Hit, Line},
+    terms::Terms,
+    words::stems,
+};
+
+/// Lines that a passage may have.
+const LINES: usize = 12;
+/// Lines between two hits that still belong together.
+const GAP: u32 = 5;
+/// Passages of one source before those of others get their turn.
+const IN_A_ROW: usize = 2;
+
+/// Some lines of one source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// A path, or whatever names where the lines are from.
+    pub(super) source: String,
+    pub(super) lines: Vec<Line>,
+}
+
+impl Passage {
+    /// The numbers of the first and the last line, if lines are numbered.
+    pub(super) fn range(&self) -> Option<(u32, u32)> {
+        Some((self.lines.first()?.number?, self.lines.last()?.number?))
+    }
+
+    fn stems(&self) -> Vec<String> {
+        std::iter::once(&self.source).chain(self.lines.iter().map(|line| &line.text)).flat_map(|t| stems(t)).collect()
+    }
+}
+
+/// Cuts a text into passages: at blank lines, and where a piece is too long. A heading stays with what follows.
+pub(super) fn cut(source: &str, lines: &[Line]) -> Vec<Passage> {
+    let mut passages: Vec<Vec<Line>> = Vec::new();
+    for mut block in lines.split(|line| line.text.trim().is_empty()).filter(|block| !block.is_empty()) {
+        if let Some(heading) = passages.last_mut().filter(|last| leads(last)) {
+            let (first, rest) = block.split_at(block.len().min(LINES - heading.len()));
+            heading.extend_from_slice(first);
+            block = rest;
+        }
+        passages.extend(block.chunks(LINES).map(<[Line]>::to_vec));
+    }
+    passages.into_iter().map(|lines| Passage { source: source.to_owned(), lines }).collect()
+}
+
+/// True for a heading, or a line that announces what follows: it is no passage by itself.
+fn leads(block: &[Line]) -> bool {
+    matches!(block, [line] if line.text.starts_with(['#', '=', '/']) || line.text.ends_with(':'))
+}
+
+/// Puts hits that stand close together into one passage.
+pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
+    hits.sort_by(|a, b| (&a.path, &a.line).cmp(&(&b.path, &b.line)));
+    hits.dedup();
+    let mut passages: Vec<Passage> = Vec::new();
+    for hit in hits {
+        let close = |last: &Passage| last.range().zip(hit.line.number).is_some_and(|((_, end), at)| at - end <= GAP);
+        match passages.last_mut() {
+            Some(last) if last.source == hit.path && last.lines.len() < LINES && close(last) => {
+                last.lines.push(hit.line);
+            }
+            _ => passages.push(Passage { source: hit.path, lines: vec![hit.line] }),
+        }
+    }
+    passages
+}
+
+/// Those that fit, best first, with their scores.
+pub(super) fn rank(passages: Vec<Passage>, terms: &Terms) -> Vec<(Passage, f64)> {
+    let ranked = Index::new(passages.iter().map(Passage::stems)).rank(terms.query());
+    let mut passages: Vec<_> = passages.into_iter().map(Some).collect();
+    ranked.into_iter().filter_map(|(at, score)| Some((passages[at].take()?, score))).collect()
+}
+
+/// Lets other sources come before the third passage of one, and so on: two files say more than one.
+pub(super) fn spread(ranked: Vec<(Passage, f64)>) -> Vec<(Passage, f64)> {
+    let mut of_source: HashMap<String, usize> = HashMap::new();
+    let turn = |(passage, score): (Passage, f64)| {
+        let earlier = of_source.entry(passage.source.clone()).or_default();
+        *earlier += 1;
+        ((*earlier - 1) / IN_A_ROW, (passage, score))
+    };
+    let mut turns: Vec<_> = ranked.into_iter().map(turn).collect();
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, ranked)| ranked).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::parse::{hits, lines};
+
+    #[test]
+    fn a_heading_stays_with_its_text_and_a_long_block_is_cut() {
+        let text = format!("# Title\n\nA text\nof two lines\nand a third.\n\n{}", "code\n".repeat(30));
+        let passages = cut("a.md", &lines(&text, 1));
+        let ranges: Vec<_> = passages.iter().map(Passage::range).collect();
+        assert_eq!(ranges, [Some((1, 5)), Some((7, 18)), Some((19, 30)), Some((31, 36))]);
+    }
+
+    #[test]
+    fn hits_close_together_are_one_passage_and_none_counts_twice() {
+        let found = hits("a.rs:10: x\na.rs:12: y\na.rs:10: x\na.rs:90: z\nb.rs:11: x");
+        let ranges: Vec<_> = group(found).iter().map(|p| (p.source.clone(), p.range())).collect();
+        let range = |path: &str, from, to| (path.to_owned(), Some((from, to)));
+        assert_eq!(ranges, [range("a.rs", 10, 12), range("a.rs", 90, 90), range("b.rs", 11, 11)]);
+    }
+
+    #[test]
+    fn one_source_does_not_crowd_out_the_others() {
+        let found = hits("a.rs:1: retry\na.rs:40: retry\na.rs:80: retry\nb.rs:1: some words and retry");
+        let order: Vec<_> =
+            spread(rank(group(found), &Terms::of("retry"))).into_iter().map(|(p, _)| p.source).collect();
+        assert_eq!(order, ["a.rs", "a.rs", "b.rs", "a.rs"]);
+    }
+
+    #[test]
+    fn a_definition_comes_before_its_uses() {
+        let passages = group(hits("a.rs:1: retry(3)\nb.rs:1: fn retry(times: u32)\nc.rs:1: retry(4)"));
+        let best = rank(passages, &Terms::of("Where is `retry` defined?"));
+        assert_eq!(best[0].0.source, "b.rs");
+    }
+}

@@ -1,0 +1,190 @@
+//! What a question asks for.
+
+use super::words::{names, parts, stem};
+
+/// Words that say nothing about what is sought. Interrogatives stand in [`ASKS`].
+const STOP: &str = "a about above after again all also am an and any are as at be because been before being below \
+    between both but by can cannot could did do does doing down during each either else etc ever every explain \
+    few find for from further get gets give given go goes had happen happens has have having he hello help her here hers \
+    hey hi him his i if in into is it its itself just know let like list look many may me might more most much must \
+    my need no nor not now of off on once one only onto or other our out over own per please quote same say says \
+    search shall she should show since so some something such tell than thank thanks that the their them then there these \
+    they thing things this those through to together too under until up us use used uses using very want was way we \
+    were will with within without work working works would you your describe e.g i.e";
+
+/// Words that begin a question.
+const ASKS: &str = "how what when where which who whom whose why is are does do did was were has have can";
+
+/// Words that nearly every file of a project has: they help to rank, not to find.
+const WEAK: &str = "class code codebase crate define defined defines definition directory documentation example file \
+    files folder function implement implementation implemented implements line lines method module package part parts \
+    project readme repo repository source struct workspace";
+
+const NAMED: f64 = 2.0;
+const WORD: f64 = 1.0;
+const PART: f64 = 0.5;
+const HINT: f64 = 0.3;
+
+/// One thing to look for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Term {
+    /// As the question has it.
+    pub(super) word: String,
+    pub(super) stem: String,
+    /// How much it says about what is sought; the usual word has 1.
+    pub(super) weight: f64,
+}
+
+impl Term {
+    fn new(word: &str, weight: f64) -> Self {
+        Self { word: word.to_owned(), stem: stem(&parts(word).concat()), weight }
+    }
+
+    /// A regular expression that finds the word in all its forms.
+    pub(super) fn pattern(&self) -> String {
+        match parts(&self.word)[..] {
+            [_] if self.stem.chars().count() < 4 => format!(r"\b{}\b", self.word),
+            [_] => self.stem.clone(),
+            ref parts => parts.join("[_-]?"),
+        }
+    }
+}
+
+/// What a question asks for, strongest first, and the files that it names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Terms {
+    terms: Vec<Term>,
+    files: Vec<String>,
+}
+
+impl Terms {
+    pub(super) fn of(question: &str) -> Self {
+        let mut found = Self::default();
+        for token in question.split_whitespace() {
+            let bare = token.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '/'));
+            let bare = bare.trim_end_matches(['.', '/']);
+            if is_file_name(bare) {
+                found.files.push(bare.trim_start_matches("./").to_owned());
+            }
+            let quoted = token.starts_with(['`', '"', '\'']);
+            names(bare).for_each(|name| found.add_name(name, quoted));
+        }
+        found.terms.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.word.len().cmp(&a.word.len())));
+        found
+    }
+
+    fn add_name(&mut self, name: &str, quoted: bool) {
+        let lower = name.to_lowercase();
+        let parts = parts(name);
+        let shouted = name.chars().count() > 1 && !name.chars().any(char::is_lowercase) && name != lower;
+        if quoted || parts.len() > 1 || shouted {
+            self.add(Term::new(name, NAMED));
+            let parts = parts.iter().filter(|part| parts.len() > 1 && part.chars().count() > 2);
+            parts.for_each(|part| self.add(Term::new(&part.to_lowercase(), PART)));
+        } else if has(WEAK, &lower) {
+            self.add(Term::new(&lower, HINT));
+        } else if lower.chars().count() > 1 && !is_stop(&lower) {
+            self.add(Term::new(&lower, WORD));
+        }
+    }
+
+    fn add(&mut self, term: Term) {
+        match self.terms.iter_mut().find(|known| known.stem == term.stem) {
+            Some(known) if known.weight < term.weight => *known = term,
+            Some(_) => {}
+            None => self.terms.push(term),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.files.is_empty()
+    }
+
+    /// Those worth searching for.
+    pub(super) fn strong(&self) -> impl Iterator<Item = &Term> {
+        self.terms.iter().filter(|term| term.weight >= WORD)
+    }
+
+    /// Stems and weights, for ranking.
+    pub(super) fn query(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.terms.iter().map(|term| (term.stem.as_str(), term.weight))
+    }
+
+    pub(super) fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// For people: what was looked for.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let strong: Vec<_> = self.strong().map(|term| term.word.as_str()).collect();
+        if strong.is_empty() { self.terms.iter().map(|term| term.word.as_str()).collect() } else { strong }
+    }
+}
+
+/// True for words without meaning of their own.
+pub(super) fn is_stop(lower: &str) -> bool {
+    has(STOP, lower) || is_interrogative(lower)
+}
+
+/// True for words that begin a question.
+pub(super) fn is_interrogative(lower: &str) -> bool {
+    has(ASKS, lower)
+}
+
+fn has(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}
+
+/// A name and an extension of up to five letters and digits: `src/lib.rs`, not `3.5` and not `e.g`.
+fn is_file_name(token: &str) -> bool {
+    let name = token.rsplit('/').next().unwrap_or(token);
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    let is_extension = (1..=5).contains(&extension.len())
+        && extension.chars().all(|c| c.is_ascii_alphanumeric())
+        && extension.chars().any(|c| c.is_ascii_alphabetic());
+    is_extension && stem.len() > 1 && !token.contains("://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(question: &str) -> Vec<String> {
+        Terms::of(question).terms.into_iter().map(|t| t.word).collect()
+    }
+
+    #[test]
+    fn names_come_before_words_and_stop_words_do_not_come_at_all() {
+        assert_eq!(
+            words("How does the ChunkSink handle cancellation?"),
+            ["ChunkSink", "cancellation", "handle", "chunk", "sink"]
+        );
+        assert!(words("What is it, and how does this work?").is_empty());
+    }
+
+    #[test]
+    fn files_are_told_from_numbers_abbreviations_and_alternatives() {
+        let files = |question| Terms::of(question).files;
+        assert_eq!(
+            files("Compare `src/lib.rs`, ./Cargo.toml and README.md."),
+            ["src/lib.rs", "Cargo.toml", "README.md"]
+        );
+        assert!(files("Since 3.5, e.g. input/output or https://example.org").is_empty());
+    }
+
+    #[test]
+    fn a_pattern_finds_every_form_and_spelling() {
+        let pattern = |question| Terms::of(question).strong().next().map(Term::pattern);
+        assert_eq!(pattern("retries"), Some("retr".to_owned()));
+        assert_eq!(pattern("max_retries"), Some("max[_-]?retries".to_owned()));
+        assert_eq!(pattern("MessageBuilder"), Some("Message[_-]?Builder".to_owned()));
+        assert_eq!(pattern("tls"), Some(r"\btls\b".to_owned()), "a short word is not a prefix");
+    }
+
+    #[test]
+    fn words_of_every_project_only_help_to_rank() {
+        let terms = Terms::of("Which function implements retries?");
+        assert_eq!(terms.strong().map(|t| t.word.as_str()).collect::<Vec<_>>(), ["retries"]);
+        assert_eq!(terms.query().count(), 3);
+    }
+}
