@@ -1,1 +1,73 @@
-//! x
+//! Built-in middleware, written against the contracts of `agent-core` alone: what is done here, a stranger's crate can do.
+//!
+//! | middleware | does | usual place |
+//! |---|---|---|
+//! | [`Events`] | sends the run's events to callbacks and sinks | anywhere |
+//! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
+//! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
+//! | [`Delegation`] | offers other agents to the model | anywhere |
+//! | [`Approval`] | has a person decide before tools run | inside whatever changes arguments |
+//! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
+//! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
+//!
+//! # Order
+//!
+//! The first to be registered is the outermost: its `before_*` hooks run first, its `after_*` hooks last. Each middleware
+//! says under *Order* what that means for it. Without special needs:
+//!
+//! ```
+//! use agent_core::Middlewares;
+//! use agent_middleware::{Approval, Delegation, Events, Limits, Logging};
+//! use std::sync::Arc;
+//!
+//! let usual: Middlewares = Arc::new([
+//!     Arc::new(Logging::new()),
+//!     Arc::new(Events::new()),
+//!     Arc::new(Limits::new().model_calls(50)),
+//!     Arc::new(Delegation::new()),
+//!     Arc::new(Approval::new().ask("send_mail")),
+//! ]);
+//! # assert_eq!(usual.len(), 5);
+//! ```
+//!
+//! # Configuration
+//!
+//! Every middleware has a configuration that is data: `LimitsConfig` for [`Limits`], and so on. It has defaults for
+//! everything and refuses fields that it does not know. `Limits::from(config)` makes the middleware; setters do the same in
+//! code. With its defaults a middleware changes nothing.
+//!
+//! ```
+//! use agent_middleware::{Limits, LimitsConfig};
+//!
+//! let config: LimitsConfig = serde_json::from_str(r#"{"model_calls": 50, "wall_time": 120, "on_tokens": "error"}"#)?;
+//! let limits = Limits::from(config);
+//! # drop(limits);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! # Writing one
+//!
+//! Implement [`Middleware`](agent_core::Middleware) and override the hooks that you need. One value serves all runs of its
+//! agent, also at once, so what belongs to a run is kept by run id and dropped in `after_agent`. What must survive a pause or
+//! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
+
+mod approval;
+mod delegation;
+mod events;
+mod from_fn;
+mod hook_fn;
+mod kept;
+mod limits;
+mod logging;
+mod per_run;
+mod seconds;
+
+pub use self::{
+    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
+    delegation::{Delegation, DelegationConfig},
+    events::{Events, EventsConfig},
+    from_fn::{FromFn, FromFnLayer, from_fn},
+    hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
+    limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
+    logging::{LogLevel, Logging, LoggingConfig},
+};

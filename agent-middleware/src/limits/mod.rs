@@ -1,0 +1,235 @@
+//! [`Limits`]: how much a run may do.
+
+mod config;
+mod tally;
+
+use std::time::Duration;
+
+use agent_core::{
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, Retry, RunCx, RunEnd, ToolNext,
+    ToolOutput, ToolRequest,
+};
+use async_trait::async_trait;
+use tokio::time::{Instant, timeout_at};
+
+pub use self::config::{LimitsConfig, OnLimit, OnToolLimit};
+use self::tally::Tally;
+use crate::{kept::Kept, per_run::PerRun};
+
+const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
+
+/// Limits how much a run may do: model calls, tool calls, tokens, time. Unset is unlimited, which is the default.
+///
+/// A limit of N allows exactly N. Model calls, tool calls and tokens are counted on when a run goes on after a pause or a
+/// restart; its time starts afresh, since waiting for a person is not the run's doing.
+///
+/// | limit | looked at | then, unless said otherwise |
+/// |---|---|---|
+/// | model calls | before a model call | the run finishes: [`OnLimit::End`] |
+/// | tokens of the run and the runs below | before a model call | the run finishes: [`OnLimit::End`] |
+/// | tool calls, total and per tool | before a tool call | the model is told: [`OnToolLimit::Continue`] |
+/// | wall time | before and during both | the run finishes: [`OnLimit::End`] |
+///
+/// A run that finishes in this way has the exit reason `limit: ..`. Calls under way when the time is up are cut off, a
+/// sub-agent's too, where it stands; a tool call is then answered with an error, so that the conversation stays whole.
+///
+/// A call's tokens are known when it is over, so the last call may pass the limit. Where many runs together must not pass a
+/// cap, give the agent a [`Budget`](agent_core::Budget), which is reserved before each call.
+///
+/// # Order
+///
+/// A call that a middleware inside answers counts; one that is answered outside never comes here.
+///
+/// ```text
+/// // right: nobody is asked about a call over the limit, and rejected calls count too
+/// builder.middleware(Limits::new().tool_calls(10)).middleware(Approval::new().ask("*"))
+/// // wrong: people approve calls that are refused afterwards
+/// builder.middleware(Approval::new().ask("*")).middleware(Limits::new().tool_calls(10))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_middleware::{Limits, OnToolLimit};
+///
+/// let limits = Limits::new()
+///     .model_calls(20)
+///     .tool("web_search", 5)
+///     .on_tool_calls(OnToolLimit::End)
+///     .wall_time(Duration::from_secs(120));
+/// # drop(limits);
+/// ```
+#[derive(Debug, Default)]
+pub struct Limits {
+    config: LimitsConfig,
+    started: PerRun<Instant>,
+}
+
+impl Limits {
+    /// No limits yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most model calls of a run.
+    #[must_use]
+    pub fn model_calls(mut self, most: u32) -> Self {
+        self.config.model_calls = Some(most);
+        self
+    }
+
+    /// Sets what happens at the limit of model calls. Default: [`OnLimit::End`].
+    #[must_use]
+    pub fn on_model_calls(mut self, then: OnLimit) -> Self {
+        self.config.on_model_calls = then;
+        self
+    }
+
+    /// Sets the most tool calls of a run, of all tools together.
+    #[must_use]
+    pub fn tool_calls(mut self, most: u32) -> Self {
+        self.config.tool_calls = Some(most);
+        self
+    }
+
+    /// Sets the most calls of one tool in a run.
+    #[must_use]
+    pub fn tool(mut self, name: impl Into<String>, most: u32) -> Self {
+        self.config.tools.insert(name.into(), most);
+        self
+    }
+
+    /// Sets what happens to a tool call over the limit. Default: [`OnToolLimit::Continue`].
+    #[must_use]
+    pub fn on_tool_calls(mut self, then: OnToolLimit) -> Self {
+        self.config.on_tool_calls = then;
+        self
+    }
+
+    /// Sets the tokens of the run and all runs below it after which the model is not called again.
+    #[must_use]
+    pub fn tokens(mut self, tokens: u64) -> Self {
+        self.config.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets what happens at the limit of tokens. Default: [`OnLimit::End`].
+    #[must_use]
+    pub fn on_tokens(mut self, then: OnLimit) -> Self {
+        self.config.on_tokens = then;
+        self
+    }
+
+    /// Sets the longest time of a run.
+    #[must_use]
+    pub fn wall_time(mut self, time: Duration) -> Self {
+        self.config.wall_time = Some(time);
+        self
+    }
+
+    /// Sets what happens when the time is up. Default: [`OnLimit::End`].
+    #[must_use]
+    pub fn on_wall_time(mut self, then: OnLimit) -> Self {
+        self.config.on_wall_time = then;
+        self
+    }
+
+    /// When the run's time is up, if it is limited.
+    fn deadline(&self, cx: &RunCx) -> Option<Instant> {
+        let time = self.config.wall_time?;
+        self.started.of(cx, Instant::now).checked_add(time)
+    }
+
+    fn time_is_up(&self, cx: &RunCx) -> Result<()> {
+        let time = self.config.wall_time.unwrap_or_default();
+        reached(cx, &format!("at most {time:?} for one run"), self.config.on_wall_time)
+    }
+}
+
+/// Asks the run to finish, or fails it.
+fn reached(cx: &RunCx, limit: &str, then: OnLimit) -> Result<()> {
+    match then {
+        OnLimit::End => {
+            cx.stop(format!("limit: {limit}"));
+            Ok(())
+        }
+        OnLimit::Error => Err(Error::new(ErrorKind::Limit, limit.to_owned()).with_retry(Retry::Permanent)),
+    }
+}
+
+impl From<LimitsConfig> for Limits {
+    fn from(config: LimitsConfig) -> Self {
+        Self { config, started: PerRun::default() }
+    }
+}
+
+#[async_trait]
+impl Middleware for Limits {
+    fn name(&self) -> &str {
+        "limits"
+    }
+
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        self.deadline(cx); // starts the clock
+        Ok(())
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        self.started.end(cx);
+        TALLY.end(cx, end);
+        Ok(())
+    }
+
+    async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let config = &self.config;
+        if let Some(most) = config.model_calls.filter(|most| cx.step() > *most) {
+            reached(cx, &format!("at most {most} model calls in one run"), config.on_model_calls)?;
+        }
+        if let Some(most) = config.tokens.filter(|most| cx.tree_usage().total() >= *most) {
+            reached(cx, &format!("at most {most} tokens in one run and those below"), config.on_tokens)?;
+        }
+        if self.deadline(cx).is_some_and(|deadline| Instant::now() >= deadline) {
+            self.time_is_up(cx)?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        let Some(deadline) = self.deadline(&req.cx) else { return next.run(req).await };
+        let cx = req.cx.clone();
+        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
+            self.time_is_up(&cx)?;
+            let reason = cx.stop_requested().unwrap_or_default();
+            return Err(Error::new(ErrorKind::Stopped, reason).with_retry(Retry::Permanent));
+        };
+        answered
+    }
+
+    async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        let config = &self.config;
+        if config.tool_calls.is_none() && config.tools.is_empty() {
+            return Ok(Flow::Continue);
+        }
+        let call = &req.call;
+        let admitted = TALLY.update(cx, |tally| tally.admit(config, cx.step(), &call.id, &call.name))?;
+        let Err(limit) = admitted else { return Ok(Flow::Continue) };
+        match config.on_tool_calls {
+            OnToolLimit::Continue => {}
+            OnToolLimit::End => reached(cx, &limit, OnLimit::End)?,
+            OnToolLimit::Error => reached(cx, &limit, OnLimit::Error)?,
+        }
+        Ok(Flow::Answer(ToolOutput::error(format!("Not run: {limit}. Go on with what you have."))))
+    }
+
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let Some(deadline) = self.deadline(&req.cx) else { return next.run(req).await };
+        let cx = req.cx.clone();
+        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
+            self.time_is_up(&cx)?;
+            return Ok(ToolOutput::error("The call was cut off: the run's time is up."));
+        };
+        answered
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs without an executor, and the stacks that one would compose.
+
+#![allow(dead_code, reason = "every test binary uses another part")]
+
+use std::sync::Arc;
+
+use agent_core::{
+    Emitter, EventHub, ExitReason, Finished, GlobalStorage, JournalWriter, MemoryJournal, Middleware, Middlewares,
+    ModelHooksLayer, ModelRequest, ModelResponse, ModelService, ModelWrapLayer, Result, RunCx, RunDriver, RunEnd,
+    RunIds, RunLog, RunParts, State, ToolCall, ToolHooksLayer, ToolOutput, ToolRequest, ToolService, ToolWrapLayer,
+};
+use serde_json::Value;
+use tower::{Layer, service_fn};
+
+/// A list of one.
+pub(crate) fn alone(middleware: impl Middleware) -> Middlewares {
+    Arc::new([Arc::new(middleware)])
+}
+
+/// A run at the top of a tree; `edit` may change what it is made of.
+pub(crate) fn root(edit: impl FnOnce(&mut RunParts)) -> RunDriver {
+    run_of(RunIds::root("main", "s"), GlobalStorage::default(), edit)
+}
+
+/// A run of `ids` with this storage.
+pub(crate) fn run_of(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
+    on_a_fresh_journal(ids, globals, Vec::new(), edit)
+}
+
+/// The same run in another process: what was shared went through JSON.
+pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
+    let (cx, step) = (run.cx(), run.cx().step());
+    let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
+    let globals = GlobalStorage::restore(serde_json::from_str(&json).expect("parses"));
+    on_a_fresh_journal((**cx.ids()).clone(), globals, cx.log().decisions(), |parts| {
+        parts.step = step;
+        edit(parts);
+    })
+}
+
+/// A run below `above`.
+pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
+    let ids = Arc::new(above.ids().child("helper", None, None));
+    let emitter = Emitter::new(ids.clone(), above.emitter().hub().clone(), Some(above.emitter().clone()));
+    build(ids, emitter, above.log().writer().clone(), above.globals().clone(), Vec::new(), edit)
+}
+
+type Decisions = Vec<(String, Value)>;
+
+fn on_a_fresh_journal(
+    ids: RunIds,
+    globals: GlobalStorage,
+    decisions: Decisions,
+    edit: impl FnOnce(&mut RunParts),
+) -> RunDriver {
+    let journal = MemoryJournal::default();
+    let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
+    let hub = EventHub::new(Arc::new(journal), ids.session.clone());
+    let ids = Arc::new(ids);
+    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, decisions, edit)
+}
+
+fn build(
+    ids: Arc<RunIds>,
+    emitter: Emitter,
+    writer: Arc<dyn JournalWriter>,
+    globals: GlobalStorage,
+    decisions: Decisions,
+    edit: impl FnOnce(&mut RunParts),
+) -> RunDriver {
+    let state = State::default();
+    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    let mut parts = RunParts::new(ids, emitter, log);
+    (parts.state, parts.globals) = (state, globals);
+    edit(&mut parts);
+    RunDriver::new(parts)
+}
+
+/// The model stack that an executor would compose.
+pub(crate) fn model_stack<F, Fut>(list: &Middlewares, model: F) -> ModelService
+where
+    F: Fn(ModelRequest) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<ModelResponse>> + Send + 'static,
+{
+    let wraps = ModelWrapLayer::new(list.clone()).layer(ModelService::new(service_fn(model)));
+    ModelService::from_boxed(ModelHooksLayer::new(list.clone()).layer(ModelService::from_boxed(wraps)))
+}
+
+/// The tool stack that an executor would compose.
+pub(crate) fn tool_stack<F, Fut>(list: &Middlewares, tool: F) -> ToolService
+where
+    F: Fn(ToolRequest) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolOutput>> + Send + 'static,
+{
+    let wraps = ToolWrapLayer::new(list.clone()).layer(ToolService::new(service_fn(tool)));
+    ToolService::from_boxed(ToolHooksLayer::new(list.clone(), false).layer(ToolService::from_boxed(wraps)))
+}
+
+/// Runs the `before_agent` hooks.
+pub(crate) async fn begin(list: &Middlewares, cx: &RunCx) {
+    for m in list.iter() {
+        m.before_agent(cx).await.expect("begins");
+    }
+}
+
+/// Runs the `after_agent` hooks on this end.
+pub(crate) async fn end(list: &Middlewares, cx: &RunCx, mut end: Result<RunEnd>) {
+    for m in list.iter().rev() {
+        m.after_agent(cx, &mut end).await.expect("ends");
+    }
+}
+
+/// The end of a run that said "done".
+pub(crate) fn finished(cx: &RunCx) -> Result<RunEnd> {
+    let finished = Finished::new((**cx.ids()).clone(), "done", ExitReason::Text, cx.history());
+    Ok(RunEnd::Finished(Box::new(finished)))
+}
+
+/// Runs a future in a property test, which cannot be async itself.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().expect("starts").block_on(future)
+}
+
+/// A tool call.
+pub(crate) fn call(cx: &RunCx, id: &str, tool: &str, args: Value) -> ToolRequest {
+    let call = ToolCall { id: id.into(), name: tool.into(), arguments: args.to_string(), raw: None };
+    ToolRequest::new(cx.clone(), call, args)
+}

@@ -1,0 +1,60 @@
+//! A middleware that overrides every hook and does nothing.
+
+use agent::core::{
+    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
+    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+};
+
+/// Overrides every hook and does nothing.
+pub(crate) struct Noop;
+
+#[async_trait]
+impl Middleware for Noop {
+    async fn before_agent(&self, _: &RunCx) -> Result<()> {
+        Ok(())
+    }
+
+    async fn after_agent(&self, _: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        Ok(Flow::Continue)
+    }
+
+    async fn after_model(&self, _: &RunCx, _: &mut ModelResponse) -> Result<()> {
+        Ok(())
+    }
+
+    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        next.run(req).await
+    }
+
+    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+        Ok(Some(chunk))
+    }
+
+    async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
+        Ok(())
+    }
+
+    async fn after_tools(&self, _: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+        Ok(Verdict::Proceed)
+    }
+
+    async fn before_tool(&self, _: &RunCx, _: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        Ok(Flow::Continue)
+    }
+
+    async fn after_tool(&self, _: &RunCx, _: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
+        Ok(())
+    }
+
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        next.run(req).await
+    }
+
+    async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
+        Ok(Verdict::Proceed)
+    }
+}
