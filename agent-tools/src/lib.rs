@@ -1,1 +1,62 @@
-//! x
+//! Tools: what a model may ask to be done, written with as little ceremony as possible.
+//!
+//! * [`#[tool]`](macro@tool) makes a tool of a function, [`from_fn`] of a closure.
+//! * [`ToolSet`] collects tools; [`ToolExt`] renames them and changes their options.
+//! * [`ArgumentSchema`] reads what a model wrote as arguments, mends it and checks it. The executor uses it for every tool.
+//! * [`Workspace`] is a set of tools for the files below one directory.
+//!
+//! ```
+//! use agent_tools::{ToolSet, tool};
+//!
+//! /// Says what the weather is like.
+//! #[tool(effect = "pure", timeout = "5s")]
+//! async fn weather(
+//!     /// A city, such as `Bern`.
+//!     city: String,
+//!     /// How many days ahead.
+//!     days: Option<u32>,
+//! ) -> Result<String, std::io::Error> {
+//!     Ok(format!("Sun in {city}, in {} days.", days.unwrap_or(0)))
+//! }
+//!
+//! let tools = ToolSet::new("example").tool(weather);
+//! assert_eq!(tools.names(), ["weather"]);
+//! # use agent_core::Tool;
+//! # let parameters = weather.spec().parameters;
+//! # assert_eq!(parameters["properties"]["city"]["description"], "A city, such as `Bern`.");
+//! # assert_eq!(parameters["required"], serde_json::json!(["city"]));
+//! ```
+//!
+//! A tool that is written by hand needs `agent-core` alone: it implements [`Tool`](agent_core::Tool).
+
+mod altered;
+mod arguments;
+#[cfg(any(feature = "macros", feature = "workspace"))]
+mod blocking;
+mod from_fn;
+mod output;
+mod resource;
+mod schema;
+mod set;
+#[cfg(feature = "workspace")]
+mod workspace;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+#[cfg(feature = "macros")]
+pub use agent_tools_macros::tool;
+pub use schemars;
+
+#[cfg(feature = "workspace")]
+pub use self::workspace::Workspace;
+pub use self::{
+    altered::{Altered, ToolExt},
+    arguments::{ArgumentSchema, Arguments, check_value},
+    from_fn::{FromFn, from_fn, from_schema},
+    output::{IntoToolOutput, Json},
+    resource::Resource,
+    set::ToolSet,
+};

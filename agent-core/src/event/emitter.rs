@@ -68,9 +68,8 @@ impl Emitter {
         if !self.is_observed() {
             return;
         }
-        let event = Event { position: self.0.hub.next_passing(), ids: self.0.ids.clone(), kind };
+        let event = self.0.hub.pass(self.0.ids.clone(), kind);
         self.each_sink(|attached| attached.sink.emit(&event));
-        self.0.hub.push_passing(event);
     }
 
     /// Sends entries that are durable now; the first has the sequence number `first`.

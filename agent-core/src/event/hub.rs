@@ -1,20 +1,20 @@
 //! The ordered stream of a run tree's events, with readers that can fall behind and catch up.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     fmt,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, Position, kind::Projector};
-use crate::{Entry, Journal, Result};
+use super::{Event, EventKind, Position, kind::Projector};
+use crate::{Chunk, Entry, EntryBody, Journal, Result, RunIds, journal::Outbox};
 
 /// Items that a reader may be behind before it has to catch up from the journal.
 const RING: usize = 1024;
@@ -31,6 +31,7 @@ pub struct EventHub(Arc<Inner>);
 struct Inner {
     journal: Arc<dyn Journal>,
     session: Arc<str>,
+    outbox: Outbox,
     readers: AtomicUsize,
     ring: Mutex<Ring>,
 }
@@ -63,7 +64,8 @@ impl EventHub {
             closed: false,
             wakers: Vec::new(),
         };
-        Self(Arc::new(Inner { journal, session, readers: AtomicUsize::new(0), ring: Mutex::new(ring) }))
+        let (outbox, readers, ring) = (Outbox::default(), AtomicUsize::new(0), Mutex::new(ring));
+        Self(Arc::new(Inner { journal, session, outbox, readers, ring }))
     }
 
     /// The session's journal.
@@ -76,11 +78,15 @@ impl EventHub {
         &self.0.session
     }
 
+    /// What the tree's runs handed to the journal.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.0.outbox
+    }
+
     /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.
     pub fn subscribe(&self) -> EventStream {
         self.0.readers.fetch_add(1, Ordering::AcqRel);
         let ring = self.ring();
-        let behind = ring.start.is_some();
         EventStream {
             cursor: ring.first + ring.items.len() as u64,
             seen: Position { seq: ring.start.unwrap_or(0), after: 0 },
@@ -88,8 +94,8 @@ impl EventHub {
             projector: Projector::default(),
             ready: VecDeque::new(),
             reading: None,
-            behind,
-            mid_message: behind,
+            until: ring.position.seq + 1,
+            cut: if ring.start.is_some() { Cut::everybody() } else { Cut::default() },
         }
     }
 
@@ -104,17 +110,15 @@ impl EventHub {
         self.0.readers.load(Ordering::Acquire) > 0
     }
 
-    /// The place of the next passing event.
-    pub(super) fn next_passing(&self) -> Position {
+    /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place.
+    pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind) -> Event {
         let mut ring = self.ring();
         ring.position.after += 1;
-        ring.position
-    }
-
-    pub(super) fn push_passing(&self, event: Event) {
+        let event = Event { position: ring.position, ids, kind };
         if self.is_observed() {
-            self.ring().push(Item::Passing(event));
+            ring.push(Item::Passing(event.clone()));
         }
+        event
     }
 
     pub(super) fn push_entry(&self, entry: Arc<Entry>) {
@@ -148,6 +152,15 @@ impl Ring {
         self.position = Position { seq: last, after: 0 };
     }
 
+    /// The sequence number of the first entry in the ring, or of the next to come: all before it are in the journal.
+    fn first_entry(&self) -> u64 {
+        let seq = |item: &Item| match item {
+            Item::Entry(entry) => Some(entry.seq),
+            Item::Passing(_) => None,
+        };
+        self.items.iter().find_map(seq).unwrap_or(self.position.seq + 1)
+    }
+
     fn push(&mut self, item: Item) {
         if self.items.len() == RING {
             self.items.pop_front();
@@ -159,6 +172,36 @@ impl Ring {
 
     fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Whose chunks are left out, because the message that they belong to began while the reader was not there.
+#[derive(Default)]
+struct Cut {
+    /// None if nothing was missed; else the runs that have begun another message since.
+    whole: Option<HashSet<Arc<str>>>,
+}
+
+impl Cut {
+    fn everybody() -> Self {
+        Self { whole: Some(HashSet::new()) }
+    }
+
+    /// A run's next chunk is the first of a message.
+    fn begins(&mut self, run: &Arc<str>) {
+        if let Some(whole) = &mut self.whole {
+            whole.insert(run.clone());
+        }
+    }
+
+    fn lets_through(&mut self, event: &Event) -> bool {
+        let run = &event.ids.run_id;
+        match &event.kind {
+            EventKind::StepStarted { .. } | EventKind::Chunk(Chunk::Restart) => self.begins(run),
+            EventKind::Chunk(_) => return self.whole.as_ref().is_none_or(|whole| whole.contains(run)),
+            _ => {}
+        }
+        true
     }
 }
 
@@ -175,10 +218,9 @@ pub struct EventStream {
     projector: Projector,
     ready: VecDeque<Event>,
     reading: Option<BoxFuture<'static, Result<Vec<Arc<Entry>>>>>,
-    /// True while the journal has to be read.
-    behind: bool,
-    /// True if the chunks that come next belong to a message whose beginning was missed.
-    mid_message: bool,
+    /// The entries before this one are read from the journal: the ring has them no more.
+    until: u64,
+    cut: Cut,
 }
 
 impl EventStream {
@@ -189,45 +231,40 @@ impl EventStream {
 
     fn take(&mut self, item: Item) -> Option<Event> {
         match item {
-            Item::Passing(_) if self.mid_message => None,
             Item::Passing(event) => {
                 self.seen = event.position;
-                Some(event)
+                self.cut.lets_through(&event).then_some(event)
             }
-            Item::Entry(entry) => self.take_entry(&entry),
+            Item::Entry(entry) => {
+                if let EntryBody::ModelAccepted { .. } = entry.body {
+                    self.cut.begins(&entry.run);
+                }
+                self.take_entry(&entry)
+            }
         }
     }
 
     fn take_entry(&mut self, entry: &Entry) -> Option<Event> {
-        if entry.seq <= self.seen.seq {
-            return None; // read from the journal before
-        }
         self.seen = Position { seq: entry.seq, after: 0 };
-        self.mid_message = false;
         self.projector.project(entry)
     }
 
-    /// One page from the journal; ready when there is nothing more to read there.
+    /// Reads a page of what was missed.
     fn poll_journal(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.behind {
-            let reading = self.reading.get_or_insert_with(|| {
-                let (journal, session) = (self.hub.0.journal.clone(), self.hub.0.session.clone());
-                let after = self.seen.seq;
-                async move { journal.read(&session, after, PAGE).await }.boxed()
-            });
-            let Poll::Ready(page) = reading.poll_unpin(cx) else { return Poll::Pending };
-            self.reading = None;
-            // A journal that fails here fails the run's own appends too, and the run reports it.
-            let page = page.unwrap_or_default();
-            self.behind = page.len() == PAGE;
-            for entry in &page {
-                let event = self.take_entry(entry);
-                self.ready.extend(event);
-            }
-            self.mid_message = true;
-            if !self.ready.is_empty() {
-                return Poll::Ready(());
-            }
+        let reading = self.reading.get_or_insert_with(|| {
+            let (journal, session, after) = (self.hub.0.journal.clone(), self.hub.0.session.clone(), self.seen.seq);
+            let limit = usize::try_from(self.until - 1 - after).unwrap_or(PAGE).min(PAGE);
+            async move { journal.read(&session, after, limit).await }.boxed()
+        });
+        // A journal that fails here fails the run's own appends too, and the run reports it.
+        let page = ready!(reading.poll_unpin(cx)).unwrap_or_default();
+        self.reading = None;
+        if page.is_empty() {
+            self.seen = Position { seq: self.until - 1, after: 0 };
+        }
+        for entry in &page {
+            let event = self.take_entry(entry);
+            self.ready.extend(event);
         }
         Poll::Ready(())
     }
@@ -242,14 +279,17 @@ impl Stream for EventStream {
             if let Some(event) = this.ready.pop_front() {
                 return Poll::Ready(Some(event));
             }
-            if this.behind {
-                let Poll::Ready(()) = this.poll_journal(cx) else { return Poll::Pending };
+            if this.seen.seq + 1 < this.until {
+                ready!(this.poll_journal(cx));
                 continue;
             }
             let mut ring = this.hub.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
             if this.cursor < ring.first {
                 this.cursor = ring.first;
-                this.behind = true;
+                // Whoever came before the tree began has not missed what the session held before it.
+                this.seen = this.seen.max(Position { seq: ring.start.unwrap_or(0), after: 0 });
+                this.until = ring.first_entry();
+                this.cut = Cut::everybody();
                 continue;
             }
             let at = usize::try_from(this.cursor - ring.first).unwrap_or(usize::MAX);

@@ -143,10 +143,12 @@ pub enum EventKind {
     },
 }
 
-/// Reads journal entries as events. It remembers what later entries refer to, so it must see a session from its start, or
-/// from the start of the runs it is to read.
+/// Reads the journal entries of one tree of runs as events. It remembers what later entries refer to, so it must see them
+/// from the tree's start; those of other trees in the same session are passed over.
 #[derive(Debug, Default)]
 pub(super) struct Projector {
+    /// The tree: that of the first run that is seen.
+    root: Option<Arc<str>>,
     runs: HashMap<Arc<str>, Run>,
 }
 
@@ -163,13 +165,15 @@ impl Projector {
     /// A projector that comes into a run after its first entry.
     pub(super) fn for_run(ids: &Arc<RunIds>) -> Self {
         let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
-        Self { runs: HashMap::from([(ids.run_id.clone(), run)]) }
+        Self { root: Some(ids.root_run_id.clone()), runs: HashMap::from([(ids.run_id.clone(), run)]) }
     }
 
     pub(super) fn project(&mut self, entry: &Entry) -> Option<Event> {
         if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
             let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
-            self.runs.entry(entry.run.clone()).or_insert(run);
+            if *self.root.get_or_insert_with(|| ids.root_run_id.clone()) == ids.root_run_id {
+                self.runs.entry(entry.run.clone()).or_insert(run);
+            }
         }
         let run = self.runs.get_mut(&entry.run)?;
         let kind = match entry.body.clone() {

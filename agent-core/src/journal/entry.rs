@@ -22,6 +22,7 @@ pub struct Entry {
     /// The version of the body's format.
     pub version: u16,
     /// What happened.
+    #[serde(with = "super::json")]
     pub body: EntryBody,
 }
 
@@ -36,6 +37,9 @@ impl Entry {
 }
 
 /// What happened.
+///
+/// Stores keep its [`to_json`](Self::to_json). Its own serde form is the same for all kinds but [`Unknown`](Self::Unknown),
+/// which it refuses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -185,7 +189,7 @@ pub enum EntryBody {
         run: Arc<str>,
     },
     /// An entry of a kind that this release does not know; kept as it is.
-    #[serde(untagged)]
+    #[serde(skip)]
     Unknown(Value),
 }
 

@@ -54,7 +54,8 @@ pub struct Fold {
     /// The answer of the step under way, until it is accepted.
     finished: Option<AssistantMessage>,
     globals: BTreeMap<String, Value>,
-    usage: Usage,
+    /// By run: one that went on tells at each of its ends what it used altogether.
+    usage: HashMap<Arc<str>, Usage>,
     last_run: Option<(Arc<str>, Option<RunStatus>)>,
 }
 
@@ -68,7 +69,7 @@ impl Fold {
             open: None,
             finished: None,
             globals: BTreeMap::new(),
-            usage: Usage::default(),
+            usage: HashMap::new(),
             last_run: None,
         }
     }
@@ -77,7 +78,8 @@ impl Fold {
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.body {
             EntryBody::RunStarted { ids, .. } if ids.agent_id == self.agent_id => {
-                self.close(entry.seq);
+                // What an earlier run left open is the earlier run's: undoing this one keeps it.
+                self.close(entry.seq.saturating_sub(1));
                 self.runs.insert(ids.run_id.clone(), entry.seq);
                 self.last_run = Some((ids.run_id.clone(), None));
             }
@@ -96,13 +98,15 @@ impl Fold {
                     (self.open, self.finished) = (None, None);
                 }
             }
-            body if self.runs.contains_key(&entry.run) => self.apply_own(entry.seq, body),
+            _ if self.runs.contains_key(&entry.run) => self.apply_own(entry),
             _ => {}
         }
     }
 
-    fn apply_own(&mut self, seq: u64, body: &EntryBody) {
-        match body {
+    fn apply_own(&mut self, entry: &Entry) {
+        let seq = entry.seq;
+        match &entry.body {
+            EntryBody::RunResumed { .. } => self.last_run = Some((entry.run.clone(), None)),
             EntryBody::MessageAppended { message } => {
                 self.close(seq);
                 self.changes.push((seq, Change::Append(vec![message.clone()])));
@@ -126,8 +130,10 @@ impl Fold {
                 self.close(seq);
             }
             EntryBody::RunEnded { status, usage, .. } => {
-                self.usage += *usage;
-                if let Some((_, last)) = &mut self.last_run {
+                self.usage.insert(entry.run.clone(), *usage);
+                if let Some((run, last)) = &mut self.last_run
+                    && *run == entry.run
+                {
                     *last = Some(status.clone());
                 }
             }
@@ -166,6 +172,8 @@ impl Fold {
         }
         // Entries of a foreign or damaged journal may be unpaired; repairing them loses nothing that a provider would take.
         let (history, _) = History::import(messages);
-        SessionView { history, globals: self.globals, usage: self.usage, last_run: self.last_run }
+        let mut usage = Usage::default();
+        self.usage.into_values().for_each(|used| usage += used);
+        SessionView { history, globals: self.globals, usage, last_run: self.last_run }
     }
 }

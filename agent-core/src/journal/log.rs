@@ -1,20 +1,18 @@
 //! One run's side of the journal: the embedded engine.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
-    future::poll_fn,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, ready},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use async_trait::async_trait;
+use futures::future::try_join;
 use serde_json::Value;
 
-use super::{Ack, Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult};
-use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
+use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
+use crate::{AssistantMessage, Effect, Emitter, GlobalStorage, Result, State, ToolOutput};
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -31,25 +29,11 @@ struct Inner {
     emitter: Emitter,
     state: State,
     globals: GlobalStorage,
-    buffer: Mutex<Buffer>,
+    /// Noted, and not handed to the journal yet.
+    noted: Mutex<Vec<Entry>>,
     decisions: Mutex<Decisions>,
     results: Mutex<Results>,
     tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
-    /// Held while acknowledgements are awaited, so that events leave in order.
-    order: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Buffer {
-    noted: Vec<Entry>,
-    sent: VecDeque<Sent>,
-}
-
-/// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
-struct Sent {
-    ack: Ack,
-    count: usize,
-    entries: Option<Vec<Entry>>,
 }
 
 /// What the step under way gave before hooks saw it, so that only what they changed is written again.
@@ -57,10 +41,13 @@ struct Sent {
 struct Results {
     model: Option<AssistantMessage>,
     tools: HashMap<Arc<str>, ToolOutput>,
-    started: HashSet<Arc<str>>,
+    /// The calls that were begun, and their tools.
+    started: HashMap<Arc<str>, Arc<str>>,
+    /// Results from before a restart, of calls that were not answered: their tools do not run again.
+    kept: HashMap<Arc<str>, ToolOutput>,
 }
 
-/// Decisions of the step under way: those made before a restart, to be read back in order, and all made so far.
+/// Decisions of the step under way: those made before a restart that were not read back yet, and all others.
 #[derive(Default)]
 struct Decisions {
     kept: VecDeque<(String, Value)>,
@@ -86,11 +73,10 @@ impl RunLog {
             emitter,
             state,
             globals,
-            buffer: Mutex::default(),
+            noted: Mutex::default(),
             decisions,
             results: Mutex::default(),
             tool_calls: Mutex::default(),
-            order: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -101,46 +87,34 @@ impl RunLog {
 
     /// Notes an entry.
     pub fn record(&self, body: EntryBody) {
-        self.buffer().noted.push(Entry::new(self.0.run.clone(), now(), body));
+        let entry = self.entry(body);
+        self.noted().push(entry);
     }
 
     /// Hands everything noted to the journal, without waiting.
     pub fn flush(&self) {
+        // Nobody else of the tree comes between reading what changed and writing it down.
+        let mut queue = self.0.emitter.hub().outbox().queue();
+        let mut entries = std::mem::take(&mut *self.noted());
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
-        let mut buffer = self.buffer();
         if !state.is_empty() || !globals.is_empty() {
-            let body = EntryBody::StateChanged { state, globals };
-            buffer.noted.push(Entry::new(self.0.run.clone(), now(), body));
+            entries.push(self.entry(EntryBody::StateChanged { state, globals }));
         }
-        if !buffer.noted.is_empty() {
-            let entries = std::mem::take(&mut buffer.noted);
+        if !entries.is_empty() {
             let (count, watched) = (entries.len(), self.0.emitter.is_observed().then(|| entries.clone()));
             let ack = self.0.writer.append(entries);
-            buffer.sent.push_back(Sent { ack, count, entries: watched });
+            queue.push(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() });
         }
     }
 
-    /// Hands everything noted to the journal and waits until it, and all before it, is durable.
+    /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the journal failed: the run must then not go on.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
+    /// none of them must go on.
     pub async fn commit(&self) -> Result<()> {
         self.flush();
-        let _in_order = self.0.order.lock().await;
-        while let Some((first, sent)) = poll_fn(|cx| self.poll_sent(cx)).await? {
-            self.0.emitter.committed(first, sent.entries, sent.count);
-        }
-        Ok(())
-    }
-
-    /// The oldest batch, when it is acknowledged. A batch stays in the queue until then, so that nothing is lost if whoever
-    /// waits is dropped.
-    fn poll_sent(&self, cx: &mut Context<'_>) -> Poll<Result<Option<(u64, Sent)>>> {
-        let mut buffer = self.buffer();
-        let Some(oldest) = buffer.sent.front_mut() else { return Poll::Ready(Ok(None)) };
-        let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
-        let sent = buffer.sent.pop_front();
-        Poll::Ready(first.map(|first| sent.map(|sent| (first, sent))))
+        self.0.emitter.hub().outbox().settle().await
     }
 
     /// Notes the model's answer as the hooks left it.
@@ -163,13 +137,36 @@ impl RunLog {
         counts.iter().map(|(name, n)| (name.to_string(), *n)).collect()
     }
 
+    /// As [`tool_calls`](Self::tool_calls), without the calls `open`: for a checkpoint, since they count when they are gone
+    /// on with.
+    pub fn tool_calls_but<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, u32> {
+        let (mut counts, results) = (self.tool_calls(), self.results());
+        for name in open.filter_map(|id| results.started.get(id)) {
+            counts.entry(name.to_string()).and_modify(|n| *n -= 1);
+        }
+        counts.retain(|_, n| *n > 0);
+        counts
+    }
+
+    /// What the tools of the calls `open` gave, though something kept them from being answered: for a checkpoint.
+    pub fn finished_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, ToolOutput> {
+        let results = self.results();
+        let output = |id: &str| results.tools.get(id).or_else(|| results.kept.get(id)).cloned();
+        open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
+    }
+
+    /// Sets what [`finished_tools`](Self::finished_tools) gave when the run was suspended.
+    pub fn restore_finished_tools(&self, finished: BTreeMap<String, ToolOutput>) {
+        self.results().kept = finished.into_iter().map(|(id, output)| (id.into(), output)).collect();
+    }
+
     /// Sets the counts that the run had when it was suspended.
     pub fn restore_tool_calls(&self, counts: &BTreeMap<String, u32>) {
         let counts = counts.iter().map(|(name, n)| (name.as_str().into(), *n)).collect();
         *self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 
-    /// Forgets the decisions and results of the step that is now complete.
+    /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
         *self.results() = Results::default();
         *self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner) = Decisions::default();
@@ -187,26 +184,27 @@ impl RunLog {
 
     /// Notes that a call runs; it counts if it is its first try.
     fn count(&self, call_id: &Arc<str>, name: &Arc<str>) {
-        if self.results().started.insert(call_id.clone()) {
+        if self.results().started.insert(call_id.clone(), name.clone()).is_none() {
             let mut counts = self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
             *counts.entry(name.clone()).or_default() += 1;
         }
     }
 
-    fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entry(&self, body: EntryBody) -> Entry {
+        Entry::new(self.0.run.clone(), now(), body)
     }
 
-    fn kept_decision(&self, name: &str) -> Result<Option<Value>> {
+    fn noted(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was decided under `name` before. Others stay for whoever made them, if he runs again at all.
+    fn kept_decision(&self, name: &str) -> Option<Value> {
         let mut decisions = self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(first) = decisions.kept.front() else { return Ok(None) };
-        if first.0 != name {
-            let message = format!("decision '{name}' stands where '{}' was made before", first.0);
-            return Err(Error::new(ErrorKind::NonDeterminism, message));
-        }
-        let kept = decisions.kept.pop_front();
-        decisions.made.extend(kept.clone());
-        Ok(kept.map(|(_, value)| value))
+        let at = decisions.kept.iter().position(|(kept, _)| kept == name)?;
+        let kept = decisions.kept.remove(at)?;
+        decisions.made.push(kept.clone());
+        Some(kept.1)
     }
 }
 
@@ -236,13 +234,20 @@ impl Durable for RunLog {
             }
             Step::Tool { call_id, name, effect } => {
                 self.count(&call_id, &name);
+                let kept = self.results().kept.remove(&call_id);
+                if let Some(output) = kept {
+                    self.results().tools.insert(call_id, output.clone());
+                    return Ok(StepResult::Tool(output));
+                }
                 let attempt = self.0.attempt.clone();
                 self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
-                match effect {
-                    Effect::Pure => self.flush(),
-                    _ => self.commit().await?, // the intent is durable before the effect
-                }
-                let result = body.await?;
+                let result = match effect {
+                    Effect::Pure => try_join(self.commit(), body).await?.1,
+                    _ => {
+                        self.commit().await?; // the intent is durable before the effect
+                        body.await?
+                    }
+                };
                 if let StepResult::Tool(output) = &result {
                     self.results().tools.insert(call_id.clone(), output.clone());
                     self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
@@ -251,7 +256,7 @@ impl Durable for RunLog {
                 Ok(result)
             }
             Step::Named(name) => {
-                if let Some(value) = self.kept_decision(&name)? {
+                if let Some(value) = self.kept_decision(&name) {
                     return Ok(StepResult::Value(value));
                 }
                 let result = body.await?;

@@ -3,8 +3,10 @@
 mod durable;
 mod entry;
 mod fold;
+mod json;
 mod log;
 mod memory;
+mod outbox;
 
 use std::{
     fmt,
@@ -16,6 +18,7 @@ use std::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
+pub(crate) use self::outbox::Outbox;
 pub use self::{
     durable::{Durable, Step, StepBody, StepResult},
     entry::{Entry, EntryBody, RunStatus},

@@ -164,7 +164,8 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
     let (cx, list) = (cx.clone(), list.clone());
     sink.with(move |mut chunk| {
         for m in list.iter().rev() {
-            match m.stream_chunk(&cx, chunk).map_err(|e| named(e, &**m))? {
+            let before = m.observer().then(|| chunk.clone());
+            match blame(&cx, &**m, m.stream_chunk(&cx, chunk))?.unwrap_or(before) {
                 Some(next) => chunk = next,
                 None => return Ok(None),
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Question, RunIds};
-use crate::{AssistantMessage, Error, History, Result, ToolOutput, Usage};
+use crate::{AssistantMessage, Error, History, Message, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
@@ -43,6 +43,12 @@ pub struct Checkpoint {
     /// Answers given so far, by question id.
     #[serde(default)]
     pub answers: BTreeMap<String, Value>,
+    /// What tools gave whose calls are still open, because a hook failed or asked after them: they are not run again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub finished: BTreeMap<String, ToolOutput>,
+    /// Messages that steer the run and did not come to their turn yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<Message>,
     /// Decisions of the step under way, in order.
     #[serde(default)]
     pub decisions: Vec<(String, Value)>,
@@ -85,6 +91,12 @@ impl PendingTurn {
         let todo = |id: &String| PendingCall { call_id: id.clone(), state: CallState::Todo };
         let calls = message.calls().map(|c| todo(&c.id)).collect();
         Self { message, calls }
+    }
+
+    /// The ids of the calls that are not answered.
+    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
+        let open = self.calls.iter().filter(|call| !matches!(call.state, CallState::Done(_)));
+        open.map(|call| call.call_id.as_str())
     }
 }
 
@@ -132,6 +144,8 @@ impl Checkpoint {
             globals: None,
             questions: Vec::new(),
             answers: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            steering: Vec::new(),
             decisions: Vec::new(),
             usage: Usage::default(),
             tree_usage: Usage::default(),

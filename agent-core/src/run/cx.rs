@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Inbox, Question, RunIds, SubAgents, UsageMeter};
+use super::{Checkpoint, Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
     Budget, Durable, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message,
     Middlewares, Resources, Result, RunLog, State, Step, StepResult, Usage,
@@ -51,6 +51,16 @@ pub(super) struct Control {
     pub(super) stop: Option<String>,
     pub(super) answers: BTreeMap<String, Value>,
     pub(super) asked: Vec<Question>,
+    /// Where sub-agents stand that wait, by the call that started each.
+    pub(super) children: BTreeMap<String, Box<Checkpoint>>,
+}
+
+impl Control {
+    fn ask(&mut self, question: Question) {
+        if !self.asked.iter().any(|q| q.id == question.id) {
+            self.asked.push(question);
+        }
+    }
 }
 
 impl RunCx {
@@ -97,10 +107,11 @@ impl RunCx {
     }
 
     /// Makes a decision once: when the run is driven again after a restart, the first result is given back and `decide` is
-    /// not run. Decisions of a step must be made in the same order each time.
+    /// not run. Decisions of one name are given back in their order, so a tool uses
+    /// [`ToolRequest::decide`](crate::ToolRequest::decide): its name is the call's own.
     ///
     /// # Errors
-    /// Those of `decide`; [`ErrorKind::NonDeterminism`] if the order changed; [`ErrorKind::Store`].
+    /// Those of `decide`; [`ErrorKind::Store`]; [`ErrorKind::NonDeterminism`] if it was another kind of step before.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let body = decide.map(|value| value.map(StepResult::Value)).boxed();
         match self.0.log.step(Step::Named(name.to_owned()), body).await? {
@@ -198,15 +209,20 @@ impl RunCx {
             });
         }
         let question = Question::new(id, kind, payload);
-        if !control.asked.iter().any(|q| q.id == question.id) {
-            control.asked.push(question.clone());
-        }
+        control.ask(question.clone());
         Err(Error::interrupted(question))
+    }
+
+    /// Notes that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
+    pub(super) fn waits_for(&self, place: &str, child: &Checkpoint) {
+        let mut control = self.control();
+        child.questions.iter().for_each(|question| control.ask(question.under(place)));
+        control.children.insert(place.to_owned(), Box::new(child.clone()));
     }
 
     /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
     pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Value> {
-        let below = |id: &String| Some(id.strip_prefix(call_id)?.strip_prefix('/')?.to_owned());
+        let below = |id: &String| id_below(id, call_id).map(str::to_owned);
         self.control().answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
     }
 
@@ -245,6 +261,11 @@ impl RunCx {
     pub(super) fn control(&self) -> MutexGuard<'_, Control> {
         self.0.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What follows after `place/` in a question's id.
+pub(super) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
+    id.strip_prefix(place)?.strip_prefix('/')
 }
 
 impl fmt::Debug for RunCx {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
-    cx::{Control, Inner},
+    Checkpoint, Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
+    cx::{Control, Inner, id_below},
 };
 use crate::{
     AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
@@ -179,8 +179,17 @@ impl RunDriver {
 
     /// True if a question was asked in the place `id/..` and has no answer.
     pub fn has_question_below(&self, id: &str) -> bool {
-        let below = |q: &Question| q.id.strip_prefix(id).is_some_and(|rest| rest.starts_with('/'));
-        self.0.control().asked.iter().any(below)
+        self.0.control().asked.iter().any(|question| id_below(&question.id, id).is_some())
+    }
+
+    /// Takes where the sub-agent of the call `id` stands, if it waits.
+    pub fn take_child(&self, id: &str) -> Option<Box<Checkpoint>> {
+        self.0.control().children.remove(id)
+    }
+
+    /// Forgets the answers to questions of the call `id`, which is over: a later call may have the same id.
+    pub fn forget_answers_below(&self, id: &str) {
+        self.0.control().answers.retain(|question, _| id_below(question, id).is_none());
     }
 
     /// All answers given so far, by question id.

@@ -108,7 +108,10 @@ async fn run(cx: &RunCx, agent: &SubAgent, call_id: Option<Arc<str>>, input: Run
     request.input = input;
     match agent.service.clone().oneshot(request).await? {
         RunEnd::Finished(finished) => Ok(*finished),
-        RunEnd::Interrupted(child) | RunEnd::Paused(child) => Err(Error::suspended(&place, *child)),
+        RunEnd::Interrupted(child) | RunEnd::Paused(child) => {
+            cx.waits_for(&place, &child);
+            Err(Error::suspended(&place, *child))
+        }
         RunEnd::Cancelled(child) => {
             Err(Error::new(ErrorKind::Cancelled, "the sub-agent was cancelled").with_checkpoint(*child))
         }

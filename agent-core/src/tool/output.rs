@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{Part, ToolMessage, ToolRequest, message::join_text};
@@ -19,7 +19,7 @@ use crate::{Part, ToolMessage, ToolRequest, message::join_text};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     parts: Arc<Vec<Part>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     value: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
@@ -95,6 +95,11 @@ impl ToolOutput {
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.parts, &other.parts) && self.is_error == other.is_error
     }
+}
+
+/// A value that is there, though it may be null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
 }
 
 /// The text that a model is shown for a tool's value.

@@ -54,9 +54,18 @@ impl ToolRequest {
         })
     }
 
-    /// Stable over every attempt and every process: what an idempotent effect is done under.
+    /// Stable over every attempt and every process: what an idempotent effect is done under. Another step's call has
+    /// another key, even if the model gave it the same id.
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.cx.ids().run_id, self.call.id)
+        format!("{}/{}/{}", self.cx.ids().run_id, self.cx.step(), self.call.id)
+    }
+
+    /// Makes a decision of this call once, however often the call is gone on with: see [`RunCx::decide`].
+    ///
+    /// # Errors
+    /// As [`RunCx::decide`].
+    pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+        self.cx.decide(&format!("{}/{name}", self.call.id), decide).await
     }
 
     /// Returns the answer to a question about this call, or suspends the run until there is one.

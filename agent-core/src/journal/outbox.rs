@@ -1,0 +1,192 @@
+//! The entries of a run tree on their way to the journal, and its acknowledgements on their way back.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker, ready},
+};
+
+use super::{Ack, Entry};
+use crate::{Emitter, Error, ErrorKind, Result};
+
+/// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
+/// are told of their entries in the order of the journal.
+///
+/// Nobody holds a lock while he waits: a future of one run that is not polled for a while keeps no other run from going on.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    queue: Mutex<Queue>,
+    /// Held while readers are told, so that events leave in order.
+    telling: Mutex<()>,
+    waiters: Arc<Waiters>,
+}
+
+/// Batches are numbered from 1 in the order in which the journal got them.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Sent>,
+    sent: u64,
+    acknowledged: u64,
+    /// Set by the first batch that the journal refused: after it nothing counts as durable.
+    failed: Option<(ErrorKind, String)>,
+}
+
+/// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
+pub(super) struct Sent {
+    pub(super) ack: Ack,
+    pub(super) count: usize,
+    pub(super) entries: Option<Vec<Entry>>,
+    pub(super) emitter: Emitter,
+}
+
+/// Everybody who waits for an acknowledgement. Whichever of them asked for it last may be gone when it comes.
+#[derive(Default)]
+struct Waiters(Mutex<Vec<Waker>>);
+
+impl Waiters {
+    fn add(&self, waker: &Waker) {
+        let mut waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiters.iter().any(|known| known.will_wake(waker)) {
+            waiters.push(waker.clone());
+        }
+    }
+}
+
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let waiters = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        waiters.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, sent: Sent) {
+        self.waiting.push_back(sent);
+        self.sent += 1;
+    }
+
+    /// True if a batch up to `until` was not acknowledged yet.
+    fn is_open(&self, until: u64) -> Result<bool> {
+        match &self.failed {
+            Some((kind, message)) => Err(Error::new(*kind, message.clone())),
+            None => Ok(self.acknowledged < until),
+        }
+    }
+
+    /// The oldest batch, when it is acknowledged, with its first sequence number.
+    fn poll_oldest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+        let oldest = self.waiting.front_mut().expect("what is open is in the queue");
+        let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
+        let sent = self.waiting.pop_front().expect("it was polled");
+        self.acknowledged += 1;
+        self.failed = first.as_ref().err().map(|e| (e.kind(), e.message().to_owned()));
+        Poll::Ready(first.map(|first| (first, sent)))
+    }
+}
+
+impl Outbox {
+    /// The queue; while it is held, nobody else of the tree hands anything to the journal.
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all that was handed over before now is durable, and tells the readers of it.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let until = self.queue().sent;
+        poll_fn(|cx| self.poll_settled(until, cx)).await
+    }
+
+    fn poll_settled(&self, until: u64, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let _in_order = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.queue().is_open(until)? {
+            let oldest = ready!(self.poll_oldest(cx));
+            self.waiters.wake_by_ref();
+            let (first, sent) = oldest?;
+            sent.emitter.committed(first, sent.entries, sent.count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_oldest(&self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+        let waker = Waker::from(self.waiters.clone());
+        let mut all = Context::from_waker(&waker);
+        let oldest = self.queue().poll_oldest(&mut all);
+        if oldest.is_ready() {
+            return oldest;
+        }
+        self.waiters.add(cx.waker());
+        self.queue().poll_oldest(&mut all) // it may have come before the waker was there
+    }
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").field("waiting", &self.queue().waiting.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::{FutureExt, future::join_all};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::{EntryBody, History, testing::detached_run};
+
+    /// An outbox with a batch that is acknowledged when the sender says so.
+    fn waiting() -> (Outbox, oneshot::Sender<u64>) {
+        let (outbox, (says, heard)) = (Outbox::default(), oneshot::channel());
+        let ack = Ack::Later(async move { heard.await.map_err(|_| Error::new(ErrorKind::Store, "full")) }.boxed());
+        let emitter = detached_run(History::default()).cx().emitter().clone();
+        let body = EntryBody::Decided { name: "n".into(), value: 1.into() };
+        let entries = Some(vec![Entry::new("r".into(), 0, body)]);
+        outbox.queue().push(Sent { ack, count: 1, entries, emitter });
+        (outbox, says)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_are_told_even_if_the_last_to_ask_is_gone() {
+        let (outbox, says) = waiting();
+        let outbox = Arc::new(outbox);
+        let settle = || {
+            let outbox = outbox.clone();
+            tokio::spawn(async move { outbox.settle().await })
+        };
+        let (first, second, gone) = (settle(), settle(), settle());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        gone.abort();
+        assert!(gone.await.expect_err("aborted").is_cancelled());
+        says.send(1).expect("somebody waits");
+        let all = tokio::time::timeout(Duration::from_secs(1), join_all([first, second])).await.expect("woken");
+        assert!(all.into_iter().all(|end| end.expect("no panic").is_ok()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_that_is_not_polled_holds_nobody_up() {
+        let (outbox, says) = waiting();
+        let mut forgotten = Box::pin(outbox.settle());
+        assert!((&mut forgotten).now_or_never().is_none());
+        says.send(1).expect("somebody waits");
+        let other = tokio::time::timeout(Duration::from_secs(1), outbox.settle()).await;
+        assert!(other.expect("not held up").is_ok());
+        assert!(forgotten.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn after_a_refused_batch_nothing_counts_as_durable() {
+        let (outbox, says) = waiting();
+        drop(says);
+        for _ in 0..2 {
+            assert_eq!(outbox.settle().await.expect_err("refused").kind(), ErrorKind::Store);
+        }
+    }
+}

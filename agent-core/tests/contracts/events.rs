@@ -1,0 +1,387 @@
+//! Readers of events: slow, late or many, each gets every durable event, once and in order.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agent_core::{
+    Chunk, Emitter, EntryBody, Event, EventHub, EventKind, EventStream, GlobalStorage, Journal, JournalWriter,
+    MemoryJournal, Message, RunIds, RunLog, State,
+};
+use futures::{FutureExt, StreamExt};
+use proptest::{collection::vec, prelude::*};
+
+/// More than a reader can be behind.
+const MANY: usize = 3000;
+
+/// A tree of runs over a journal that others may write to as well.
+struct Tree {
+    hub: EventHub,
+    writer: Arc<dyn JournalWriter>,
+    root: Branch,
+}
+
+/// One run of it.
+#[derive(Clone)]
+struct Branch {
+    ids: Arc<RunIds>,
+    emitter: Emitter,
+    log: RunLog,
+}
+
+impl Tree {
+    /// A tree whose root has begun.
+    async fn begun(journal: &MemoryJournal, agent: &str) -> Self {
+        let hub = EventHub::new(Arc::new(journal.clone()), "s".into());
+        let writer = journal.open_now("s", agent).expect("is free");
+        let root = Branch::new(RunIds::root(agent, "s"), &hub, None, &writer);
+        root.begin().await;
+        Self { hub, writer, root }
+    }
+
+    fn child(&self) -> Branch {
+        let ids = self.root.ids.child("child", None, None);
+        Branch::new(ids, &self.hub, Some(self.root.emitter.clone()), &self.writer)
+    }
+}
+
+impl Branch {
+    fn new(ids: RunIds, hub: &EventHub, above: Option<Emitter>, writer: &Arc<dyn JournalWriter>) -> Self {
+        let ids = Arc::new(ids);
+        let emitter = Emitter::new(ids.clone(), hub.clone(), above);
+        let (state, globals) = (State::default(), GlobalStorage::default());
+        let log = RunLog::new(ids.run_id.clone(), writer.clone(), emitter.clone(), state, globals, Vec::new());
+        Self { ids, emitter, log }
+    }
+
+    async fn begin(&self) {
+        self.log.record(EntryBody::RunStarted { ids: self.ids.clone(), fingerprint: String::new() });
+        self.commit().await;
+    }
+
+    /// Hands a message of the user's to the journal; the hub hears of it when the run commits.
+    fn hears(&self, text: &str) {
+        self.log.record(EntryBody::MessageAppended { message: Message::user(text) });
+        self.log.flush();
+    }
+
+    async fn commit(&self) {
+        self.log.commit().await.expect("a journal in memory does not fail");
+    }
+
+    /// Accepts an answer of the model's.
+    async fn says(&self, text: &str) {
+        self.log.record(EntryBody::ModelAccepted { step: 1, message: Some(text.into()) });
+        self.commit().await;
+    }
+
+    /// Says a message in pieces first: `text/0`, `text/1` and so on.
+    async fn streams(&self, text: &str, pieces: usize) {
+        (0..pieces).for_each(|n| self.piece(text, n));
+        self.says(text).await;
+    }
+
+    fn piece(&self, text: &str, n: usize) {
+        self.emitter.emit(EventKind::Chunk(Chunk::Text { index: 0, delta: format!("{text}/{n}") }));
+    }
+}
+
+/// What there is to read now; the flag tells whether it has ended.
+fn read(stream: &mut EventStream) -> (Vec<Event>, bool) {
+    let mut events = Vec::new();
+    loop {
+        match stream.next().now_or_never() {
+            Some(Some(event)) => events.push(event),
+            end => return (events, end.is_some()),
+        }
+    }
+}
+
+/// The texts of whole messages and of pieces.
+fn texts(events: &[Event]) -> Vec<String> {
+    let text = |event: &Event| match &event.kind {
+        EventKind::Message(message) => Some(message.text()),
+        EventKind::ModelAnswered { message, .. } => Some(message.text()),
+        EventKind::Chunk(Chunk::Text { delta, .. }) => Some(delta.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|n| n.to_string()).collect()
+}
+
+fn assert_in_order(events: &[Event]) {
+    assert!(events.is_sorted_by(|a, b| a.position < b.position), "positions ascend");
+}
+
+#[tokio::test]
+async fn a_reader_far_behind_gets_every_durable_event_once_and_in_order() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let mut reader = tree.hub.subscribe();
+    for n in 0..MANY {
+        tree.root.streams(&n.to_string(), 2).await;
+    }
+    tree.hub.close();
+    let (events, ended) = read(&mut reader);
+    assert!(ended);
+    assert_in_order(&events);
+    let whole: Vec<_> = texts(&events).into_iter().filter(|text| !text.contains('/')).collect();
+    assert_eq!(whole, numbered(MANY));
+}
+
+#[tokio::test]
+async fn a_reader_that_keeps_up_gets_every_piece_too() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let mut reader = tree.hub.subscribe();
+    tree.root.says("0").await;
+    for n in 1..MANY {
+        let text = n.to_string();
+        tree.root.streams(&text, 2).await;
+        let (events, ended) = read(&mut reader);
+        assert!(!ended);
+        let expected = [format!("{text}/0"), format!("{text}/1"), text];
+        assert!(texts(&events).ends_with(&expected), "{:?}", texts(&events));
+    }
+}
+
+#[tokio::test]
+async fn a_late_reader_gets_everything_that_is_over() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    for n in 0..MANY {
+        tree.root.streams(&n.to_string(), 1).await;
+    }
+    let mut late = tree.hub.subscribe();
+    tree.root.says("last").await;
+    tree.hub.close();
+    let mut after_the_end = tree.hub.subscribe();
+    for reader in [&mut late, &mut after_the_end] {
+        let (events, ended) = read(reader);
+        assert!(ended);
+        assert_in_order(&events);
+        assert!(matches!(events[0].kind, EventKind::RunStarted));
+        assert_eq!(texts(&events), [numbered(MANY), vec!["last".to_owned()]].concat());
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_a_message_whose_beginning_was_missed_are_left_out() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let mut reader = tree.hub.subscribe();
+    (0..MANY).for_each(|n| tree.root.piece("long", n));
+    assert!(texts(&read(&mut reader).0).is_empty(), "only its end is still there");
+    (MANY..MANY + 5).for_each(|n| tree.root.piece("long", n));
+    tree.root.says("long").await;
+    tree.root.streams("next", 2).await;
+    assert_eq!(texts(&read(&mut reader).0), ["long", "next/0", "next/1", "next"]);
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_does_not_uncover_another_runs_cut_message() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let (one, two) = (tree.child(), tree.child());
+    one.begin().await;
+    two.begin().await;
+    let mut reader = tree.hub.subscribe();
+    (0..MANY).for_each(|n| one.piece("cut", n));
+    two.says("two").await;
+    one.piece("cut", MANY);
+    two.streams("more", 1).await;
+    one.says("cut").await;
+    one.streams("whole", 1).await;
+    assert_eq!(texts(&read(&mut reader).0), ["two", "more/0", "more", "cut", "whole/0", "whole"]);
+}
+
+#[tokio::test]
+async fn entries_of_parallel_runs_that_are_acknowledged_late_are_not_lost() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let (one, two) = (tree.child(), tree.child());
+    one.begin().await;
+    two.begin().await;
+    let mut reader = tree.hub.subscribe();
+    let mut lazy = tree.hub.subscribe();
+    read(&mut reader);
+    one.hears("first");
+    two.says("second").await;
+    let before = texts(&read(&mut reader).0);
+    one.says("third").await;
+    assert_eq!([before, texts(&read(&mut reader).0)].concat(), ["first", "second", "third"]);
+    tree.hub.close();
+    assert_eq!(texts(&read(&mut lazy).0), ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn another_tree_in_the_session_is_not_heard() {
+    let journal = MemoryJournal::default();
+    let before = Tree::begun(&journal, "before").await;
+    before.root.says("long ago").await;
+    drop(before);
+    let (ours, theirs) = (Tree::begun(&journal, "ours").await, Tree::begun(&journal, "theirs").await);
+    let mut slow = ours.hub.subscribe();
+    for n in 0..MANY {
+        theirs.root.says("theirs").await;
+        ours.root.says(&n.to_string()).await;
+    }
+    let mut late = ours.hub.subscribe();
+    for reader in [&mut slow, &mut late] {
+        let (events, _) = read(reader);
+        assert!(events.iter().all(|event| &*event.ids.agent == "ours"));
+        assert_eq!(texts(&events), numbered(MANY));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_is_woken_by_what_comes_and_by_the_end() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let reader = tokio::spawn(tree.hub.subscribe().collect::<Vec<_>>());
+    for n in 0..5 {
+        tokio::task::yield_now().await;
+        tree.root.says(&n.to_string()).await;
+    }
+    tree.hub.close();
+    assert_eq!(texts(&reader.await.expect("it ends")), numbered(5));
+}
+
+#[tokio::test]
+async fn a_reader_that_is_gone_is_not_waited_for() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let reader = tree.hub.subscribe();
+    tree.root.says("0").await;
+    drop(reader);
+    tree.root.says("1").await;
+    tree.root.piece("nobody hears", 0);
+    assert!(!tree.root.emitter.is_observed());
+    assert_eq!(texts(&read(&mut tree.hub.subscribe()).0), ["0", "1"]);
+}
+
+/// What happens to a tree and its readers.
+#[derive(Clone, Debug)]
+enum Doing {
+    Piece {
+        run: usize,
+    },
+    Say {
+        run: usize,
+    },
+    /// A message is in the journal, and the hub hears of it when the run commits.
+    Hear {
+        run: usize,
+    },
+    /// A message is tried again, from its beginning.
+    Restart {
+        run: usize,
+    },
+    /// Another tree writes to the session.
+    Stranger,
+    /// Enough pieces to leave everybody behind.
+    Flood {
+        run: usize,
+    },
+    Read {
+        reader: usize,
+        events: usize,
+    },
+    Subscribe,
+}
+
+fn doing() -> impl Strategy<Value = Doing> {
+    let run = || 0_usize..3;
+    prop_oneof![
+        4 => run().prop_map(|run| Doing::Piece { run }),
+        4 => run().prop_map(|run| Doing::Say { run }),
+        3 => run().prop_map(|run| Doing::Hear { run }),
+        1 => run().prop_map(|run| Doing::Restart { run }),
+        2 => Just(Doing::Stranger),
+        1 => run().prop_map(|run| Doing::Flood { run }),
+        4 => (0_usize..4, 1_usize..8).prop_map(|(reader, events)| Doing::Read { reader, events }),
+        1 => Just(Doing::Subscribe),
+    ]
+}
+
+/// The pieces of each message that a reader got begin at the first, without a hole, and none comes after the whole.
+fn pieces_are_honest(heard: &[String]) -> Result<(), TestCaseError> {
+    let mut next: HashMap<&str, usize> = HashMap::new();
+    for text in heard {
+        let (message, n) = text.split_once('/').map_or((&**text, None), |(message, n)| (message, n.parse().ok()));
+        let expected = next.entry(message).or_insert(0);
+        match n {
+            Some(n) => prop_assert_eq!(n, *expected, "of {} in {:?}", message, heard),
+            None => prop_assert!(*expected < usize::MAX, "{} came twice", message),
+        }
+        *expected = n.map_or(usize::MAX, |n: usize| n + 1);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn whatever_happens_every_reader_gets_every_message(doings in vec(doing(), 0..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let journal = MemoryJournal::default();
+            let (tree, stranger) = (Tree::begun(&journal, "a").await, Tree::begun(&journal, "stranger").await);
+            let runs = [tree.root.clone(), tree.child(), tree.child()];
+            runs[1].begin().await;
+            runs[2].begin().await;
+            let mut readers = vec![(tree.hub.subscribe(), Vec::new())];
+            // Each run has a message under way: its number, and how many pieces were sent.
+            let (mut under_way, mut heard_of) = ([(0, 0); 3], 0);
+            for doing in doings {
+                match doing {
+                    Doing::Piece { run } | Doing::Flood { run } => {
+                        let (message, sent) = &mut under_way[run];
+                        let count = if matches!(doing, Doing::Flood { .. }) { 1100 } else { 1 };
+                        (*sent..*sent + count).for_each(|n| runs[run].piece(&format!("{run}.{message}"), n));
+                        *sent += count;
+                    }
+                    Doing::Restart { run } => {
+                        runs[run].emitter.emit(EventKind::Chunk(Chunk::Restart));
+                        under_way[run].0 += 1;
+                        under_way[run].1 = 0;
+                    }
+                    Doing::Say { run } => {
+                        let (message, _) = under_way[run];
+                        runs[run].says(&format!("{run}.{message}")).await;
+                        under_way[run] = (message + 1, 0);
+                    }
+                    Doing::Hear { run } => {
+                        heard_of += 1;
+                        runs[run].hears(&format!("heard {heard_of}"));
+                    }
+                    Doing::Stranger => stranger.root.says("stranger").await,
+                    Doing::Read { reader, events } => {
+                        let at = reader % readers.len();
+                        let (stream, heard) = &mut readers[at];
+                        for _ in 0..events {
+                            heard.extend(stream.next().now_or_never().flatten());
+                        }
+                    }
+                    Doing::Subscribe => readers.push((tree.hub.subscribe(), Vec::new())),
+                }
+            }
+            for run in &runs {
+                run.commit().await;
+            }
+            tree.hub.close();
+
+            let entries = journal.read("s", 0, usize::MAX).await.expect("reads");
+            let ours = entries.iter().filter(|e| e.run != stranger.root.ids.run_id);
+            let expected: Vec<_> = ours.filter_map(|e| match &e.body {
+                EntryBody::MessageAppended { message } => Some(message.text()),
+                EntryBody::ModelAccepted { message: Some(message), .. } => Some(message.text()),
+                _ => None,
+            }).collect();
+            for (mut stream, mut heard) in readers {
+                let (rest, ended) = read(&mut stream);
+                prop_assert!(ended);
+                heard.extend(rest);
+                prop_assert!(heard.is_sorted_by(|a, b| a.position < b.position), "positions ascend");
+                let heard = texts(&heard);
+                prop_assert_eq!(heard.iter().filter(|t| !t.contains('/')).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+                pieces_are_honest(&heard)?;
+            }
+            Ok(())
+        })?;
+    }
+}

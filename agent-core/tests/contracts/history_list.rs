@@ -1,0 +1,118 @@
+//! The list behind a history is a plain list, and what a wire wrote is what it would write.
+
+use agent_core::{History, Message, WireKey};
+use proptest::{collection::vec, prelude::*};
+
+/// Two wires that write every message differently.
+const WIRES: [&str; 2] = ["one", "two"];
+
+fn encode(wire: &str, message: &Message, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("<{wire}:{}>", message.text()).as_bytes());
+}
+
+/// The bytes on a wire, and how many messages were encoded for them.
+fn write(history: &History, wire: &str) -> (Vec<u8>, usize) {
+    let (mut out, mut encoded) = (b"[".to_vec(), 0);
+    history.write(WireKey::new(&wire), &mut out, |message, out| {
+        encoded += 1;
+        encode(wire, message, out);
+    });
+    (out, encoded)
+}
+
+fn afresh(messages: &[Message], wire: &str) -> Vec<u8> {
+    let mut out = b"[".to_vec();
+    messages.iter().for_each(|message| encode(wire, message, &mut out));
+    out
+}
+
+fn is_like(history: &History, model: &[Message]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(history.len(), model.len());
+    prop_assert_eq!(history.is_empty(), model.is_empty());
+    prop_assert_eq!(history.last(), model.last());
+    prop_assert!(history.iter().eq(model));
+    prop_assert!(history.iter().rev().eq(model.iter().rev()));
+    for at in 0..model.len() + 34 {
+        prop_assert_eq!(history.get(at), model.get(at), "at {}", at);
+    }
+    let (mut ours, mut theirs) = (history.iter(), model.iter());
+    loop {
+        prop_assert_eq!(ours.next(), theirs.next());
+        prop_assert_eq!(ours.next_back(), theirs.next_back());
+        if theirs.len() == 0 {
+            break Ok(());
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Doing {
+    Push { to: usize, count: usize },
+    Clone { from: usize, to: usize },
+    Write { from: usize, wire: usize },
+}
+
+const COPIES: usize = 3;
+
+fn doing() -> impl Strategy<Value = Doing> {
+    let count = prop_oneof![4 => 1_usize..4, 1 => 28_usize..36];
+    prop_oneof![
+        4 => (0..COPIES, count).prop_map(|(to, count)| Doing::Push { to, count }),
+        2 => (0..COPIES, 0..COPIES).prop_map(|(from, to)| Doing::Clone { from, to }),
+        3 => (0..COPIES, 0..WIRES.len()).prop_map(|(from, wire)| Doing::Write { from, wire }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn copies_are_plain_lists_that_do_not_touch_each_other(
+        length in prop_oneof![Just(0_usize), 30_usize..35, 62_usize..67],
+        doings in vec(doing(), 0..30),
+    ) {
+        let mut named = (0..).map(|n| Message::user(format!("{n}")));
+        let first: Vec<_> = named.by_ref().take(length).collect();
+        let history = History::from_messages(first.clone()).expect("no calls");
+        let mut copies = vec![(history, first); COPIES];
+        for doing in doings {
+            match doing {
+                Doing::Push { to, count } => {
+                    for message in named.by_ref().take(count) {
+                        copies[to].0.push(message.clone()).expect("no call");
+                        copies[to].1.push(message);
+                    }
+                }
+                Doing::Clone { from, to } => copies[to] = copies[from].clone(),
+                Doing::Write { from, wire } => {
+                    let (history, model) = &copies[from];
+                    prop_assert_eq!(write(history, WIRES[wire]).0, afresh(model, WIRES[wire]));
+                    prop_assert_eq!(write(history, WIRES[wire]), (afresh(model, WIRES[wire]), 0), "nothing is made twice");
+                }
+            }
+        }
+        for (history, model) in &copies {
+            is_like(history, model)?;
+            for wire in WIRES {
+                prop_assert_eq!(write(history, wire).0, afresh(model, wire));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_encodes_its_new_messages_only() {
+    let mut history = History::default();
+    for n in 0..200 {
+        let kept = history.clone(); // a request of the step before may still be around
+        history.push(Message::user(format!("{n}"))).expect("no call");
+        assert_eq!(write(&history, WIRES[0]).1, 1, "with {} messages", kept.len());
+    }
+}
+
+#[test]
+fn every_length_around_a_segment_is_like_a_plain_list() {
+    for length in [0, 1, 31, 32, 33, 63, 64, 65, 96, 97] {
+        let model: Vec<_> = (0..length).map(|n| Message::user(format!("{n}"))).collect();
+        let history = History::from_messages(model.clone()).expect("no calls");
+        is_like(&history, &model).expect("a plain list");
+    }
+}

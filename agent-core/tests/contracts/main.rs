@@ -1,0 +1,10 @@
+//! What the contracts promise, against naive models of the same.
+
+mod any;
+mod checkpoint;
+mod events;
+mod fold;
+mod fold_model;
+mod history;
+mod history_list;
+mod service;

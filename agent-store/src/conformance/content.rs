@@ -1,0 +1,70 @@
+//! What was written is what is read.
+
+use std::sync::Arc;
+
+use agent_core::{Entry, EntryBody, Journal, MemoryJournal, fold_session};
+
+use super::{
+    append, every_kind, open, read_all,
+    sample::{ODD_JSON, full_answer, heard, numbers},
+};
+
+/// Every field of every kind of entry, those of unknown kinds and newer versions too.
+pub async fn every_kind_of_entry_survives_unchanged(journal: Arc<dyn Journal>) {
+    let mut entries = every_kind("s", "a");
+    entries[1].version = 7;
+    entries[2].time = u64::MAX;
+    let writer = open(&*journal, "s", "a").await;
+    append(&*writer, entries.clone()).await;
+    (1..).zip(&mut entries).for_each(|(seq, entry)| entry.seq = seq);
+    let read = read_all(&*journal, "s").await;
+    assert!(read.iter().map(|entry| &**entry).eq(&entries), "{read:#?}\n is not \n{entries:#?}");
+}
+
+/// A provider's JSON comes back byte for byte: it would refuse its own message otherwise.
+pub async fn bytes_of_a_provider_survive_unchanged(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    let body = EntryBody::ModelAccepted { step: 1, message: Some(full_answer()) };
+    append(&*writer, vec![Entry::new("r".into(), 0, body)]).await;
+    match &read_all(&*journal, "s").await[0].body {
+        EntryBody::ModelAccepted { message: Some(message), .. } => {
+            assert_eq!(message.raw().expect("raw").json(), ODD_JSON);
+            assert_eq!(message.blocks(), full_answer().blocks());
+        }
+        other => panic!("another entry: {other:?}"),
+    }
+}
+
+/// A long text in every script.
+pub async fn an_entry_of_a_megabyte_survives(journal: Arc<dyn Journal>) {
+    let text = "aé日\u{1f600}\"\\\n\u{1}".repeat(1 << 17);
+    assert!(text.len() >= 1 << 20);
+    let writer = open(&*journal, "s", "a").await;
+    append(&*writer, vec![heard("r", "before"), heard("r", text.clone()), heard("r", "after")]).await;
+    assert_eq!(super::sample::text(&read_all(&*journal, "s").await[1]), text);
+}
+
+/// A decision must be the same when it is read back, to the last bit of a number.
+pub async fn numbers_survive_to_the_last_bit(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    let body = EntryBody::Decided { name: "n".into(), value: numbers() };
+    append(&*writer, vec![Entry::new("r".into(), 0, body.clone())]).await;
+    assert_eq!(read_all(&*journal, "s").await[0].body, body);
+}
+
+/// What the entries mean does not depend on where they are kept.
+pub async fn the_fold_is_the_same_as_in_memory(journal: Arc<dyn Journal>) {
+    let memory = MemoryJournal::default();
+    let (ours, theirs) = (open(&*journal, "s", "a").await, open(&memory, "s", "a").await);
+    for agent in ["a", "b", "a"] {
+        let entries = every_kind("s", agent);
+        append(&*ours, entries.clone()).await;
+        append(&*theirs, entries).await;
+    }
+    for agent in ["a", "b", "nobody"] {
+        let ours = fold_session(&*journal, "s", agent).await.expect("folds");
+        let theirs = fold_session(&memory, "s", agent).await.expect("folds");
+        assert_eq!(ours, theirs);
+        assert_eq!(ours.history.is_empty(), agent == "nobody", "the sample says something");
+    }
+}

@@ -1,0 +1,104 @@
+//! What every journal must do, as tests.
+//!
+//! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
+//! journal and whatever must live as long as it.
+//!
+//! ```
+//! mod memory {
+//!     agent_store::journal_conformance!(|| (agent_core::MemoryJournal::default(), ()));
+//! }
+//! # #[cfg(feature = "sqlite")]
+//! mod sqlite {
+//!     agent_store::journal_conformance!(|| {
+//!         let dir = tempfile::tempdir().expect("a directory");
+//!         let journal = agent_store::SqliteJournal::open(dir.path().join("agent.db")).expect("opens");
+//!         (journal, dir)
+//!     });
+//! }
+//! ```
+
+mod content;
+mod order;
+mod sample;
+mod writers;
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{Entry, Journal, JournalWriter};
+
+pub use self::{content::*, order::*, sample::every_kind, writers::*};
+
+/// Makes a test of each claim of the [suite](crate::conformance).
+#[macro_export]
+macro_rules! journal_conformance {
+    ($make:expr) => {
+        $crate::journal_conformance! { @each $make;
+            sequence_numbers_begin_at_1_and_have_no_gaps
+            batches_of_many_writers_are_kept_whole
+            entries_stand_in_the_order_of_the_calls
+            entries_are_handed_over_when_append_is_called
+            what_is_acknowledged_can_be_read
+            pages_of_any_size_read_the_same
+            an_unknown_session_is_empty
+            sessions_are_numbered_apart
+            a_session_and_agent_have_one_writer
+            agents_of_one_session_share_its_numbers
+            a_writer_that_is_dropped_frees_its_place
+            a_session_in_use_is_not_deleted
+            a_deleted_session_is_gone_and_can_begin_again
+            sessions_are_listed_in_order
+            names_may_be_any_text
+            every_kind_of_entry_survives_unchanged
+            bytes_of_a_provider_survive_unchanged
+            an_entry_of_a_megabyte_survives
+            numbers_survive_to_the_last_bit
+            the_fold_is_the_same_as_in_memory
+        }
+    };
+    (@each $make:expr; $($claim:ident)*) => {$(
+        #[test]
+        fn $claim() {
+            $crate::conformance::run($make, $crate::conformance::$claim);
+        }
+    )*};
+}
+
+/// Runs one claim on a fresh journal, in a runtime of its own.
+///
+/// # Panics
+/// If the claim does not hold, or is not decided within two minutes.
+pub fn run<J: Journal, G>(make: impl FnOnce() -> (J, G), claim: impl AsyncFnOnce(Arc<dyn Journal>)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let (journal, _guard) = make();
+        let claim = claim(Arc::new(journal));
+        tokio::time::timeout(Duration::from_secs(120), claim).await.expect("the claim hangs");
+    });
+}
+
+/// Appends a batch and waits; gives the first sequence number.
+async fn append(writer: &dyn JournalWriter, entries: Vec<Entry>) -> u64 {
+    writer.append(entries).await.expect("appends")
+}
+
+async fn open(journal: &dyn Journal, session: &str, agent: &str) -> Arc<dyn JournalWriter> {
+    journal.open(session, agent).await.expect("is free")
+}
+
+/// A whole session, read in pages.
+async fn read_by(journal: &dyn Journal, session: &str, page: usize) -> Vec<Arc<Entry>> {
+    let mut entries: Vec<Arc<Entry>> = Vec::new();
+    loop {
+        let after = entries.last().map_or(0, |entry| entry.seq);
+        let more = journal.read(session, after, page).await.expect("reads");
+        assert!(more.len() <= page, "{} entries in a page of {page}", more.len());
+        if more.is_empty() {
+            return entries;
+        }
+        entries.extend(more);
+    }
+}
+
+async fn read_all(journal: &dyn Journal, session: &str) -> Vec<Arc<Entry>> {
+    read_by(journal, session, 1000).await
+}

@@ -1,0 +1,130 @@
+//! Numbers and order.
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::Journal;
+use futures::future::join_all;
+
+use super::{
+    append, open, read_all, read_by,
+    sample::{heard, text},
+};
+
+/// Appends are numbered from 1, whatever the sizes of the batches.
+pub async fn sequence_numbers_begin_at_1_and_have_no_gaps(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    let mut next = 1;
+    for size in [1, 3, 1, 70, 2] {
+        let batch = (0..size).map(|n| heard("r", format!("{}", next + n))).collect();
+        assert_eq!(append(&*writer, batch).await, next, "the first number of the batch is given back");
+        next += size;
+    }
+    let entries = read_all(&*journal, "s").await;
+    assert!(entries.iter().map(|e| e.seq).eq(1..next));
+    assert!(entries.iter().all(|e| text(e) == e.seq.to_string()), "each has the place that it was given");
+}
+
+/// Whatever many writers append at once, each batch is there, once, in one piece and at the place it was told.
+pub async fn batches_of_many_writers_are_kept_whole(journal: Arc<dyn Journal>) {
+    const WRITERS: u64 = 16;
+    const BATCHES: u64 = 12;
+    let size = |batch: u64| 1 + batch % 5;
+    let tasks = (0..WRITERS).map(|w| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            let writer = open(&*journal, "s", &format!("agent-{w}")).await;
+            let mut firsts = Vec::new();
+            for b in 0..BATCHES {
+                let batch = (0..size(b)).map(|n| heard("r", format!("{w}.{b}.{n}"))).collect();
+                firsts.push(append(&*writer, batch).await);
+            }
+            firsts
+        })
+    });
+    let firsts = join_all(tasks).await;
+    let texts: Vec<_> = read_all(&*journal, "s").await.iter().map(|e| text(e)).collect();
+    assert_eq!(texts.len() as u64, WRITERS * (0..BATCHES).map(size).sum::<u64>());
+    for (w, firsts) in (0..).zip(firsts) {
+        for (b, first) in (0..).zip(firsts.expect("the task ends")) {
+            let at = usize::try_from(first).expect("small") - 1;
+            let batch = (0..size(b)).map(|n| format!("{w}.{b}.{n}"));
+            assert!(batch.eq(texts[at..].iter().take(usize::try_from(size(b)).expect("small")).cloned()));
+        }
+    }
+}
+
+/// 64 tasks share a writer: what was called first stands first.
+pub async fn entries_stand_in_the_order_of_the_calls(journal: Arc<dyn Journal>) {
+    const TASKS: usize = 64;
+    const EACH: usize = 8;
+    let writer = open(&*journal, "s", "a").await;
+    let calls = Arc::new(Mutex::new(0));
+    let tasks = (0..TASKS).map(|_| {
+        let (writer, calls) = (writer.clone(), calls.clone());
+        tokio::spawn(async move {
+            for _ in 0..EACH {
+                let ack = {
+                    let mut calls = calls.lock().expect("no panic");
+                    *calls += 1;
+                    writer.append(vec![heard("r", format!("{calls}"))])
+                };
+                ack.await.expect("appends");
+            }
+        })
+    });
+    join_all(tasks).await.into_iter().for_each(|task| task.expect("the task ends"));
+    let entries = read_all(&*journal, "s").await;
+    assert_eq!(entries.len(), TASKS * EACH);
+    assert!(entries.iter().all(|e| text(e) == e.seq.to_string()));
+}
+
+/// An answer that nobody waits for changes nothing: the entries are kept, before those of later calls.
+pub async fn entries_are_handed_over_when_append_is_called(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    drop(writer.append(vec![heard("r", "1")]));
+    let late = writer.append(vec![heard("r", "2")]);
+    assert_eq!(append(&*writer, vec![heard("r", "3")]).await, 3);
+    assert_eq!(late.await.expect("appends"), 2);
+    let texts: Vec<_> = read_all(&*journal, "s").await.iter().map(|e| text(e)).collect();
+    assert_eq!(texts, ["1", "2", "3"]);
+}
+
+/// Who waited for the answer reads the entry.
+pub async fn what_is_acknowledged_can_be_read(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    for n in 1..=50 {
+        append(&*writer, vec![heard("r", "x")]).await;
+        assert_eq!(journal.read("s", n - 1, 10).await.expect("reads").len(), 1);
+    }
+}
+
+/// 500 entries are the same in pages of 1, 199, 200, 201 and 500.
+pub async fn pages_of_any_size_read_the_same(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    append(&*writer, (1..=500).map(|n| heard(&format!("r{}", n % 7), format!("{n}"))).collect()).await;
+    let whole = read_by(&*journal, "s", usize::MAX).await;
+    assert_eq!(whole.len(), 500);
+    for page in [1, 199, 200, 201, 500] {
+        assert_eq!(read_by(&*journal, "s", page).await, whole, "in pages of {page}");
+    }
+    assert!(journal.read("s", 500, 10).await.expect("reads").is_empty());
+    assert!(journal.read("s", u64::MAX, 10).await.expect("reads").is_empty());
+    assert!(journal.read("s", 0, 0).await.expect("reads").is_empty());
+}
+
+/// A session that was never written to has no entries, and reading it does not create it.
+pub async fn an_unknown_session_is_empty(journal: Arc<dyn Journal>) {
+    assert!(journal.read("nobody", 0, 10).await.expect("reads").is_empty());
+    assert!(journal.sessions().await.expect("lists").is_empty());
+}
+
+/// Each session counts for itself.
+pub async fn sessions_are_numbered_apart(journal: Arc<dyn Journal>) {
+    let one = open(&*journal, "one", "a").await;
+    let two = open(&*journal, "two", "a").await;
+    for n in 1..=3 {
+        assert_eq!(append(&*one, vec![heard("r", "one")]).await, n);
+        assert_eq!(append(&*two, vec![heard("r", "two")]).await, n);
+    }
+    assert!(read_all(&*journal, "two").await.iter().all(|e| text(e) == "two"));
+}

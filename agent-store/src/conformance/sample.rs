@@ -1,0 +1,100 @@
+//! Entries to keep.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    AssistantMessage, Block, Effect, Entry, EntryBody, ExitReason, History, Media, Message, ModelResponse, Origin,
+    Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
+};
+use serde_json::{Value, json};
+
+/// What `run` heard: the text is all that tells such entries apart.
+pub(super) fn heard(run: &str, text: impl Into<String>) -> Entry {
+    Entry::new(run.into(), 1_700_000_000_123, EntryBody::MessageAppended { message: Message::user(text) })
+}
+
+/// The text of a [`heard`] entry.
+pub(super) fn text(entry: &Entry) -> String {
+    match &entry.body {
+        EntryBody::MessageAppended { message } => message.text(),
+        other => panic!("not a message: {other:?}"),
+    }
+}
+
+/// JSON as no serialiser would write it: spaces, an order of its own, a trailing zero, escapes that need not be.
+pub(super) const ODD_JSON: &str = "{\"z\" :1.50,\t\"a\":\"\\u00e9\\/\",\n \"big\": 123456789012345678901234567890 }";
+
+/// An answer of every kind of block.
+pub(super) fn full_answer() -> AssistantMessage {
+    let raw = || Raw::parse(Origin::new("wire", "provider", "model"), ODD_JSON).expect("valid JSON");
+    let reasoning = Reasoning {
+        text: "hm".into(),
+        signature: Some("s\"ig".into()),
+        encrypted: Some("c2VjcmV0".into()),
+        raw: Some(raw()),
+    };
+    let blocks = vec![
+        Block::text("こんにちは \u{0}\u{1f600}\u{200f}\n\t\"\\"),
+        Block::Reasoning(reasoning),
+        Block::tool_call("c1", "search", "{\"q\": \"not valid"),
+        Block::Image(Media::base64("aGk=", "image/png")),
+        Block::Document(Media::url("https://example.org/a.pdf")),
+        Block::Other(raw()),
+    ];
+    AssistantMessage::from_provider(blocks, raw())
+}
+
+/// One run of `agent` with an entry of every kind.
+///
+/// # Panics
+/// Never: the samples are valid.
+pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
+    let ids = Arc::new(RunIds::root(agent, session));
+    let call_id: Arc<str> = "c1".into();
+    let name: Arc<str> = "search".into();
+    let output = ToolOutput::value(json!({"status": "ok", "output": "3 hits", "n": [1, -2, 3.25, null, true]}));
+    let parts = vec![Part::text("look"), Part::Image(Media::base64("aGk=", "image/png"))];
+    let mut history = History::default();
+    history.push(Message::system("summary")).expect("a system message is no call");
+    let bodies = vec![
+        EntryBody::RunStarted { ids: ids.clone(), fingerprint: "f".into() },
+        EntryBody::RunResumed { ids: ids.clone(), attempt: "a".into() },
+        EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
+        EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
+        EntryBody::BudgetReserved { amounts: json!({"tokens": 100}) },
+        EntryBody::ModelFinished { step: 1, response: ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2)) },
+        EntryBody::BudgetSettled { amounts: json!({"tokens": 9}) },
+        EntryBody::ModelAccepted { step: 1, message: None },
+        EntryBody::ToolStarted {
+            call_id: call_id.clone(),
+            name: name.clone(),
+            effect: Effect::Idempotent,
+            attempt: "a".into(),
+        },
+        EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into() },
+        EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})) },
+        EntryBody::Answered { id: "c1/approval".into(), answer: json!(true), by: Some("ann".into()) },
+        EntryBody::Decided { name: "pick".into(), value: json!({"b": 1, "a": [[]]}) },
+        EntryBody::ToolFinished { call_id: call_id.clone(), output: output.clone() },
+        EntryBody::ToolAnswered { call_id: call_id.clone(), name, output: Some(output.failed()) },
+        EntryBody::StateChanged {
+            state: BTreeMap::from([("s".into(), json!("v"))]),
+            globals: BTreeMap::from([("set".into(), Some(json!({"x": 1}))), ("removed".into(), None)]),
+        },
+        EntryBody::TurnEnded { step: 1, changed: BTreeMap::from([(call_id, ToolOutput::error("no"))]) },
+        EntryBody::Undone { before_run: "r0".into() },
+        EntryBody::Unknown(json!({"from_the_future": {"x": [1, "two"]}})),
+        EntryBody::RunEnded {
+            status: RunStatus::Finished(ExitReason::Tool("done".into())),
+            usage: Usage::new(7, 2),
+            error: Some("e".into()),
+        },
+    ];
+    (1..).zip(bodies).map(|(time, body)| Entry::new(ids.run_id.clone(), time, body)).collect()
+}
+
+/// Numbers whose last bit is easily lost, and the ends of the ranges.
+pub(super) fn numbers() -> Value {
+    let fractions: Vec<_> = (1..500).map(|n| f64::from(n).sqrt().exp()).collect();
+    json!({"fractions": fractions, "ends": [5e-324, f64::MAX, -0.0, u64::MAX, i64::MIN]})
+}

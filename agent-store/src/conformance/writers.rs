@@ -1,0 +1,95 @@
+//! Who may write, and what sessions there are.
+
+use std::sync::Arc;
+
+use agent_core::{ErrorKind, Journal};
+
+use super::{append, open, read_all, sample::heard};
+
+async fn is_busy(journal: &dyn Journal, session: &str, agent: &str) -> bool {
+    match journal.open(session, agent).await {
+        Ok(_) => false,
+        Err(e) => {
+            assert_eq!(e.kind(), ErrorKind::Busy, "{e}");
+            true
+        }
+    }
+}
+
+/// A second writer for the same session and agent is refused; another agent's or session's is not.
+pub async fn a_session_and_agent_have_one_writer(journal: Arc<dyn Journal>) {
+    let _held = open(&*journal, "s", "a").await;
+    assert!(is_busy(&*journal, "s", "a").await);
+    assert!(!is_busy(&*journal, "s", "b").await);
+    assert!(!is_busy(&*journal, "t", "a").await);
+}
+
+/// Two agents write to one log.
+pub async fn agents_of_one_session_share_its_numbers(journal: Arc<dyn Journal>) {
+    let (a, b) = (open(&*journal, "s", "a").await, open(&*journal, "s", "b").await);
+    assert_eq!(append(&*a, vec![heard("ra", "1"), heard("ra", "2")]).await, 1);
+    assert_eq!(append(&*b, vec![heard("rb", "3")]).await, 3);
+    assert_eq!(append(&*a, vec![heard("ra", "4")]).await, 4);
+    let runs: Vec<_> = read_all(&*journal, "s").await.iter().map(|e| e.run.to_string()).collect();
+    assert_eq!(runs, ["ra", "ra", "rb", "ra"]);
+}
+
+/// The place is free when the last reference to the writer is gone, and not before.
+pub async fn a_writer_that_is_dropped_frees_its_place(journal: Arc<dyn Journal>) {
+    for _ in 0..3 {
+        let writer = open(&*journal, "s", "a").await;
+        let same = writer.clone();
+        drop(writer);
+        assert!(is_busy(&*journal, "s", "a").await);
+        drop(same.append(vec![heard("r", "x")]));
+        drop(same);
+    }
+    assert!(!is_busy(&*journal, "s", "a").await);
+    assert_eq!(read_all(&*journal, "s").await.len(), 3, "what was handed over before the end is kept");
+}
+
+/// Deleting is refused while anybody may write.
+pub async fn a_session_in_use_is_not_deleted(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    append(&*writer, vec![heard("r", "x")]).await;
+    assert_eq!(journal.delete("s").await.expect_err("in use").kind(), ErrorKind::Busy);
+    assert_eq!(read_all(&*journal, "s").await.len(), 1);
+    drop(writer);
+    assert!(journal.delete("s").await.expect("deletes"));
+}
+
+/// Nothing of a deleted session is left, and others keep what they have.
+pub async fn a_deleted_session_is_gone_and_can_begin_again(journal: Arc<dyn Journal>) {
+    for session in ["s", "t"] {
+        append(&*open(&*journal, session, "a").await, vec![heard("r", "x"), heard("r", "y")]).await;
+    }
+    assert!(journal.delete("s").await.expect("deletes"));
+    assert!(!journal.delete("s").await.expect("deletes"), "there was none any more");
+    assert!(!journal.delete("never").await.expect("deletes"));
+    assert!(read_all(&*journal, "s").await.is_empty());
+    assert_eq!(journal.sessions().await.expect("lists"), ["t"]);
+    assert_eq!(append(&*open(&*journal, "s", "a").await, vec![heard("r", "z")]).await, 1);
+    assert_eq!((read_all(&*journal, "s").await.len(), read_all(&*journal, "t").await.len()), (1, 2));
+}
+
+/// By name, as bytes compare.
+pub async fn sessions_are_listed_in_order(journal: Arc<dyn Journal>) {
+    for session in ["b", "a", "é", "B", "a1", "10", "2"] {
+        append(&*open(&*journal, session, "a").await, vec![heard("r", "x")]).await;
+    }
+    assert_eq!(journal.sessions().await.expect("lists"), ["10", "2", "B", "a", "a1", "b", "é"]);
+}
+
+/// Names of sessions, agents and runs are not looked into.
+pub async fn names_may_be_any_text(journal: Arc<dyn Journal>) {
+    let names = ["", " ", "a/b\\c", "'; DROP TABLE entry; --", "%_*?", "日本 \u{1f600}", "line\nbreak", "nul\0in"];
+    for name in names {
+        append(&*open(&*journal, name, name).await, vec![heard(name, name)]).await;
+    }
+    for name in names {
+        let entries = read_all(&*journal, name).await;
+        assert_eq!(entries.iter().map(|e| &*e.run).collect::<Vec<_>>(), [name]);
+        assert!(journal.delete(name).await.expect("deletes"));
+    }
+    assert!(journal.sessions().await.expect("lists").is_empty());
+}

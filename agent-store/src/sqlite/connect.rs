@@ -1,0 +1,115 @@
+//! Opening the file: what it must be, and how its format changes from release to release.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use agent_core::{Error, ErrorKind, Result};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::{builder::Durability, error::store_error};
+
+/// Marks the file as ours: "AGJL".
+const APPLICATION_ID: i32 = 0x4147_4a4c;
+
+/// From nothing to format 1, from 1 to 2, and so on. A file's `user_version` says how many of them it has seen. What is
+/// here was released and is never edited.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const FORMAT: i32 = MIGRATIONS.len() as i32;
+
+/// Where the file is and how its connections are set up.
+#[derive(Clone, Debug)]
+pub(super) struct Location {
+    path: Arc<Path>,
+    durability: Durability,
+    /// How long to wait for a transaction of another process.
+    patience: Duration,
+}
+
+impl Location {
+    pub(super) fn new(path: &Path, durability: Durability, patience: Duration) -> Result<Self> {
+        // Absolute, since readers connect later, and so that SQLite's magic names (":memory:") are names of files.
+        let path = std::path::absolute(path)
+            .map_err(|e| Error::config("the journal needs the path of a file").with_source(e))?;
+        Ok(Self { path: path.into(), durability, patience })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The connection that writes: creates the file and its directory, and brings an older format up to date.
+    pub(super) fn open_writer(&self) -> Result<Connection> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory).map_err(|e| {
+                let message = "the journal's directory cannot be created: check the path and its permissions";
+                Error::new(ErrorKind::Store, message).with_context("directory", display(directory)).with_source(e)
+            })?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = self.connect(flags)?;
+        self.refuse_foreign(&connection)?;
+        self.set_up(&mut connection).map_err(|e| store_error(&self.path, &e))?;
+        Ok(connection)
+    }
+
+    /// A connection that only reads.
+    pub(super) fn open_reader(&self) -> Result<Connection> {
+        self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    }
+
+    fn connect(&self, flags: OpenFlags) -> Result<Connection> {
+        let connect = || {
+            let connection = Connection::open_with_flags(&self.path, flags)?;
+            connection.busy_timeout(self.patience)?;
+            Ok(connection)
+        };
+        connect().map_err(|e| store_error(&self.path, &e))
+    }
+
+    /// Leaves a file alone that another program wrote, or a newer release of this one.
+    fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
+        let refuse =
+            |message: String| Err(Error::new(ErrorKind::Store, message).with_context("journal", display(&self.path)));
+        let (id, version, tables) = identity(connection).map_err(|e| store_error(&self.path, &e))?;
+        if id != APPLICATION_ID && (id, version, tables) != (0, 0, 0) {
+            return refuse("the file is another program's database: name another path".into());
+        }
+        if version > FORMAT {
+            return refuse(format!(
+                "the journal has format {version} and this release knows formats up to {FORMAT}: use the newer release"
+            ));
+        }
+        Ok(())
+    }
+
+    fn set_up(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        let synchronous = match self.durability {
+            Durability::Sync => "FULL",
+            Durability::Async => "NORMAL",
+        };
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 1000)?; // pages; more makes the slowest commits slower
+        connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (_, version, _) = identity(&transaction)?; // again: another process may have been faster
+        for (_, migration) in (0..).zip(MIGRATIONS).filter(|(from, _)| *from >= version) {
+            transaction.execute_batch(migration)?;
+        }
+        if version < FORMAT {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", FORMAT)?;
+        }
+        transaction.commit()
+    }
+}
+
+/// The application's id, the format's version, and how many tables there are.
+fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32, i64)> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+    let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    Ok((pragma("application_id")?, pragma("user_version")?, tables))
+}
+
+fn display(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,128 @@
+//! [`SqliteJournal`]: sessions in one SQLite file.
+
+mod builder;
+mod connect;
+mod encode;
+mod error;
+mod lease;
+mod queue;
+mod read;
+mod tables;
+mod thread;
+
+use std::{fmt, path::Path, sync::Arc};
+
+use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
+use tokio::sync::oneshot;
+
+pub use self::{
+    builder::{Durability, SqliteBuilder},
+    thread::Stats,
+};
+use self::{
+    error::thread_ended,
+    lease::{Lease, SqliteWriter},
+    queue::job,
+    read::{Reader, Readers},
+    thread::WriterThread,
+};
+
+/// Sessions in one SQLite file. Cheap to clone; every clone is the same journal.
+///
+/// An append is acknowledged when it is on disk: it then survives a killed process and a power failure (see
+/// [`Durability`]). One thread writes; what was handed over while it wrote shares the next transaction, so that a thousand
+/// runs cost a few commits and not a thousand. Reads have connections of their own and run on tokio's blocking threads.
+///
+/// A writer holds a lease on its session and agent, which the thread renews. Other processes may use the same file, on the
+/// same machine: they find the pair [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead
+/// for the lease's time. A holder that was only asleep then fails at its next append, which writes nothing.
+///
+/// A writer whose append failed refuses all that follow, since a log with a hole is worth nothing: drop it and open the
+/// session again.
+///
+/// Dropping the last handle (journal or writer) waits until everything handed over is written. The file can be read at any
+/// time with `sqlite3 agent.db 'select * from history'`.
+///
+/// ```
+/// use agent_store::SqliteJournal;
+///
+/// # let dir = tempfile::tempdir().expect("a directory");
+/// # let path = dir.path().join("new/directories/too/agent.db");
+/// let journal = SqliteJournal::open(path)?;
+/// # drop(journal);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SqliteJournal(Arc<Inner>);
+
+struct Inner {
+    // Before the thread, so that the thread's connection is the last to close and leaves one tidy file.
+    readers: Arc<Readers>,
+    thread: Arc<WriterThread>,
+}
+
+impl SqliteJournal {
+    /// Opens the journal at `path` with the defaults of [`SqliteBuilder`]; it and its directory are created if missing.
+    ///
+    /// # Errors
+    /// As [`SqliteBuilder::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open()
+    }
+
+    /// Settings for a journal at `path`.
+    pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
+        SqliteBuilder::new(path.as_ref())
+    }
+
+    /// What was written since this handle's journal was opened.
+    pub fn stats(&self) -> Stats {
+        self.0.thread.stats()
+    }
+
+    fn path(&self) -> &Path {
+        self.0.readers.path()
+    }
+}
+
+#[async_trait]
+impl Journal for SqliteJournal {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        let (session, agent) = (Arc::<str>::from(session), Arc::<str>::from(agent));
+        let (reply, answer) = oneshot::channel();
+        let thread = self.0.thread.clone();
+        let work = {
+            let (session, agent, queue) = (session.clone(), agent.clone(), thread.queue().clone());
+            let take = move |tables: &tables::Tables<'_>| tables.take_lease(&session, &agent);
+            // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
+            let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, queue))));
+            job(take, deliver)
+        };
+        thread.queue().push(0, work)?;
+        let lease = answer.await.map_err(|_| thread_ended())??;
+        Ok(Arc::new(SqliteWriter::new(lease, session, agent, thread)))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        let session = session.to_owned();
+        self.0.readers.run(move |reader| reader.entries(&session, after, limit)).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.0.readers.run(Reader::sessions).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        let session = session.to_owned();
+        let (reply, answer) = oneshot::channel();
+        let work = job(move |tables| tables.delete(&session), move |deleted| drop(reply.send(deleted)));
+        self.0.thread.queue().push(0, work)?;
+        answer.await.map_err(|_| thread_ended())?
+    }
+}
+
+impl fmt::Debug for SqliteJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteJournal").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,128 @@
+//! What waits for the thread that writes.
+
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+
+use super::{error::thread_ended, tables::Tables};
+
+/// What a job made of the tables: the outer error is SQLite's and undoes the whole transaction; the inner one is the job's
+/// answer, of which it has written nothing.
+pub(super) type Outcome<T> = rusqlite::Result<Result<T>>;
+
+/// Something to do in a transaction that it shares with others.
+pub(super) trait Work: Send {
+    /// Does it. Done again if the transaction had to be undone for another's sake.
+    fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()>;
+
+    /// Answers whoever waits: the transaction is durable, or failed.
+    fn finish(self: Box<Self>, failure: Option<Error>);
+}
+
+/// Work out of two closures.
+pub(super) fn job<T: Send + 'static>(
+    run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static,
+    deliver: impl FnOnce(Result<T>) + Send + 'static,
+) -> Box<dyn Work> {
+    Box::new(Job { run, deliver, outcome: None })
+}
+
+struct Job<T, R, D> {
+    run: R,
+    deliver: D,
+    outcome: Option<Result<T>>,
+}
+
+impl<T, R, D> Work for Job<T, R, D>
+where
+    T: Send,
+    R: FnMut(&Tables<'_>) -> Outcome<T> + Send,
+    D: FnOnce(Result<T>) + Send,
+{
+    fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()> {
+        self.outcome = Some((self.run)(tables)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, failure: Option<Error>) {
+        let outcome = failure.map(Err).or(self.outcome);
+        (self.deliver)(outcome.unwrap_or_else(|| Err(thread_ended())));
+    }
+}
+
+/// A queue that is never waited at.
+///
+/// An append hands its entries over when it is called, on a thread that must not block, so it cannot wait for room, and a
+/// future that waited for room would hand over too late and out of order. Instead the answer comes late: a run that waits
+/// for it adds nothing meanwhile, and that bounds the queue. The limit in bytes is for whoever does not wait.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    more: Condvar,
+    limit: usize,
+}
+
+#[derive(Default)]
+struct State {
+    work: VecDeque<(usize, Box<dyn Work>)>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Queue {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { state: Mutex::default(), more: Condvar::new(), limit }
+    }
+
+    /// Adds work that holds `bytes` of entries; none always fits.
+    pub(super) fn push(&self, bytes: usize, work: Box<dyn Work>) -> Result<()> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(thread_ended());
+        }
+        // Entries larger than the limit are taken when nothing else waits: they could never be written otherwise.
+        if bytes > 0 && state.bytes > 0 && state.bytes + bytes > self.limit {
+            let message = format!("the journal cannot keep up: {} bytes wait for the disk", state.bytes);
+            return Err(Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None)));
+        }
+        state.bytes += bytes;
+        state.work.push_back((bytes, work));
+        drop(state);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    /// Waits for work, at most for `patience`, and takes at most `most` of it. `None` when the queue is closed and empty.
+    pub(super) fn take(&self, most: usize, patience: Duration) -> Option<Vec<Box<dyn Work>>> {
+        let idle = |state: &mut State| state.work.is_empty() && !state.closed;
+        let waited = self.more.wait_timeout_while(self.lock(), patience, idle);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.work.is_empty() && state.closed {
+            return None;
+        }
+        let count = state.work.len().min(most);
+        let (sizes, work): (Vec<_>, Vec<_>) = state.work.drain(..count).unzip();
+        state.bytes -= sizes.into_iter().sum::<usize>();
+        Some(work)
+    }
+
+    /// Takes no more work; what is there can still be taken.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.more.notify_one();
+    }
+
+    /// Drops what nobody will do any more; whoever waits for it is told so.
+    pub(super) fn abandon(&self) {
+        self.close();
+        let left = std::mem::take(&mut self.lock().work);
+        drop(left); // without the lock: a lease that is dropped with its answer comes back here
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,110 @@
+//! Reading, beside the thread that writes.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use agent_core::{Entry, Error, ErrorKind, Result};
+use rusqlite::{Connection, Row};
+use tokio::sync::Semaphore;
+
+use super::{connect::Location, encode::Encoded, error::store_error};
+
+/// Connections that read; made when they are needed and kept.
+pub(super) struct Readers {
+    location: Location,
+    idle: Mutex<Vec<Reader>>,
+    permits: Arc<Semaphore>,
+}
+
+/// Reads at once. More would wait for the same disk.
+const CONNECTIONS: usize = 4;
+
+impl Readers {
+    pub(super) fn new(location: Location) -> Self {
+        Self { location, idle: Mutex::default(), permits: Arc::new(Semaphore::new(CONNECTIONS)) }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.location.path()
+    }
+
+    /// Reads on one of tokio's blocking threads.
+    pub(super) async fn run<T, F>(self: &Arc<Self>, read: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Reader) -> Result<T> + Send + 'static,
+    {
+        let permit = self.permits.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let readers = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let idle = readers.idle().pop();
+            let reader = idle.map_or_else(|| Reader::connect(&readers.location), Ok)?;
+            let result = read(&reader);
+            readers.idle().push(reader);
+            result
+        });
+        reading.await.map_err(|e| Error::new(ErrorKind::Store, "reading the journal was cut short").with_source(e))?
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that reads.
+pub(super) struct Reader {
+    connection: Connection,
+    path: Arc<Path>,
+}
+
+impl Reader {
+    fn connect(location: &Location) -> Result<Self> {
+        Ok(Self { connection: location.open_reader()?, path: location.path().into() })
+    }
+
+    /// At most `limit` entries of a session after `after`, oldest first.
+    pub(super) fn entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT entry.seq, run.name, entry.time, entry.version, entry.body
+                   FROM entry JOIN run ON run.id = entry.run
+                   WHERE entry.session = (SELECT id FROM session WHERE name = ?1) AND entry.seq > ?2
+                   ORDER BY entry.seq LIMIT ?3";
+        let read = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut last_run: Option<Arc<str>> = None;
+            let rows = statement.query_map((session, after, limit), |row| encoded(row, &mut last_run))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let rows = read().map_err(|e| store_error(&self.path, &e))?;
+        let decode = |(seq, encoded): (u64, Encoded)| {
+            encoded.decode(seq).map(Arc::new).map_err(|e| e.with_context("session", session))
+        };
+        rows.into_iter().map(decode).collect()
+    }
+
+    /// The names of all sessions, sorted.
+    pub(super) fn sessions(&self) -> Result<Vec<String>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached("SELECT name FROM session ORDER BY name")?;
+            let names = statement.query_map((), |row| row.get(0))?;
+            names.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|e| store_error(&self.path, &e))
+    }
+}
+
+/// A row, whose run is shared with the row before if it is the same.
+fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(u64, Encoded)> {
+    let name = row.get_ref(1)?.as_str()?;
+    let run = match last_run {
+        Some(run) if **run == *name => run.clone(),
+        _ => last_run.insert(name.into()).clone(),
+    };
+    let seq = row.get::<_, i64>(0)?.cast_unsigned();
+    let time = row.get::<_, i64>(2)?.cast_unsigned();
+    Ok((seq, Encoded { run, time, version: row.get(3)?, body: row.get(4)? }))
+}

@@ -1,0 +1,112 @@
+//! One writer for a session and agent, among processes that may die or sleep.
+
+use std::{fs, time::Duration};
+
+use agent_core::{Error, ErrorKind, Journal, JournalWriter, Result};
+use futures::FutureExt;
+
+use crate::{FakeClock, Place, append, heard, texts};
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|e: Error| e.kind())
+}
+
+async fn refused(writer: &dyn JournalWriter) -> String {
+    let e = writer.append(vec![heard("too late")]).await.expect_err("refused");
+    assert_eq!(e.kind(), ErrorKind::Store);
+    e.to_string()
+}
+
+#[tokio::test]
+async fn an_expired_lease_is_taken_over_and_its_old_holder_writes_no_more() {
+    let (place, clock) = (Place::new(), FakeClock::new());
+    let (ours, theirs) = (clock.open(&place), clock.open(&place));
+    let sleeper = ours.open("s", "a").await.expect("is free");
+    append(&*sleeper, &["1"]).await;
+    clock.advance(FakeClock::TTL - Duration::from_millis(1));
+    assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
+    clock.advance(Duration::from_millis(1));
+    let heir = theirs.open("s", "a").await.expect("has expired");
+
+    let why = refused(&*sleeper).await;
+    assert!(why.contains("the lease of agent 'a' in session 's' was lost to another process"), "{why}");
+    refused(&*sleeper).await;
+    assert_eq!(append(&*heir, &["2"]).await, 2);
+    assert_eq!(texts(&ours, "s").await, ["1", "2"]);
+
+    drop(sleeper); // gives back what it no longer has
+    assert_eq!(kind(ours.open("s", "a").await), Some(ErrorKind::Busy));
+    drop(heir);
+    theirs.delete("nothing").await.expect("a turn of the thread, after which the lease is given back");
+    assert_eq!(kind(ours.open("s", "a").await), None);
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_while_its_holder_lives() {
+    let (place, clock) = (Place::new(), FakeClock::new());
+    let (ours, theirs) = (clock.open(&place), clock.open(&place));
+    let _writer = ours.open("s", "a").await.expect("is free");
+    for _ in 0..4 {
+        clock.advance(FakeClock::TTL / 2);
+        ours.delete("nothing").await.expect("a turn of the thread");
+    }
+    assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
+    assert_eq!(kind(theirs.delete("s").await), Some(ErrorKind::Busy));
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_once_is_made_up_for() {
+    let (place, clock) = (Place::new(), FakeClock::new());
+    let ttl = Duration::from_secs(1); // a third of it is how long a lock is waited for
+    let (ours, theirs) = (clock.open_with(&place, ttl), clock.open_with(&place, ttl));
+    let writer = ours.open("s", "a").await.expect("is free");
+    let lock = place.locked();
+    clock.advance(ttl / 2);
+    let e = ours.delete("nothing").await.expect_err("locked");
+    assert!(e.is_retryable() && e.message().contains("another program keeps the journal locked"), "{e}");
+    lock.execute_batch("COMMIT").expect("commits");
+    ours.delete("nothing").await.expect("a turn of the thread");
+    clock.advance(ttl * 2 / 3);
+    assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
+    assert_eq!(append(&*writer, &["1"]).await, 1);
+}
+
+#[tokio::test]
+async fn a_process_that_died_keeps_its_sessions_as_long_as_the_lease_and_no_longer() {
+    let (alive, dead, clock) = (Place::new(), Place::new(), FakeClock::new());
+    let journal = clock.open(&alive);
+    let writer = journal.open("s", "a").await.expect("is free");
+    append(&*writer, &["1", "2"]).await;
+    // What a killed process leaves: the files as they stand, the log not folded into the database.
+    for end in ["", "-wal"] {
+        let file = format!("agent.db{end}");
+        fs::copy(alive.0.path().join(&file), dead.0.path().join(&file)).expect("copies");
+    }
+    let journal = clock.open(&dead);
+    assert_eq!(texts(&journal, "s").await, ["1", "2"]);
+    assert_eq!(kind(journal.open("s", "a").await), Some(ErrorKind::Busy));
+    assert_eq!(kind(journal.open("s", "b").await), None);
+    clock.advance(FakeClock::TTL);
+    let writer = journal.open("s", "a").await.expect("has expired");
+    assert_eq!(append(&*writer, &["3"]).await, 3);
+}
+
+#[tokio::test]
+async fn an_open_that_nobody_waited_for_holds_nothing() {
+    let place = Place::new();
+    let journal = place.open();
+    let mut opening = journal.open("s", "a");
+    assert!(opening.as_mut().now_or_never().is_none(), "the thread has not answered yet");
+    drop(opening);
+    journal.delete("nothing").await.expect("a turn of the thread");
+    assert_eq!(kind(journal.open("s", "a").await), None);
+}
+
+#[test]
+fn a_lease_too_short_to_be_renewed_is_refused() {
+    let place = Place::new();
+    let builder = agent_store::SqliteJournal::builder(place.path());
+    let e = builder.lease_ttl(Duration::from_millis(999)).open().expect_err("too short");
+    assert_eq!(e.kind(), ErrorKind::Config);
+    assert!(e.message().contains("set lease_ttl to 1s or more"), "{e}");
+}

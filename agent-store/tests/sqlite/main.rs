@@ -1,0 +1,97 @@
+//! What is SQLite's own, beside the conformance suite.
+
+#![cfg(feature = "sqlite")]
+
+mod crash;
+mod files;
+mod folding;
+mod leases;
+mod writing;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use agent_core::{Entry, EntryBody, Journal, JournalWriter, Message};
+use agent_store::SqliteJournal;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A place for a journal.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("agent.db")
+    }
+
+    fn open(&self) -> SqliteJournal {
+        SqliteJournal::open(self.path()).expect("opens")
+    }
+
+    /// The file as another program sees it.
+    fn sqlite(&self) -> Connection {
+        Connection::open(self.path()).expect("opens")
+    }
+
+    /// The file, with its only write lock taken until `COMMIT`.
+    fn locked(&self) -> Connection {
+        let other = self.sqlite();
+        other.execute_batch("BEGIN IMMEDIATE").expect("the lock is free");
+        other
+    }
+}
+
+/// A clock that a test moves. Leases last an hour by it, so that no real delay of a test matters.
+#[derive(Clone)]
+struct FakeClock(Arc<AtomicU64>);
+
+impl FakeClock {
+    const TTL: Duration = Duration::from_secs(3600);
+
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(1_000_000_000)))
+    }
+
+    fn advance(&self, by: Duration) {
+        self.0.fetch_add(u64::try_from(by.as_millis()).expect("small"), Ordering::SeqCst);
+    }
+
+    fn open(&self, place: &Place) -> SqliteJournal {
+        self.open_with(place, Self::TTL)
+    }
+
+    fn open_with(&self, place: &Place, ttl: Duration) -> SqliteJournal {
+        let now = self.0.clone();
+        let clock = move || -> SystemTime { UNIX_EPOCH + Duration::from_millis(now.load(Ordering::SeqCst)) };
+        SqliteJournal::builder(place.path()).lease_ttl(ttl).clock(clock).open().expect("opens")
+    }
+}
+
+fn heard(text: &str) -> Entry {
+    Entry::new("run-1".into(), 1_700_000_000_000, EntryBody::MessageAppended { message: Message::user(text) })
+}
+
+async fn append(writer: &dyn JournalWriter, texts: &[&str]) -> u64 {
+    writer.append(texts.iter().copied().map(heard).collect()).await.expect("appends")
+}
+
+/// The texts of a session; every number is checked on the way.
+async fn texts(journal: &SqliteJournal, session: &str) -> Vec<String> {
+    let entries = journal.read(session, 0, usize::MAX).await.expect("reads");
+    assert!(entries.iter().map(|e| e.seq).eq(1..=entries.len() as u64), "numbers without gaps");
+    let text = |e: &Arc<Entry>| match &e.body {
+        EntryBody::MessageAppended { message } => message.text(),
+        other => panic!("not a message: {other:?}"),
+    };
+    entries.iter().map(text).collect()
+}

@@ -1,0 +1,129 @@
+//! Converts text to the type that the schema wants, where only one reading is possible.
+
+use jsonschema::{JsonType, JsonTypeSet};
+use serde_json::{Number, Value};
+
+use super::{
+    read::{DEEPEST, depth, json_or_mended},
+    shape::{Shape, type_of},
+};
+
+impl<'a> Shape<'a> {
+    /// Converts the fields of an object that fits the root; returns the names of those that were.
+    pub(super) fn coerce_arguments(self, args: &mut Value) -> Vec<String> {
+        let fields = args.as_object_mut().into_iter().flatten();
+        let converted = fields.filter_map(|(name, value)| {
+            let schemas = self.of_property(&[self.root()], name);
+            self.coerce(value, &schemas, DEEPEST - 1).then(|| format!("'{name}'"))
+        });
+        converted.collect()
+    }
+
+    /// Converts `value`, and what it holds, to a type that one of `schemas` wants; true if anything was. What text is
+    /// converted to may nest `room` deep.
+    fn coerce(self, value: &mut Value, schemas: &[&'a Value], room: usize) -> bool {
+        if schemas.is_empty() {
+            return false;
+        }
+        let types = schemas.iter().fold(JsonTypeSet::empty(), |all, s| all.union(self.types(s)));
+        let wanted = match &*value {
+            Value::String(text) => self.convert(text, types, schemas).filter(|v| depth(v) <= room),
+            Value::Number(n) => whole(n, types),
+            _ => None,
+        };
+        let mut converted = wanted.is_some();
+        if let Some(wanted) = wanted {
+            *value = wanted;
+        }
+        match value {
+            Value::Array(items) => {
+                for (i, item) in items.iter_mut().enumerate() {
+                    converted |= self.coerce(item, &self.of_item(schemas, i), room - 1);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    converted |= self.coerce(field, &self.of_property(schemas, name), room - 1);
+                }
+            }
+            _ => {}
+        }
+        converted
+    }
+
+    fn convert(self, text: &str, types: JsonTypeSet, schemas: &[&'a Value]) -> Option<Value> {
+        if types.contains(JsonType::String) {
+            return None;
+        }
+        let text = text.trim();
+        if types.contains(JsonType::Null) && text.eq_ignore_ascii_case("null") {
+            return Some(Value::Null);
+        }
+        let mut wanted = types.remove(JsonType::Null);
+        if wanted.contains(JsonType::Number) {
+            wanted = wanted.remove(JsonType::Integer);
+        }
+        let mut only = wanted.iter();
+        match (only.next()?, only.next()) {
+            (JsonType::Boolean, None) => boolean(text),
+            (JsonType::Integer | JsonType::Number, None) => number(text, types),
+            (JsonType::Array, None) => self.array(text, schemas),
+            (JsonType::Object, None) => structure(text).filter(Value::is_object),
+            _ => serde_json::from_str(text).ok().filter(|value| types.contains(type_of(value))),
+        }
+    }
+
+    /// JSON, or a list with commas if the items can be written that way.
+    fn array(self, text: &str, schemas: &[&'a Value]) -> Option<Value> {
+        if text.starts_with(['[', '{']) {
+            return structure(text).filter(Value::is_array);
+        }
+        let items = self.of_item(schemas, 0);
+        let simple = JsonTypeSet::all().remove(JsonType::Array).remove(JsonType::Object);
+        let writable = items.is_empty() || items.iter().any(|s| !self.types(s).intersect(simple).is_empty());
+        writable.then(|| text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Value::from).collect())
+    }
+
+    fn of_property(self, schemas: &[&'a Value], name: &str) -> Vec<&'a Value> {
+        let parts: Vec<_> = schemas.iter().flat_map(|s| self.parts(s)).collect();
+        let named: Vec<_> = parts.iter().filter_map(|p| p.get("properties")?.get(name)).collect();
+        if named.is_empty() { parts.iter().filter_map(|p| p.get("additionalProperties")).collect() } else { named }
+    }
+
+    fn of_item(self, schemas: &[&'a Value], index: usize) -> Vec<&'a Value> {
+        let parts = schemas.iter().flat_map(|s| self.parts(s));
+        let item = |list: &'a Value| match list {
+            Value::Array(places) => places.get(index),
+            every => Some(every),
+        };
+        parts.filter_map(|p| p.get("prefixItems").and_then(item).or_else(|| item(p.get("items")?))).collect()
+    }
+}
+
+fn boolean(text: &str) -> Option<Value> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true.into()),
+        "false" | "0" | "no" | "off" => Some(false.into()),
+        _ => None,
+    }
+}
+
+fn number(text: &str, types: JsonTypeSet) -> Option<Value> {
+    let n: Number = serde_json::from_str(text).ok()?;
+    whole(&n, types).or_else(|| (types.contains(JsonType::Number) || !n.is_f64()).then_some(Value::Number(n)))
+}
+
+/// `5.0` as `5`, where only an integer will do: some models write every number with a fraction.
+fn whole(n: &Number, types: JsonTypeSet) -> Option<Value> {
+    /// Up to here every integer has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !n.is_f64() || types.contains(JsonType::Number) || !types.contains(JsonType::Integer) {
+        return None;
+    }
+    let float = n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() <= EXACT)?;
+    format!("{float:.0}").parse::<i64>().ok().map(Value::from)
+}
+
+fn structure(text: &str) -> Option<Value> {
+    json_or_mended(text, &mut Vec::new())
+}

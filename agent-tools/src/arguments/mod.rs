@@ -1,0 +1,154 @@
+//! Arguments of tool calls: read as the model meant them, then checked against the tool's schema.
+
+mod coerce;
+mod mend;
+mod problem;
+mod read;
+mod shape;
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use agent_core::{Error, ErrorKind, Result, ToolSpec};
+use jsonschema::{JsonType, JsonTypeSet, Validator};
+use serde_json::Value;
+
+use self::{
+    problem::Problems,
+    read::{Read, read},
+    shape::Shape,
+};
+
+/// A tool's parameters, compiled once. Cheap to clone.
+///
+/// ```
+/// use agent_core::ToolSpec;
+/// use agent_tools::ArgumentSchema;
+/// use serde_json::json;
+///
+/// let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+/// let schema = ArgumentSchema::compile(&ToolSpec::new("square", "Squares a number.", parameters))?;
+///
+/// // A missing bracket and a number in quotes are mended ..
+/// let args = schema.parse(r#"{"n": "5""#);
+/// assert_eq!(args.value, json!({"n": 5}));
+/// assert!(schema.check(&args.value, &[]).is_ok());
+///
+/// // .. and what cannot be is reported so that the model can correct it.
+/// let error = schema.check(&json!({"n": "five"}), &[]).expect_err("not a number");
+/// assert_eq!(error.message(), "Invalid arguments for tool 'square': 'n' must be an integer, got \"five\".");
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ArgumentSchema(Arc<Inner>);
+
+struct Inner {
+    tool: String,
+    schema: Value,
+    validator: Validator,
+    /// The parameters that the schema names.
+    known: BTreeSet<String>,
+    /// True if the schema allows others.
+    open: bool,
+}
+
+/// What [`ArgumentSchema::parse`] made of a call's arguments.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Arguments {
+    /// Always a JSON object.
+    pub value: Value,
+    /// What was mended, in words for a report; `None` if nothing had to be.
+    pub repair: Option<String>,
+}
+
+impl ArgumentSchema {
+    /// Compiles the parameters of a tool.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the name is not 1 to 64 letters, digits, `_` or `-`, or if the parameters are not a valid
+    /// JSON Schema of an object. References to other documents are not fetched, hence invalid.
+    pub fn compile(spec: &ToolSpec) -> Result<Self> {
+        let named = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
+        if !(1..=64).contains(&spec.name.len()) || !spec.name.bytes().all(named) {
+            let name = &spec.name;
+            return Err(Error::config(format!("invalid tool name '{name}': use 1 to 64 letters, digits, '_' and '-'")));
+        }
+        let invalid = |why: String| Error::config(format!("invalid parameters of tool '{}': {why}", spec.name));
+        let schema = spec.parameters.clone();
+        let validator = compile(&schema).map_err(invalid)?;
+        let shape = Shape::new(&schema);
+        if shape.types(&schema) != JsonTypeSet::from(JsonType::Object) {
+            return Err(invalid("the schema must describe an object: add \"type\": \"object\"".to_owned()));
+        }
+        let (known, open) = shape.parameters();
+        Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, open })))
+    }
+
+    /// Reads the arguments as the model wrote them. Never fails: what cannot be read fails the [`check`](Self::check).
+    ///
+    /// * Nothing at all, and `null`, is `{}`.
+    /// * Slips with one obvious reading are mended: a code fence around the JSON, missing closing quotes and brackets,
+    ///   trailing commas, single quotes, line breaks in strings, JSON inside a JSON string.
+    /// * Text where the schema wants another type is converted: `"5"`, `"yes"`, `"a, b"` for a list.
+    /// * Other JSON than an object becomes `{"_": ..}`, and what is not JSON `{"raw_arguments": ".."}`.
+    pub fn parse(&self, text: &str) -> Arguments {
+        let Read { mut value, mut notes, is_object } = read(text);
+        let converted = if is_object { Shape::new(&self.0.schema).coerce_arguments(&mut value) } else { Vec::new() };
+        if !converted.is_empty() {
+            notes.push(format!("converted {}", converted.join(", ")));
+        }
+        Arguments { value, repair: (!notes.is_empty()).then(|| notes.join("; ")) }
+    }
+
+    /// Checks arguments. Parameters that the schema does not name are refused unless it has `additionalProperties`.
+    /// The values of the parameters `hidden` are not shown.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`]: one message for the model with every problem.
+    pub fn check(&self, args: &Value, hidden: &[&str]) -> Result<()> {
+        let Inner { tool, validator, known, open, .. } = &*self.0;
+        let unknown = || args.as_object().into_iter().flatten().map(|(name, _)| name).filter(|n| !known.contains(*n));
+        if validator.is_valid(args) && (*open || unknown().next().is_none()) {
+            return Ok(());
+        }
+        let mut problems = Problems::new(known, hidden);
+        validator.iter_errors(args).for_each(|error| problems.add(&error));
+        if !open {
+            unknown().for_each(|name| problems.add_unknown(name));
+        }
+        Err(Error::new(ErrorKind::InvalidArguments, format!("Invalid arguments for tool '{tool}': {problems}.")))
+    }
+}
+
+/// Makes a check of values from a JSON Schema, such as [`StateField::check`](agent_core::StateField::check) takes.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if it is not a valid JSON Schema. References to other documents are not fetched, hence invalid.
+pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + 'static> {
+    let validator = compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
+    let validator = Arc::new(validator);
+    Ok(move |value: &Value| {
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let mut problems = Problems::of_value();
+        validator.iter_errors(value).for_each(|error| problems.add(&error));
+        Err(problems.to_string())
+    })
+}
+
+fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options().offline().build(schema).map_err(|e| {
+        let place = e.instance_path().as_str();
+        if place.is_empty() { e.to_string() } else { format!("{e} (at {place})") }
+    })
+}
+
+impl fmt::Debug for ArgumentSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArgumentSchema")
+            .field("tool", &self.0.tool)
+            .field("known", &self.0.known)
+            .finish_non_exhaustive()
+    }
+}

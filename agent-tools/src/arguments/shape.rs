@@ -1,0 +1,118 @@
+//! What a schema says of types and names, as far as that can be said without a value.
+
+use std::collections::BTreeSet;
+
+use jsonschema::{JsonType, JsonTypeSet};
+use serde_json::{Map, Value};
+
+/// Most schemas that are looked at for one question. A schema may come from a stranger and refer to itself.
+const MOST_SCHEMAS: usize = 256;
+
+/// A schema document.
+#[derive(Clone, Copy)]
+pub(super) struct Shape<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Shape<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root }
+    }
+
+    pub(super) fn root(self) -> &'a Value {
+        self.root
+    }
+
+    /// The types that a value may have. It may say too many, never too few.
+    pub(super) fn types(self, schema: &'a Value) -> JsonTypeSet {
+        self.types_within(schema, &mut MOST_SCHEMAS.clone())
+    }
+
+    fn types_within(self, schema: &'a Value, budget: &mut usize) -> JsonTypeSet {
+        let (Some(schema), Some(left)) = (schema.as_object(), budget.checked_sub(1)) else { return JsonTypeSet::all() };
+        *budget = left;
+        let mut types = stated(schema);
+        if let Some(target) = self.target(schema) {
+            types = types.intersect(self.types_within(target, budget));
+        }
+        for part in list(schema, "allOf") {
+            types = types.intersect(self.types_within(part, budget));
+        }
+        for choice in ["anyOf", "oneOf"] {
+            if schema.contains_key(choice) {
+                let any = list(schema, choice).map(|part| self.types_within(part, budget));
+                types = types.intersect(any.fold(JsonTypeSet::empty(), JsonTypeSet::union));
+            }
+        }
+        types
+    }
+
+    /// The schema, and every other that applies, or may apply, to the same value.
+    pub(super) fn parts(self, schema: &'a Value) -> Vec<&'a Map<String, Value>> {
+        let mut parts: Vec<_> = schema.as_object().into_iter().collect();
+        let mut next = 0;
+        while let Some(&part) = parts.get(next) {
+            next += 1;
+            let choices = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|k| list(part, k));
+            let conditions = ["if", "then", "else"].into_iter().filter_map(|k| part.get(k));
+            for found in choices.chain(conditions).chain(self.target(part)).filter_map(Value::as_object) {
+                if parts.len() < MOST_SCHEMAS && !parts.iter().any(|known| std::ptr::eq(*known, found)) {
+                    parts.push(found);
+                }
+            }
+        }
+        parts
+    }
+
+    /// The names that the root gives to properties, and whether others are welcome.
+    pub(super) fn parameters(self) -> (BTreeSet<String>, bool) {
+        let parts = self.parts(self.root);
+        let names =
+            parts.iter().filter_map(|p| p.get("properties")?.as_object()).flat_map(Map::keys).cloned().collect();
+        let open = parts.iter().any(|part| {
+            let allows = |k| part.get(k).is_some_and(|v: &Value| *v != Value::Bool(false));
+            let unresolved = part.contains_key("$ref") && self.target(part).is_none();
+            unresolved || ["additionalProperties", "unevaluatedProperties", "patternProperties"].into_iter().any(allows)
+        });
+        (names, open)
+    }
+
+    /// What a `$ref` within the document points to.
+    fn target(self, schema: &'a Map<String, Value>) -> Option<&'a Value> {
+        self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+    }
+}
+
+fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The narrowest type of a value.
+pub(super) fn type_of(value: &Value) -> JsonType {
+    match JsonType::from(value) {
+        JsonType::Number if !value.is_f64() => JsonType::Integer,
+        other => other,
+    }
+}
+
+/// What `type`, `enum` and `const` say. An integer is a number too.
+fn stated(schema: &Map<String, Value>) -> JsonTypeSet {
+    let named = |name: &Value| match name.as_str().and_then(|name| name.parse().ok()) {
+        Some(JsonType::Number) => JsonType::Number | JsonType::Integer,
+        Some(other) => other.into(),
+        None => JsonTypeSet::all(),
+    };
+    let of_value = |value: &Value| type_of(value).into();
+    let any = |types: &mut dyn Iterator<Item = JsonTypeSet>| types.fold(JsonTypeSet::empty(), JsonTypeSet::union);
+    let types = match schema.get("type") {
+        Some(Value::Array(names)) => any(&mut names.iter().map(named)),
+        Some(name) => named(name),
+        None => JsonTypeSet::all(),
+    };
+    let values = match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => of_value(value),
+        (None, Some(Value::Array(values))) => any(&mut values.iter().map(of_value)),
+        _ => JsonTypeSet::all(),
+    };
+    types.intersect(values)
+}

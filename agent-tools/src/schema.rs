@@ -1,0 +1,33 @@
+//! JSON Schemas from types: lean, since a model reads them with every call.
+
+use schemars::{
+    JsonSchema, Schema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, Transform},
+};
+use serde_json::Value;
+
+/// The schema of a type that holds all arguments.
+pub(crate) fn of_arguments<A: JsonSchema>() -> Value {
+    let mut schema = generator().into_root_schema_for::<A>();
+    // The type's name and its doc comment are for readers of the code.
+    schema.remove("title");
+    schema.remove("description");
+    lean(schema)
+}
+
+pub(crate) fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator()
+}
+
+/// Leaves out the formats of numbers: `int64` and the like tell a model nothing, and some providers refuse them.
+pub(crate) fn lean(mut schema: Schema) -> Value {
+    let mut without_formats = RecursiveTransform(|schema: &mut Schema| {
+        let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+        if format.trim_start_matches('u').starts_with("int") || matches!(format, "float" | "double") {
+            schema.remove("format");
+        }
+    });
+    without_formats.transform(&mut schema);
+    schema.to_value()
+}

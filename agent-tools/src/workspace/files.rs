@@ -1,0 +1,195 @@
+//! Access to files below one directory, and to nothing else.
+
+use std::{
+    fmt,
+    io::{self, ErrorKind, Read, Write},
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{Error, Result, new_id};
+use cap_fs_ext::{MetadataExt, OpenOptionsSyncExt};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, File, OpenOptions},
+};
+
+use super::nearest;
+
+/// The files below one directory. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Files {
+    root: Arc<Root>,
+    pub(super) limits: Limits,
+}
+
+struct Root {
+    dir: Dir,
+    /// The directory's real path, and the one that it was opened by: a model may use either.
+    paths: [PathBuf; 2],
+    /// Held while a file is changed, so that two edits of one file do not undo each other.
+    changing: Mutex<()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) file_bytes: u64,
+    pub(super) output_bytes: usize,
+    pub(super) search_time: Duration,
+    pub(super) hard_links: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file_bytes: 10 << 20, output_bytes: 64 << 10, search_time: Duration::from_secs(10), hard_links: false }
+    }
+}
+
+impl Files {
+    pub(super) fn open_root(dir: &Path) -> Result<Self> {
+        let open = || {
+            let paths = [dir.canonicalize()?, std::path::absolute(dir)?];
+            let dir = Dir::open_ambient_dir(&paths[0], ambient_authority())?;
+            Ok(Root { dir, paths, changing: Mutex::default() })
+        };
+        let failed = |e: io::Error| Error::config(format!("cannot open the workspace '{}': {e}", dir.display()));
+        Ok(Self { root: Arc::new(open().map_err(failed)?), limits: Limits::default() })
+    }
+
+    pub(super) fn root_path(&self) -> &Path {
+        &self.root.paths[0]
+    }
+
+    pub(super) fn root(&self) -> &Dir {
+        &self.root.dir
+    }
+
+    /// The path below the root that a model means. Whether it stays below is decided when it is opened.
+    pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
+        let path = Path::new(path.trim());
+        if path.is_relative() {
+            return Ok(path.components().filter(|c| *c != Component::CurDir).collect());
+        }
+        let below = self.root.paths.iter().find_map(|root| path.strip_prefix(root).ok());
+        below.map(Path::to_owned).ok_or_else(|| outside(path))
+    }
+
+    /// The content of a regular file.
+    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = self.open_regular(&self.root.dir, path).map_err(|e| self.explain(path, &e))?;
+        // The file may grow while it is read.
+        file.take(self.limits.file_bytes.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|e| self.explain(path, &e))?;
+        self.check_size(bytes.len() as u64).map_err(|e| self.explain(path, &e))?;
+        Ok(bytes)
+    }
+
+    /// Opens a regular file of a size that may be read. Nothing else is waited for or read from: not a pipe, not a device.
+    pub(super) fn open_regular(&self, dir: &Dir, path: &Path) -> io::Result<File> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let file = dir.open_with(path, OpenOptions::new().read(true).nonblock(true))?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory: use list_files"));
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if metadata.nlink() > 1 && !self.limits.hard_links {
+            let links = "it has several hard links, so it may be a file from outside the workspace";
+            return Err(io::Error::other(links));
+        }
+        self.check_size(metadata.len())?;
+        Ok(file)
+    }
+
+    fn check_size(&self, bytes: u64) -> io::Result<()> {
+        let most = self.limits.file_bytes;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has {bytes} bytes, more than the limit of {most}")))
+    }
+
+    /// Held while a file is changed.
+    pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.root.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. True if it is new.
+    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        self.check_size(content.len() as u64)
+            .and_then(|()| self.try_replace(path, content))
+            .map_err(|e| self.explain(path, &e))
+    }
+
+    fn try_replace(&self, path: &Path, content: &[u8]) -> io::Result<bool> {
+        let root = &self.root.dir;
+        // A link to a file below the root stays a link: the file that it leads to is replaced.
+        let path = match root.symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => root.canonicalize(path)?,
+            _ => path.to_owned(),
+        };
+        let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::IsADirectory, "it is a directory"))?;
+        let folder = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => {
+                root.create_dir_all(parent)?;
+                root.open_dir(parent)?
+            }
+            None => root.try_clone()?,
+        };
+        let permissions = match folder.symlink_metadata(name) {
+            Ok(old) if old.is_dir() => return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory")),
+            Ok(old) if !old.is_file() => return Err(io::Error::other("it is not a regular file")),
+            Ok(old) if old.permissions().readonly() => return Err(io::Error::other("it is marked as read-only")),
+            Ok(old) => Some(old.permissions()),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let is_new = permissions.is_none();
+        let draft = format!(".{}.draft", new_id());
+        let written = folder.open_with(&draft, OpenOptions::new().write(true).create_new(true)).and_then(|mut file| {
+            file.write_all(content)?;
+            permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
+            folder.rename(&draft, &folder, name)
+        });
+        if written.is_err() {
+            // The error that is told is the first one; a draft that was never made cannot be removed.
+            drop(folder.remove_file(&draft));
+        }
+        written.map(|()| is_new)
+    }
+
+    /// What a model can do about an error.
+    pub(super) fn explain(&self, path: &Path, error: &io::Error) -> Error {
+        // An error of the operating system has a number; the one for a path that leads out has none.
+        if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+            return outside(path);
+        }
+        let shown = shown(path);
+        if error.kind() == ErrorKind::NotFound {
+            let near = nearest::files(self, path);
+            let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+            return Error::tool(format!("'{shown}' does not exist{hint}"));
+        }
+        Error::tool(format!("'{shown}' cannot be used: {error}"))
+    }
+}
+
+fn outside(path: &Path) -> Error {
+    Error::tool(format!("'{}' is outside the workspace: use a path relative to its root", path.display()))
+}
+
+/// A path below the root, as a model is shown it.
+pub(super) fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("root", &self.root_path()).field("limits", &self.limits).finish()
+    }
+}

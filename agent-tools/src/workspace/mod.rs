@@ -1,0 +1,105 @@
+//! [`Workspace`]: tools for the files below one directory.
+
+mod edit;
+mod files;
+mod find;
+mod list;
+mod nearest;
+mod read;
+mod search;
+mod text;
+mod walk;
+mod write;
+
+use std::{path::Path, time::Duration};
+
+use agent_core::Result;
+
+use self::files::Files;
+use crate::ToolSet;
+
+/// Tools for the files below one directory: `read_file`, `list_files`, `find_files`, `search_files`, `write_file` and
+/// `edit_file`.
+///
+/// No path leads out of the directory: not `..`, not an absolute path, not a symbolic link, even one that is changed between
+/// check and use, since the operating system resolves every path below an open handle of the directory. A file with several
+/// hard links may be one from outside, so it is not read unless [`allow_hard_links`](Self::allow_hard_links) says so.
+/// Devices, pipes and sockets are never opened.
+///
+/// Listing, finding and searching leave out what `.gitignore` files leave out, and hidden files. Files are replaced as a
+/// whole: a reader sees the old content or the new one, never a part.
+///
+/// ```
+/// use agent_tools::Workspace;
+///
+/// let dir = tempfile::tempdir().expect("a directory");
+/// let tools = Workspace::open(dir.path())?.read_only().max_file_bytes(1 << 20).tools();
+/// assert_eq!(tools.names(), ["read_file", "list_files", "find_files", "search_files"]);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    files: Files,
+    read_only: bool,
+}
+
+impl Workspace {
+    /// The files below `dir`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not a directory that can be opened.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self { files: Files::open_root(dir.as_ref())?, read_only: false })
+    }
+
+    /// Leaves out the tools that change files.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Sets the size in bytes up to which files are read, searched and written. Default: 10 MiB.
+    #[must_use]
+    pub fn max_file_bytes(mut self, most: u64) -> Self {
+        self.files.limits.file_bytes = most;
+        self
+    }
+
+    /// Sets about how many bytes the model is shown at once; what is left out is noted. Default: 64 KiB.
+    #[must_use]
+    pub fn max_output_bytes(mut self, most: usize) -> Self {
+        self.files.limits.output_bytes = most;
+        self
+    }
+
+    /// Sets how long listing, finding and searching may take; what was found until then is shown. Default: 10 seconds.
+    #[must_use]
+    pub fn search_timeout(mut self, longest: Duration) -> Self {
+        self.files.limits.search_time = longest;
+        self
+    }
+
+    /// Reads files with several hard links too, as package managers make them.
+    #[must_use]
+    pub fn allow_hard_links(mut self) -> Self {
+        self.files.limits.hard_links = true;
+        self
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.files.root_path()
+    }
+
+    /// The tools.
+    pub fn tools(&self) -> ToolSet {
+        let files = || self.files.clone();
+        let reading = ToolSet::new("workspace")
+            .tool(read::tool(files()))
+            .tool(list::tool(files()))
+            .tool(find::tool(files()))
+            .tool(search::tool(files()));
+        if self.read_only { reading } else { reading.tool(write::tool(files())).tool(edit::EditFile::new(files())) }
+    }
+}

@@ -1,0 +1,32 @@
+//! Calls tools as an executor does, without one.
+
+use agent_core::{
+    History, Resources, Result, RunCx, RunDriver, RunParts, Tool, ToolCall, ToolOutput, ToolRequest,
+    testing::detached_run,
+};
+use agent_tools::ArgumentSchema;
+use serde_json::Value;
+
+/// A run with these handles.
+pub(crate) fn run(resources: Resources) -> RunDriver {
+    let detached = detached_run(History::default());
+    let cx = detached.cx();
+    let mut parts = RunParts::new(cx.ids().clone(), cx.emitter().clone(), cx.log().clone());
+    parts.resources = resources;
+    RunDriver::new(parts)
+}
+
+pub(crate) fn request(cx: &RunCx, tool: &dyn Tool, args: Value) -> ToolRequest {
+    let call = ToolCall { id: "c1".into(), name: tool.spec().name, arguments: args.to_string(), raw: None };
+    ToolRequest::new(cx.clone(), call, args)
+}
+
+/// Checks the arguments and calls the tool.
+pub(crate) async fn call_in(cx: &RunCx, tool: &dyn Tool, args: Value) -> Result<ToolOutput> {
+    ArgumentSchema::compile(&tool.spec())?.check(&args, &[])?;
+    tool.call(request(cx, tool, args)).await
+}
+
+pub(crate) async fn call(tool: &dyn Tool, args: Value) -> Result<ToolOutput> {
+    call_in(run(Resources::default()).cx(), tool, args).await
+}
