@@ -28,9 +28,8 @@ pub(crate) struct Inner {
     pub(crate) sub_agents: SubAgents,
     pub(crate) stream: bool,
     pub(crate) schema: StateSchema,
-    pub(crate) globals: GlobalStorage,
-    /// True if the application gave the storage: it then wins over what a session kept.
-    pub(crate) shared_globals: bool,
+    /// If the application gave it: it then wins over what a session kept.
+    pub(crate) globals: Option<GlobalStorage>,
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) journal: Option<Arc<dyn Journal>>,

@@ -70,7 +70,7 @@ impl Place {
                 |above| above.emitter().hub().clone(),
             ),
             journal,
-            writer: parent.map(|above| above.log().writer().clone()),
+            writer: parent.map(|above| above.log().writer()),
             above: parent.map(|above| above.emitter().clone()),
             pause: parent.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
             inbox: Inbox::default(),
@@ -105,7 +105,7 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
 struct Beginning {
     messages: Vec<Message>,
     history: History,
-    globals: Option<BTreeMap<String, Value>>,
+    globals: BTreeMap<String, Value>,
     /// Set when the run goes on; it then keeps its history, answers and counts.
     resumed: Option<Box<Checkpoint>>,
     answers: BTreeMap<String, Value>,
@@ -120,12 +120,16 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
     let input = std::mem::replace(&mut request.input, RunInput::Messages(Vec::new()));
     let mut beginning = begin(agent, input, &request, &place, is_root).await?;
 
-    let globals = match (&request.parent, beginning.globals.take()) {
+    let globals = match (&request.parent, &agent.globals) {
         (Some(parent), _) => parent.cx.globals().clone(),
-        (None, Some(kept)) if !agent.shared_globals => GlobalStorage::restore(kept),
-        (None, _) => agent.globals.clone(),
+        (None, Some(given)) => given.clone(),
+        (None, None) => GlobalStorage::restore(std::mem::take(&mut beginning.globals)),
     };
-    let checkpoint = beginning.resumed.take();
+    let mut checkpoint = beginning.resumed.take();
+    if let Some(checkpoint) = &mut checkpoint {
+        let newer = place.inbox.take();
+        checkpoint.steering.drain(..).chain(newer).for_each(|message| place.inbox.push(message));
+    }
     let values = checkpoint.as_ref().map_or_else(|| request.state.clone(), |c| c.state.clone());
     let state = State::new(agent.schema.clone(), values)?;
     let emitter = Emitter::new(place.ids.clone(), place.hub.clone(), place.above.clone());
@@ -157,6 +161,7 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
             parts.step = c.step;
             parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
             log.restore_tool_calls(&c.tool_calls);
+            log.restore_finished_tools(c.finished);
             phase = c.phase;
         }
         None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
@@ -188,7 +193,7 @@ async fn begin(
             if is_root && agent.journal.is_some() && request.session.is_some() {
                 let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
                 beginning.history = kept.history;
-                beginning.globals = Some(kept.globals);
+                beginning.globals = kept.globals;
             }
             Ok(beginning)
         }
@@ -206,7 +211,7 @@ async fn begin(
             }
             let mut answers = std::mem::take(&mut checkpoint.answers);
             answers.extend(given);
-            let globals = checkpoint.globals.take();
+            let globals = checkpoint.globals.take().unwrap_or_default();
             let history = std::mem::take(&mut checkpoint.history);
             Ok(Beginning { messages: Vec::new(), history, globals, resumed: Some(checkpoint), answers })
         }

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-
 use crate::Message;
 
 /// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap.
@@ -25,16 +23,22 @@ impl WireKey {
 
 /// What one wire wrote for a message or a segment. Another wire's bytes are not kept beside it: runs rarely change wires.
 #[derive(Debug, Default)]
-struct Written(Mutex<Option<(WireKey, Bytes)>>);
+struct Written(Mutex<Option<(WireKey, Box<[u8]>)>>);
 
 impl Written {
-    fn get(&self, key: WireKey) -> Option<Bytes> {
+    /// Appends what is kept under `key` to `out`; false if nothing is.
+    fn copy_to(&self, key: WireKey, out: &mut Vec<u8>) -> bool {
         let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.as_ref().filter(|(k, _)| *k == key).map(|(_, bytes)| bytes.clone())
+        let kept = slot.as_ref().filter(|(k, _)| *k == key);
+        kept.inspect(|(_, bytes)| out.extend_from_slice(bytes)).is_some()
     }
 
-    fn set(&self, key: WireKey, bytes: Bytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, bytes));
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |(_, bytes)| bytes.len())
+    }
+
+    fn set(&self, key: WireKey, bytes: &[u8]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, bytes.into()));
     }
 
     fn clear(&self) {
@@ -93,31 +97,27 @@ impl List {
     }
 
     pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(&Message, &mut Vec<u8>)) {
+        out.reserve(self.sealed.iter().map(|segment| segment.written.len()).sum());
         for segment in self.sealed.iter() {
-            let bytes = segment.written.get(key).unwrap_or_else(|| {
-                let mut whole = Vec::new();
-                for item in &segment.items {
-                    match item.written.get(key) {
-                        Some(bytes) => whole.extend_from_slice(&bytes),
-                        None => write(&item.message, &mut whole),
-                    }
-                    item.written.clear(); // the segment keeps them from now on
+            if segment.written.copy_to(key, out) {
+                continue;
+            }
+            let start = out.len();
+            for item in &segment.items {
+                if !item.written.copy_to(key, out) {
+                    write(&item.message, out);
                 }
-                let bytes = Bytes::from(whole);
-                segment.written.set(key, bytes.clone());
-                bytes
-            });
-            out.extend_from_slice(&bytes);
+                item.written.clear(); // the segment keeps them from now on
+            }
+            segment.written.set(key, &out[start..]);
         }
         for item in &self.tail.items {
-            match item.written.get(key) {
-                Some(bytes) => out.extend_from_slice(&bytes),
-                None => {
-                    let start = out.len();
-                    write(&item.message, out);
-                    item.written.set(key, Bytes::copy_from_slice(&out[start..]));
-                }
+            if item.written.copy_to(key, out) {
+                continue;
             }
+            let start = out.len();
+            write(&item.message, out);
+            item.written.set(key, &out[start..]);
         }
     }
 }

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
-use crate::{AssistantMessage, Effect, Emitter, GlobalStorage, Result, State, ToolOutput};
+use super::{Ack, Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
+use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -25,7 +25,7 @@ pub struct RunLog(Arc<Inner>);
 struct Inner {
     run: Arc<str>,
     attempt: Arc<str>,
-    writer: Arc<dyn JournalWriter>,
+    writer: Mutex<Arc<dyn JournalWriter>>,
     emitter: Emitter,
     state: State,
     globals: GlobalStorage,
@@ -47,9 +47,11 @@ struct Results {
     kept: HashMap<Arc<str>, ToolOutput>,
 }
 
-/// Decisions of the step under way: those made before a restart that were not read back yet, and all others.
+/// Decisions of the run's beginning and of the step under way: those made before a restart that were not read back yet, and
+/// all others.
 #[derive(Default)]
 struct Decisions {
+    beginning: Vec<(String, Value)>,
     kept: VecDeque<(String, Value)>,
     made: Vec<(String, Value)>,
 }
@@ -65,11 +67,11 @@ impl RunLog {
         kept: Vec<(String, Value)>,
     ) -> Self {
         let attempt = crate::new_id().into();
-        let decisions = Mutex::new(Decisions { kept: kept.into(), made: Vec::new() });
+        let decisions = Mutex::new(Decisions { kept: kept.into(), ..Decisions::default() });
         Self(Arc::new(Inner {
             run,
             attempt,
-            writer,
+            writer: Mutex::new(writer),
             emitter,
             state,
             globals,
@@ -81,8 +83,14 @@ impl RunLog {
     }
 
     /// The writer, for the runs below.
-    pub fn writer(&self) -> &Arc<dyn JournalWriter> {
-        &self.0.writer
+    pub fn writer(&self) -> Arc<dyn JournalWriter> {
+        self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
+    /// write to it any more.
+    pub fn close(&self) {
+        *self.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Closed);
     }
 
     /// Notes an entry.
@@ -102,7 +110,7 @@ impl RunLog {
         }
         if !entries.is_empty() {
             let (count, watched) = (entries.len(), self.0.emitter.is_observed().then(|| entries.clone()));
-            let ack = self.0.writer.append(entries);
+            let ack = self.writer().append(entries);
             queue.push(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() });
         }
     }
@@ -169,13 +177,25 @@ impl RunLog {
     /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
         *self.results() = Results::default();
-        *self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner) = Decisions::default();
+        let mut decisions = self.decided();
+        decisions.made.clear();
+        decisions.kept.clear();
     }
 
-    /// The decisions of the step under way, for a checkpoint.
+    /// The decisions made so far hold for the whole run.
+    pub(crate) fn end_beginning(&self) {
+        let mut decisions = self.decided();
+        decisions.beginning = std::mem::take(&mut decisions.made);
+    }
+
+    /// The decisions of the run's beginning and of the step under way, for a checkpoint.
     pub fn decisions(&self) -> Vec<(String, Value)> {
-        let decisions = self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        decisions.made.iter().chain(&decisions.kept).cloned().collect()
+        let decisions = self.decided();
+        decisions.beginning.iter().chain(&decisions.made).chain(&decisions.kept).cloned().collect()
+    }
+
+    fn decided(&self) -> MutexGuard<'_, Decisions> {
+        self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn results(&self) -> MutexGuard<'_, Results> {
@@ -200,18 +220,11 @@ impl RunLog {
 
     /// What was decided under `name` before. Others stay for whoever made them, if he runs again at all.
     fn kept_decision(&self, name: &str) -> Option<Value> {
-        let mut decisions = self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decisions = self.decided();
         let at = decisions.kept.iter().position(|(kept, _)| kept == name)?;
         let kept = decisions.kept.remove(at)?;
         decisions.made.push(kept.clone());
         Some(kept.1)
-    }
-}
-
-impl Inner {
-    fn keep_decision(&self, name: &str, value: &Value) {
-        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        decisions.made.push((name.to_owned(), value.clone()));
     }
 }
 
@@ -261,13 +274,22 @@ impl Durable for RunLog {
                 }
                 let result = body.await?;
                 if let StepResult::Value(value) = &result {
-                    self.0.keep_decision(&name, value);
+                    self.decided().made.push((name.clone(), value.clone()));
                     self.record(EntryBody::Decided { name, value: value.clone() });
                     self.commit().await?;
                 }
                 Ok(result)
             }
         }
+    }
+}
+
+/// The journal as a run sees it that is over.
+struct Closed;
+
+impl JournalWriter for Closed {
+    fn append(&self, _: Vec<Entry>) -> Ack {
+        Ack::Done(Some(Err(Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept"))))
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Inner {
     pub(super) ids: Arc<RunIds>,
     pub(super) history: Mutex<History>,
     pub(super) step: AtomicU32,
+    /// True when the `before_agent` hooks have run.
+    pub(super) entered: AtomicBool,
     pub(super) state: State,
     pub(super) globals: GlobalStorage,
     pub(super) resources: Resources,
@@ -107,8 +109,8 @@ impl RunCx {
     }
 
     /// Makes a decision once: when the run is driven again after a restart, the first result is given back and `decide` is
-    /// not run. Decisions of one name are given back in their order, so a tool uses
-    /// [`ToolRequest::decide`](crate::ToolRequest::decide): its name is the call's own.
+    /// not run. What `before_agent` decides holds for the run, anything else for the step. Decisions of one name are given
+    /// back in their order, so a tool uses [`ToolRequest::decide`](crate::ToolRequest::decide): its name is the call's own.
     ///
     /// # Errors
     /// Those of `decide`; [`ErrorKind::Store`]; [`ErrorKind::NonDeterminism`] if it was another kind of step before.
@@ -191,14 +193,16 @@ impl RunCx {
         self.0.inbox.push(message);
     }
 
-    /// Returns the answer to a question about the step under way, or suspends the run until there is one.
+    /// Returns the answer to a question about the step under way, or suspends the run until there is one. In `before_agent`
+    /// it is a question about the run: asked once, at whichever step the run goes on.
     ///
     /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question belongs to the call.
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
-        self.ask_as(format!("step-{}/{kind}", self.step()), kind, payload)
+        let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
+        self.ask_as(format!("step-{step}/{kind}"), kind, payload)
     }
 
     pub(crate) fn ask_as<T: DeserializeOwned>(&self, id: String, kind: &str, payload: Value) -> Result<T> {

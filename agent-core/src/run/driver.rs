@@ -95,6 +95,7 @@ impl RunDriver {
             ids: parts.ids,
             history: Mutex::new(parts.history),
             step: AtomicU32::new(parts.step),
+            entered: AtomicBool::new(false),
             state: parts.state,
             globals: parts.globals,
             resources: parts.resources,
@@ -115,6 +116,12 @@ impl RunDriver {
     /// The run as its hooks see it.
     pub fn cx(&self) -> &RunCx {
         &self.0
+    }
+
+    /// Says that the `before_agent` hooks have run: what they decided holds for the whole run.
+    pub fn enter(&self) {
+        self.0.0.entered.store(true, Ordering::Release);
+        self.0.log().end_beginning();
     }
 
     /// Begins the next step; returns its number.

@@ -17,7 +17,7 @@ pub(crate) use self::compose::Item;
 use crate::{
     Agent,
     agent::Inner,
-    executor::{Executor, Limits, ToolEntry},
+    executor::{Composed, Executor, Limits, ToolEntry},
 };
 
 /// Puts an agent together. Everything is checked by [`build`](Self::build).
@@ -218,7 +218,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the storage that the hierarchy shares; it wins over what a session kept.
+    /// Sets the storage that the hierarchy shares; it wins over what a session kept. Default: each run has one of its own,
+    /// with what its session kept.
     pub fn globals(mut self, globals: GlobalStorage) -> Self {
         self.globals = Some(globals);
         self
@@ -271,6 +272,7 @@ impl AgentBuilder {
             tools: Arc::new(tools),
             specs,
             toolsets: self.toolsets.into(),
+            composed: Composed::default(),
             middlewares,
             system: self.system,
             params: Arc::new(self.params),
@@ -284,8 +286,7 @@ impl AgentBuilder {
             sub_agents: self.sub_agents.into_iter().collect(),
             stream: self.stream,
             schema: self.schema,
-            shared_globals: self.globals.is_some(),
-            globals: self.globals.unwrap_or_default(),
+            globals: self.globals,
             resources: self.resources,
             budget: self.budget,
             journal: self.journal,

@@ -1,10 +1,13 @@
 //! The calls of one message: prepared, run in waves, answered in call order.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use agent_core::{
-    BatchCall, CallResult, CallState, EntryBody, Error, ErrorKind, ExitReason, PendingTurn, Result, ToolBatch,
-    ToolOutput, ToolRequest, ToolResults, Verdict,
+    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, ExitReason, PendingCall, PendingTurn,
+    Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -14,6 +17,7 @@ use super::{
     call::{self, CallEnd},
     schedule::{Access, waves},
     table::given,
+    unless_cancelled,
 };
 
 /// How a batch ended.
@@ -43,17 +47,24 @@ struct Tally {
 impl Active<'_> {
     /// Runs what is not done yet; leaves each call's state up to date whatever happens.
     pub(super) async fn run_batch(&mut self, turn: &mut PendingTurn) -> Result<BatchEnd> {
+        if turn.open_calls().next().is_none() {
+            return Ok(BatchEnd::Answered);
+        }
         self.batches += 1;
         let cx = self.cx().clone();
         let mut batch = ToolBatch::new(self.requests(turn));
-        for m in self.list.iter() {
-            cx.judge(&**m, m.before_tools(&cx, &mut batch).await)?;
-        }
-        let planned = self.plan(turn, batch)?;
+        let hooks = async {
+            for m in self.list.iter() {
+                cx.judge(&**m, m.before_tools(&cx, &mut batch).await)?;
+            }
+            Ok(())
+        };
+        unless_cancelled(&cx, hooks).await?;
+        let mut tally = Tally::default();
+        let planned = self.plan(turn, batch, &mut tally);
         cx.log().commit().await?;
         let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
         let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
-        let mut tally = Tally::default();
         for wave in order {
             let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();
             self.run_wave(turn, calls, &mut tally).await?;
@@ -65,16 +76,16 @@ impl Active<'_> {
     }
 
     /// The requests of the calls that are not done.
-    fn requests(&self, turn: &mut PendingTurn) -> Vec<ToolRequest> {
-        let calls = turn.message.calls().zip(&mut turn.calls);
+    fn requests(&self, turn: &PendingTurn) -> Vec<ToolRequest> {
+        let calls = turn.message.calls().zip(&turn.calls);
         let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
         open.map(|(call, pending)| {
             let args = self.table.parse(&call.name, &call.arguments).0;
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
             request.resumed = self.resumed;
-            if let CallState::Suspended { child } = &mut pending.state {
-                request.child = child.take().map(|child| Arc::new(*child));
+            if let CallState::Suspended { child } = &pending.state {
+                request.child = child.as_deref().cloned().map(Arc::new);
             }
             request
         })
@@ -82,31 +93,32 @@ impl Active<'_> {
     }
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
-    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch) -> Result<Vec<Planned>> {
-        let (mut planned, mut unknown) = (Vec::new(), None);
+    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, tally: &mut Tally) -> Vec<Planned> {
+        let is_open = |i: &usize| !matches!(turn.calls[*i].state, CallState::Done(_));
+        let mut open: Vec<_> = (0..turn.calls.len()).filter(is_open).collect();
+        let mut planned = Vec::new();
         for BatchCall { request, answer, .. } in batch.calls {
-            let Some(index) = turn.calls.iter().position(|c| c.call_id == request.call.id) else { continue };
+            // A call that a hook made up, or put in twice, is not among those that are left.
+            let Some(at) = open.iter().position(|i| turn.calls[*i].call_id == request.call.id) else { continue };
+            let index = open.remove(at);
             match (answer, self.table.get(&request.call.name)) {
                 (Some(output), _) => self.answer(turn, index, output),
                 (None, Some(entry)) => planned.push(Planned { index, entry: entry.clone(), request }),
                 (None, None) => {
                     let (name, names) = (&request.call.name, self.table.names());
                     let message = format!("Tool '{name}' not found. Available tools: {names}");
-                    self.answer(turn, index, ToolOutput::error(message.clone()));
-                    unknown = Some(message);
+                    if self.executor.raise_tool_errors {
+                        tally.failed.get_or_insert(Error::tool(message));
+                    } else {
+                        self.answer(turn, index, ToolOutput::error(message));
+                    }
                 }
             }
         }
-        for index in 0..turn.calls.len() {
-            let open = !matches!(turn.calls[index].state, CallState::Done(_));
-            if open && !planned.iter().any(|p| p.index == index) {
-                self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
-            }
+        for index in open {
+            self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
         }
-        match unknown {
-            Some(message) if self.executor.raise_tool_errors => Err(Error::tool(message)),
-            _ => Ok(planned),
-        }
+        planned
     }
 
     async fn run_wave(&self, turn: &mut PendingTurn, calls: Vec<Planned>, tally: &mut Tally) -> Result<()> {
@@ -147,16 +159,17 @@ impl Active<'_> {
                     }
                 };
                 (0..self.executor.limits.tool_concurrency).for_each(|_| start(&mut running));
-                while let Some(joined) = running.join_next().await {
+                let mut joined = running.join_next().await;
+                while let Some(done) = joined {
                     let (index, entry, end) =
-                        joined.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
+                        done.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
                     take(turn, index, &entry, end);
                     start(&mut running);
-                    while let Some(Ok((index, entry, end))) = running.try_join_next() {
-                        take(turn, index, &entry, end);
-                        start(&mut running);
+                    joined = running.try_join_next();
+                    if joined.is_none() {
+                        self.cx().log().commit().await?;
+                        joined = running.join_next().await;
                     }
-                    self.cx().log().commit().await?;
                 }
             }
         }
@@ -172,19 +185,20 @@ impl Active<'_> {
     /// Takes a call's end into the turn; gives back the output of a call that is done.
     fn take(&self, turn: &mut PendingTurn, index: usize, end: CallEnd, tally: &mut Tally) -> Option<ToolOutput> {
         let pending = &mut turn.calls[index];
-        // A question that was asked counts, whatever a layer made of the error.
-        let asked = self.driver.has_question_below(&pending.call_id);
+        // A question that was asked, and a sub-agent that waits, count whatever a layer made of the error.
+        let child = self.driver.take_child(&pending.call_id);
+        let waits = child.is_some() || self.driver.has_question_below(&pending.call_id);
         match end {
-            CallEnd::Suspended(child) => {
-                pending.state = CallState::Suspended { child };
+            CallEnd::Suspended(handed_up) => {
+                suspend(pending, handed_up.or(child));
                 tally.suspended = true;
             }
-            CallEnd::Cancelled(child) => {
-                pending.state = CallState::Suspended { child };
+            CallEnd::Cancelled(handed_up) => {
+                suspend(pending, handed_up.or(child));
                 tally.cancelled = true;
             }
-            CallEnd::Done(_) | CallEnd::Failed(_) if asked => {
-                pending.state = CallState::Suspended { child: None };
+            CallEnd::Done(_) | CallEnd::Failed(_) if waits => {
+                suspend(pending, child);
                 tally.suspended = true;
             }
             CallEnd::Done(output) => return Some(output),
@@ -206,7 +220,9 @@ impl Active<'_> {
                 None => Some(value),
             };
             let Some(part) = part else { continue };
-            if let Err(e) = self.cx().state().set_value(&write.key, part.clone(), write.merge.as_ref()) {
+            let set = || self.cx().state().set_value(&write.key, part.clone(), write.merge.as_ref());
+            let merged = catch_unwind(AssertUnwindSafe(set));
+            if let Err(e) = merged.unwrap_or_else(|_| Err(Error::tool("the merge failed unexpectedly"))) {
                 return ToolOutput::error(format!("The result of call '{call_id}' could not be kept: {}", e.message()));
             }
         }
@@ -238,31 +254,52 @@ impl Active<'_> {
 
     /// All calls are answered: the turn enters the history, and may end the run.
     pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let (cx, step) = (self.cx().clone(), self.cx().step());
-        let answered = turn.message.calls().zip(turn.calls).filter_map(|(call, pending)| match pending.state {
-            CallState::Done(output) => Some(CallResult::new(call.id.as_str(), call.name.as_str(), output)),
-            _ => None,
-        });
-        let mut results = ToolResults::new(answered.collect());
-        let before = results.results.clone();
-        let mut verdict = Verdict::Proceed;
-        for m in self.list.iter().rev() {
-            match cx.judge(&**m, m.after_tools(&cx, &mut results).await)? {
-                Verdict::Proceed => {}
-                wanted => verdict = wanted,
+        let (verdict, results) = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
+            Ok(closed) => closed,
+            Err(e) => {
+                self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
+                return Err(e);
             }
-        }
-        let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
-        let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
-        cx.log().record(EntryBody::TurnEnded { step, changed });
-        self.driver.push_turn(turn.message, results.results.iter().map(CallResult::to_message).collect())?;
-        cx.log().end_step();
+        };
         match (verdict, self.exits.after_tools(&results)) {
             (Verdict::Finish, _) => self.exit(ExitReason::Verdict, self.last_text()).await,
             (Verdict::Proceed, Some((tool, text))) => self.exit(ExitReason::Tool(tool), text).await,
             _ => Ok(None),
         }
     }
+
+    async fn close_turn(&self, turn: &PendingTurn) -> Result<(Verdict, ToolResults)> {
+        let (cx, step) = (self.cx(), self.cx().step());
+        let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
+            CallState::Done(output) => Some(CallResult::new(call.id.as_str(), call.name.as_str(), output.clone())),
+            _ => None,
+        });
+        let mut results = ToolResults::new(answered.collect());
+        let before = results.results.clone();
+        let mut verdict = Verdict::Proceed;
+        for m in self.list.iter().rev() {
+            match cx.judge(&**m, m.after_tools(cx, &mut results).await)? {
+                Verdict::Proceed => {}
+                wanted => verdict = wanted,
+            }
+        }
+        let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
+        let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
+        self.driver.push_turn(turn.message.clone(), results.results.iter().map(CallResult::to_message).collect())?;
+        cx.log().record(EntryBody::TurnEnded { step, changed });
+        cx.log().end_step();
+        turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
+        Ok((verdict, results))
+    }
+}
+
+/// Lets a call wait. A sub-agent of which nothing newer is known stands where it stood.
+fn suspend(pending: &mut PendingCall, child: Option<Box<Checkpoint>>) {
+    let before = match &mut pending.state {
+        CallState::Suspended { child } => child.take(),
+        _ => None,
+    };
+    pending.state = CallState::Suspended { child: child.or(before) };
 }
 
 /// What a call does with the state: it reads what the model left out.

@@ -1,8 +1,9 @@
 //! One call through its stack, and how it ended.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use agent_core::{Checkpoint, ErrorKind, Result, ToolOutput, ToolRequest};
+use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
+use futures::FutureExt;
 use tower::ServiceExt;
 
 use super::ToolEntry;
@@ -15,13 +16,19 @@ pub(super) enum CallEnd {
     /// It was cancelled with the run.
     Cancelled(Option<Box<Checkpoint>>),
     /// It fails the run.
-    Failed(agent_core::Error),
+    Failed(Error),
 }
 
 /// Runs a call until it ends or the run is cancelled; then it has the tool's grace to hand up its state.
 pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest) -> CallEnd {
     let cancel = request.cx.cancellation().clone();
-    let call = entry.service.clone().oneshot(request);
+    if cancel.is_cancelled() {
+        return CallEnd::Cancelled(None); // it was waiting for its turn, and is not to begin now
+    }
+    // A panic of the tool is told to the model further in. One of a hook or a layer fails the run, not its siblings' results.
+    let panicked = |_| Err(Error::new(ErrorKind::Unexpected, "a hook or a layer around a tool panicked"));
+    let call = AssertUnwindSafe(entry.service.clone().oneshot(request)).catch_unwind();
+    let call = call.map(|result| result.unwrap_or_else(panicked));
     tokio::pin!(call);
     tokio::select! {
         biased;

@@ -146,7 +146,8 @@ impl ToolBody {
     /// One try: in time, and without taking the run down if it panics.
     async fn run(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
-        let call = AssertUnwindSafe(self.tool.call(request)).catch_unwind();
+        let call = async { self.render(self.tool.call(request).await?) };
+        let call = AssertUnwindSafe(call).catch_unwind();
         let result = match self.options.timeout {
             None => call.await,
             Some(most) => tokio::time::timeout(most, call).await.map_err(|_| {
@@ -154,8 +155,7 @@ impl ToolBody {
                 Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None))
             })?,
         };
-        let panicked = |_| Err(Error::tool(format!("Tool '{name}' failed unexpectedly.")));
-        self.render(result.unwrap_or_else(panicked)?)
+        result.unwrap_or_else(|_| Err(Error::tool(format!("Tool '{name}' failed unexpectedly."))))
     }
 }
 

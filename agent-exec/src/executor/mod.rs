@@ -21,6 +21,7 @@ use self::{batch::BatchEnd, exit::Exits, table::ToolTable};
 pub(crate) use self::{
     core::{ModelCore, ToolCore},
     entry::ToolEntry,
+    table::Composed,
 };
 use crate::builder::Item;
 
@@ -34,6 +35,7 @@ pub struct Executor {
     pub(crate) tools: Arc<HashMap<String, Arc<ToolEntry>>>,
     pub(crate) specs: ToolSpecs,
     pub(crate) toolsets: Arc<[Arc<dyn Toolset>]>,
+    pub(crate) composed: Composed,
     pub(crate) middlewares: Middlewares,
     pub(crate) system: Option<SystemMessage>,
     pub(crate) params: Arc<ModelParams>,
@@ -97,13 +99,14 @@ impl Executor {
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
         let mut end = self.drive(job, &list, &mut entered).await;
+        let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let result = m.after_agent(&cx, &mut end).await;
             if let Err(e) = cx.judge(&**m, result) {
-                end = Err(e);
+                end = Err(instead_of(&end, e));
             }
         }
-        self.settle(&cx, end).await
+        self.settle(&cx, end, failure).await
     }
 
     /// `before_agent`, the loop, and what is left of the run after it. Counts the middlewares that entered.
@@ -128,8 +131,8 @@ impl Executor {
         active.end(stop)
     }
 
-    /// Writes down how the run ended.
-    async fn settle(&self, cx: &RunCx, end: Result<RunEnd>) -> Result<RunEnd> {
+    /// Writes down how the run ended. A `failure` is told even if a hook made an answer of it.
+    async fn settle(&self, cx: &RunCx, end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(c)) => {
@@ -140,12 +143,34 @@ impl Executor {
             Ok(_) => (RunStatus::Cancelled, None),
             Err(e) => (RunStatus::Failed, Some(e.to_string())),
         };
-        cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error });
+        cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure) });
         let written = cx.log().commit().await;
-        match (end, written) {
-            (Ok(_), Err(e)) => Err(e),
-            (end, _) => end,
+        cx.log().close();
+        match written {
+            Err(e) if end.is_ok() => Err(instead_of(&end, e)),
+            _ => end,
         }
+    }
+}
+
+/// What `work` gives, unless the run is cancelled before it is done: then it is dropped.
+async fn unless_cancelled<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = cx.cancellation().cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
+    }
+}
+
+/// The error that takes the place of `end`, with where the run stood.
+fn instead_of(end: &Result<RunEnd>, e: Error) -> Error {
+    let checkpoint = match end {
+        Ok(end) => end.checkpoint(),
+        Err(earlier) => earlier.checkpoint(),
+    };
+    match checkpoint {
+        Some(checkpoint) => e.with_checkpoint(checkpoint.clone()),
+        None => e,
     }
 }
 
@@ -169,10 +194,15 @@ impl Active<'_> {
                 other => self.driver.push(other)?,
             }
         }
-        for m in self.list.iter() {
-            cx.judge(&**m, m.before_agent(&cx).await)?;
-            *entered += 1;
-        }
+        let hooks = async {
+            for m in self.list.iter() {
+                cx.judge(&**m, m.before_agent(&cx).await)?;
+                *entered += 1;
+            }
+            Ok(())
+        };
+        unless_cancelled(&cx, hooks).await?;
+        self.driver.enter();
         cx.log().commit().await?;
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
@@ -202,7 +232,6 @@ impl Active<'_> {
 
     /// One step's model call and what follows from its answer.
     async fn model_phase(&mut self) -> Result<Option<Stop>> {
-        self.cx().log().commit().await?;
         for message in self.driver.take_steering() {
             self.driver.push(message)?;
         }
@@ -212,7 +241,9 @@ impl Active<'_> {
         if let Some(reason) = self.cx().stop_requested() {
             return Ok(Some(self.finished(ExitReason::Stopped(reason))));
         }
-        self.table.refresh(self.executor, self.driver.cx()).await?;
+        let cx = self.driver.cx();
+        unless_cancelled(cx, self.table.refresh(self.executor, cx)).await?;
+        cx.log().commit().await?;
         let step = self.driver.next_step();
         self.cx().emit(EventKind::StepStarted { step });
         let specs = self.table.specs().clone();
@@ -282,9 +313,11 @@ impl Active<'_> {
         Stop::Finished(reason, self.last_text())
     }
 
+    /// The last text since the user spoke: what was said before answered something else.
     fn last_text(&self) -> String {
         let history = self.cx().history();
-        let last = history.iter().rev().filter_map(Message::as_assistant).find(|m| m.has_text());
+        let since = history.iter().rev().take_while(|m| !matches!(m, Message::User(_)));
+        let last = since.filter_map(Message::as_assistant).find(|m| m.has_text());
         last.map(AssistantMessage::text).unwrap_or_default()
     }
 
@@ -295,6 +328,9 @@ impl Active<'_> {
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(RunEnd::Interrupted(self.checkpoint())),
+            Err(e) if e.kind() == ErrorKind::Cancelled && self.cx().cancellation().is_cancelled() => {
+                Ok(RunEnd::Cancelled(self.checkpoint()))
+            }
             Err(e) => {
                 let checkpoint = self.checkpoint();
                 Err(e.with_checkpoint(*checkpoint))
@@ -322,11 +358,16 @@ impl Active<'_> {
         c.globals = (cx.ids().depth == 0).then(|| cx.globals().snapshot());
         c.questions = self.driver.take_questions();
         c.answers = self.driver.answers();
+        c.steering = self.driver.take_steering();
         c.decisions = cx.log().decisions();
         c.usage = cx.usage();
         c.tree_usage = cx.tree_usage();
-        c.tool_calls = cx.tool_calls();
         c.phase = std::mem::take(&mut self.phase);
+        c.tool_calls = cx.tool_calls();
+        if let Phase::Tools(turn) = &c.phase {
+            c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
+            c.finished = cx.log().finished_tools(turn.open_calls());
+        }
         Box::new(c)
     }
 }

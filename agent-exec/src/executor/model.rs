@@ -6,7 +6,7 @@ use agent_core::{
 };
 use tower::ServiceExt;
 
-use super::{Active, Stop};
+use super::{Active, Stop, unless_cancelled};
 
 impl Active<'_> {
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
@@ -21,11 +21,7 @@ impl Active<'_> {
             let emitter = cx.emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
-        let answered = tokio::select! {
-            biased;
-            () = cx.cancellation().cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
-            answered = self.executor.model.clone().oneshot(request) => answered,
-        };
+        let answered = unless_cancelled(cx, self.executor.model.clone().oneshot(request)).await;
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));
@@ -41,6 +37,7 @@ impl Active<'_> {
         self.cx().log().record_accepted(step, &message);
         if message.has_calls() && verdict != Verdict::Finish {
             self.phase = Phase::Tools(PendingTurn::new(message));
+            self.cx().log().end_step();
             self.cx().log().commit().await?;
             return Ok(None);
         }
@@ -66,10 +63,14 @@ impl Active<'_> {
     /// Asks the hooks whether the run may end, and whether somebody has more to say.
     pub(super) async fn exit(&mut self, reason: ExitReason, answer: String) -> Result<Option<Stop>> {
         let (cx, mut exit) = (self.cx().clone(), Exit::new(reason, answer));
-        let mut go_on = false;
-        for m in self.list.iter().rev() {
-            go_on |= cx.judge(&**m, m.on_exit(&cx, &mut exit).await)? == Verdict::Again;
-        }
+        let hooks = async {
+            let mut go_on = false;
+            for m in self.list.iter().rev() {
+                go_on |= cx.judge(&**m, m.on_exit(&cx, &mut exit).await)? == Verdict::Again;
+            }
+            Ok(go_on)
+        };
+        let go_on = unless_cancelled(&cx, hooks).await?;
         let ends = !go_on && !self.driver.has_steering();
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }

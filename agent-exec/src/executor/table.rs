@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use agent_core::{Error, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
@@ -16,11 +16,10 @@ pub(super) struct ToolTable {
     fixed: Arc<HashMap<String, Arc<ToolEntry>>>,
     fixed_specs: ToolSpecs,
     specs: ToolSpecs,
-    /// Tools of changing sets, with the stacks that were composed for them in this run.
-    changing: Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>,
-    /// The changing tools on offer now.
-    offered: Vec<Arc<ToolEntry>>,
-    stale: bool,
+    /// True if changing sets are on offer too.
+    changing: bool,
+    /// What they offer now; none if they were not asked yet.
+    offered: Option<Vec<Arc<ToolEntry>>>,
 }
 
 impl ToolTable {
@@ -30,8 +29,8 @@ impl ToolTable {
             ToolChoices::Replace(tools) => replaced(executor, tools, schema)?,
             _ => (executor.tools.clone(), executor.specs.clone()),
         };
-        let stale = !executor.toolsets.is_empty() && matches!(choices, ToolChoices::All);
-        Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing: Vec::new(), offered: Vec::new(), stale })
+        let changing = !executor.toolsets.is_empty() && matches!(choices, ToolChoices::All);
+        Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing, offered: None })
     }
 
     /// What the model is told.
@@ -40,7 +39,7 @@ impl ToolTable {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Arc<ToolEntry>> {
-        self.fixed.get(name).or_else(|| self.offered.iter().find(|entry| entry.spec.name == name))
+        self.fixed.get(name).or_else(|| self.offered.iter().flatten().find(|entry| entry.spec.name == name))
     }
 
     /// The names on offer, for whoever asked for another.
@@ -63,37 +62,50 @@ impl ToolTable {
 
     /// True if changing sets were not asked yet.
     pub(super) fn is_stale(&self) -> bool {
-        self.stale && self.offered.is_empty()
+        self.changing && self.offered.is_none()
     }
 
     /// Asks the changing sets what they offer now.
     pub(super) async fn refresh(&mut self, executor: &Executor, cx: &RunCx) -> Result<()> {
-        if !self.stale {
+        if !self.changing {
             return Ok(());
         }
-        self.offered.clear();
-        let mut names: BTreeSet<String> = self.fixed.keys().cloned().collect();
+        let mut offered = Vec::new();
         for set in executor.toolsets.iter() {
             for tool in set.tools(cx).await? {
-                let entry = self.entry(executor, tool, cx.state().schema())?;
-                if !names.insert(entry.spec.name.clone()) {
-                    return Err(Error::config(format!("two tools are named '{}': rename one", entry.spec.name)));
-                }
-                self.offered.push(entry);
+                offered.push(executor.compose(&tool, cx.state().schema())?);
             }
         }
-        let changing = self.offered.iter().map(|entry| entry.spec.clone());
+        let before = self.offered.iter().flatten().map(Arc::as_ptr);
+        if self.offered.is_some() && before.eq(offered.iter().map(Arc::as_ptr)) {
+            return Ok(()); // how a wire wrote them still holds
+        }
+        let mut names: BTreeSet<&str> = self.fixed.keys().map(String::as_str).collect();
+        if let Some(twice) = offered.iter().find(|entry| !names.insert(&entry.spec.name)) {
+            return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
+        }
+        let changing = offered.iter().map(|entry| entry.spec.clone());
         self.specs = self.fixed_specs.iter().cloned().chain(changing).collect();
+        self.offered = Some(offered);
         Ok(())
     }
+}
 
-    fn entry(&mut self, executor: &Executor, tool: Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
-        if let Some((_, entry)) = self.changing.iter().find(|(known, _)| Arc::ptr_eq(known, &tool)) {
+/// Tools that are not the agent's own, with their stacks.
+pub(crate) type Composed = Mutex<Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>>;
+
+impl Executor {
+    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
+    /// kept for as long as somebody else has the tool.
+    fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
+        let mut composed = self.composed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entry)) = composed.iter().find(|(known, _)| Arc::ptr_eq(known, tool)) {
             return Ok(entry.clone());
         }
-        let entry = Arc::new(ToolEntry::new(tool.clone(), &executor.items, executor.raise_tool_errors)?);
+        composed.retain(|(known, _)| Arc::strong_count(known) > 2); // this list and the stack itself
+        let entry = Arc::new(ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors)?);
         check::tool(schema, &entry)?;
-        self.changing.push((tool, entry.clone()));
+        composed.push((tool.clone(), entry.clone()));
         Ok(entry)
     }
 }
@@ -121,10 +133,9 @@ fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) 
     let mut entries = HashMap::new();
     let mut specs = Vec::new();
     for tool in tools {
-        let entry = ToolEntry::new(tool.clone(), &executor.items, executor.raise_tool_errors)?;
-        check::tool(schema, &entry)?;
+        let entry = executor.compose(tool, schema)?;
         specs.push(entry.spec.clone());
-        if let Some(twice) = entries.insert(entry.spec.name.clone(), Arc::new(entry)) {
+        if let Some(twice) = entries.insert(entry.spec.name.clone(), entry) {
             return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
         }
     }

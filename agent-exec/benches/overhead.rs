@@ -1,0 +1,256 @@
+//! What the framework itself costs: nanoseconds and allocations per step and per chunk, with 0, 5 and 20 middlewares, beside
+//! a bare loop that calls the same model and the same tool.
+//!
+//! The model and the tool answer at once, so everything that is measured is overhead. Allocations are exact; times are the
+//! best of many short batches and only good for ratios within one run.
+//!
+//! `cargo bench -p agent-exec --bench overhead`
+
+use std::{alloc::System, hint::black_box, time::Instant};
+
+use agent_core::{
+    AssistantMessage, Block, Chunk, Collector, Effect, History, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    ModelService, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    testing::detached_run,
+};
+use agent_exec::Agent;
+use futures::StreamExt;
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tower::{Service, ServiceExt};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const STEPS: u32 = 50;
+const CHUNKS: u32 = 1000;
+
+/// Calls the tool until the conversation holds as many results as wanted, then says `chunks` words.
+struct Instantly {
+    rounds: usize,
+    chunks: u32,
+}
+
+#[async_trait]
+impl Model for Instantly {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("instantly")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let done = req.messages.len() > self.rounds * 2;
+        if !done {
+            return Ok(ModelResponse::new(AssistantMessage::new(vec![Block::tool_call("c", "noop", "{}")])));
+        }
+        let mut collector = Collector::new(&req.sink);
+        let words = self.chunks.max(1);
+        for _ in 0..words {
+            collector.push(Chunk::Text { index: 0, delta: "word ".into() })?;
+        }
+        let said = "word ".repeat(words as usize);
+        Ok(ModelResponse::new(collector.finish(AssistantMessage::from(said.as_str()))))
+    }
+}
+
+struct Noop;
+
+#[async_trait]
+impl Tool for Noop {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("noop", "Does nothing.", json!({"type": "object"}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Pure)
+    }
+
+    async fn call(&self, _: ToolRequest) -> Result<ToolOutput> {
+        Ok(ToolOutput::text("ok"))
+    }
+}
+
+/// Overrides nothing.
+struct Idle;
+impl agent_core::Middleware for Idle {}
+
+/// Overrides every hook; its log is the same few bytes again and again, so it is not what is measured.
+mod busy {
+    use agent_core::{
+        Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
+        ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    };
+
+    pub(crate) struct Busy;
+
+    #[async_trait]
+    impl Middleware for Busy {
+        async fn before_agent(&self, _: &RunCx) -> Result<()> {
+            Ok(())
+        }
+        async fn after_agent(&self, _: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+            Ok(())
+        }
+        async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+            Ok(Flow::Continue)
+        }
+        async fn after_model(&self, _: &RunCx, _: &mut ModelResponse) -> Result<()> {
+            Ok(())
+        }
+        async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+            next.run(req).await
+        }
+        fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+            Ok(Some(chunk))
+        }
+        async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
+            Ok(())
+        }
+        async fn after_tools(&self, _: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+            Ok(Verdict::Proceed)
+        }
+        async fn before_tool(&self, _: &RunCx, _: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+            Ok(Flow::Continue)
+        }
+        async fn after_tool(&self, _: &RunCx, _: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
+            Ok(())
+        }
+        async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+            next.run(req).await
+        }
+        async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
+            Ok(Verdict::Proceed)
+        }
+    }
+}
+
+/// Best time and exact allocations of `body`, per one of the `per` things that it does.
+async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) {
+    body().await;
+    let mut best = f64::MAX;
+    for _ in 0..100 {
+        let start = Instant::now();
+        body().await;
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(per));
+    }
+    let region = Region::new(ALLOCATOR);
+    body().await;
+    let change = region.change();
+    let per = f64::from(per);
+    let (count, bytes) = (change.allocations as f64 / per, change.bytes_allocated as f64 / per);
+    println!("{what:<62} {best:>8.0} ns {count:>7.1} allocations {bytes:>8.0} B");
+}
+
+fn agent(middlewares: usize, busy: bool, rounds: usize, chunks: u32) -> Agent {
+    let builder =
+        Agent::builder("bench", Instantly { rounds, chunks }).tool(Noop).max_steps(u32::MAX).streaming(chunks > 0);
+    let builder =
+        (0..middlewares).fold(builder, |b, _| if busy { b.middleware(busy::Busy) } else { b.middleware(Idle) });
+    builder.build().expect("builds")
+}
+
+/// The same model and tool without a framework: the conversation is kept, nothing else.
+async fn bare(model: &Instantly, tool: &Noop) {
+    let mut history = History::default();
+    history.push(Message::user("go")).expect("a user message");
+    let run = detached_run(History::default());
+    loop {
+        let mut request = ModelRequest::new(run.cx().clone());
+        request.messages = history.clone();
+        let response = model.call(request).await.expect("answers");
+        if !response.message.has_calls() {
+            return;
+        }
+        let mut results = Vec::new();
+        for call in response.message.calls() {
+            let output = tool.call(ToolRequest::new(run.cx().clone(), call.clone(), json!({}))).await.expect("runs");
+            results.push(output.to_message(call.id.as_str(), call.name.as_str()));
+        }
+        history.push_turn(response.message, results).expect("paired");
+    }
+}
+
+/// A layer that clones its inner service for every call, as retry and `from_fn` must.
+#[derive(Clone)]
+struct Cloning<S>(S);
+
+impl<S> Service<ModelRequest> for Cloning<S>
+where
+    S: Service<ModelRequest, Response = ModelResponse, Error = agent_core::Error> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = ModelResponse;
+    type Error = agent_core::Error;
+    type Future = agent_core::BoxFuture<'static, Result<ModelResponse>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, req: ModelRequest) -> Self::Future {
+        Box::pin(self.0.clone().oneshot(req))
+    }
+}
+
+async fn steps() {
+    println!("--- one step: model call, tool call, history, journal in memory ---");
+    let rounds = STEPS as usize - 1;
+    measure("bare loop over the same model and tool", STEPS, async || {
+        bare(&Instantly { rounds, chunks: 0 }, &Noop).await
+    })
+    .await;
+    for (kind, busy) in [("that override nothing", false), ("that override every hook", true)] {
+        for n in [0, 5, 20] {
+            let agent = agent(n, busy, rounds, 0);
+            measure(&format!("agent, {n} middlewares {kind}"), STEPS, async || {
+                black_box(agent.run("go").await.expect("finishes"));
+            })
+            .await;
+        }
+    }
+    println!("--- the same step late in a long conversation: the cost must not grow ---");
+    for rounds in [10, 100, 1000] {
+        let agent = agent(0, false, rounds, 0);
+        measure(&format!("agent, mean step of a run of {rounds}"), u32::try_from(rounds).expect("small"), async || {
+            black_box(agent.run("go").await.expect("finishes"));
+        })
+        .await;
+    }
+}
+
+async fn chunks() {
+    println!("--- one chunk of a streamed answer, read as an event ---");
+    for n in [0, 5, 20] {
+        let agent = agent(n, true, 0, CHUNKS);
+        measure(&format!("agent, {n} middlewares"), CHUNKS, async || {
+            let mut run = agent.start(RunRequest::user("go"));
+            let mut seen = 0;
+            while run.next().await.is_some() {
+                seen += 1;
+            }
+            black_box((seen, run.await.expect("finishes")));
+        })
+        .await;
+    }
+}
+
+async fn layers() {
+    println!("--- layers that clone their inner service on every call ---");
+    for n in [5, 20] {
+        let core = ModelService::new(tower::service_fn(|_: ModelRequest| async {
+            Ok::<_, agent_core::Error>(ModelResponse::new(AssistantMessage::from("")))
+        }));
+        let service = (0..n).fold(core, |inner, _| ModelService::new(Cloning(inner)));
+        let run = detached_run(History::default());
+        measure(&format!("SharedService, {n} layers"), 1, async || {
+            black_box(service.clone().oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers"));
+        })
+        .await;
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    steps().await;
+    chunks().await;
+    layers().await;
+}

@@ -1,0 +1,202 @@
+//! What is written down when, and what happens if it cannot be.
+
+mod common;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use agent_core::{
+    Ack, Effect, Entry, EntryBody, Error, ErrorKind, EventKind, Journal, JournalWriter, Key, MemoryJournal, Result,
+    RunRequest, ToolOutput, ToolRequest, async_trait,
+    testing::{ScriptedModel, Turn},
+};
+use agent_exec::{Agent, AgentBuilder};
+use agent_middleware::Delegation;
+use serde_json::json;
+use tokio::time::Instant;
+
+use self::common::{FnTool, Log, finished, ms, tool};
+
+/// What becomes of a batch.
+enum Fate {
+    Kept,
+    KeptAfter(Duration),
+    Refused,
+}
+
+/// A journal in memory that treats batches as a test wants, and remembers them.
+#[derive(Clone)]
+struct Scripted {
+    inner: MemoryJournal,
+    fate: Arc<dyn Fn(&EntryBody) -> Fate + Send + Sync>,
+    batches: Arc<Mutex<Vec<Vec<EntryBody>>>>,
+}
+
+impl Scripted {
+    /// Treats each batch as its first entry for which `fate` is not `Kept`.
+    fn new(fate: impl Fn(&EntryBody) -> Fate + Send + Sync + 'static) -> Self {
+        Self { inner: MemoryJournal::default(), fate: Arc::new(fate), batches: Arc::default() }
+    }
+
+    fn batches(&self) -> Vec<Vec<EntryBody>> {
+        self.batches.lock().expect("free").clone()
+    }
+}
+
+struct Writer(Arc<dyn JournalWriter>, Scripted);
+
+impl JournalWriter for Writer {
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
+        let fate = bodies.iter().map(|body| (self.1.fate)(body)).find(|fate| !matches!(fate, Fate::Kept));
+        if matches!(fate, Some(Fate::Refused)) {
+            return Ack::Done(Some(Err(Error::new(ErrorKind::Store, "the disk is full"))));
+        }
+        self.1.batches.lock().expect("free").push(bodies);
+        let ack = self.0.append(entries);
+        match fate {
+            Some(Fate::KeptAfter(delay)) => Ack::Later(Box::pin(async move {
+                tokio::time::sleep(delay).await;
+                ack.await
+            })),
+            _ => ack,
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for Scripted {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        Ok(Arc::new(Writer(self.inner.open(session, agent).await?, self.clone())))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.inner.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.inner.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.inner.delete(session).await
+    }
+}
+
+fn is_intent(body: &EntryBody) -> bool {
+    matches!(body, EntryBody::ToolStarted { .. })
+}
+
+/// A tool that notes how many milliseconds after `begun` it ran.
+fn timed(name: &'static str, begun: Instant, log: &Log) -> FnTool {
+    let log = log.clone();
+    tool(name, move |_| {
+        log.note(format!("{name} at {}", begun.elapsed().as_millis()));
+        async { Ok(ToolOutput::text("ok")) }
+    })
+}
+
+fn on(journal: &Scripted, turns: impl IntoIterator<Item = Turn>) -> AgentBuilder {
+    Agent::builder("a", ScriptedModel::new(turns)).store(journal.clone())
+}
+
+fn built(builder: AgentBuilder) -> Agent {
+    builder.build().expect("builds")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_intent_is_durable_before_the_effect_unless_there_is_none() {
+    let journal = Scripted::new(|body| if is_intent(body) { Fate::KeptAfter(ms(50)) } else { Fate::Kept });
+    let (log, begun) = (Log::default(), Instant::now());
+    let turns = [Turn::call("1", "effect", json!({})), Turn::call("2", "pure", json!({})), Turn::text("done")];
+    let agent = on(&journal, turns)
+        .tool(timed("effect", begun, &log))
+        .tool(timed("pure", begun, &log).with(|options| options.effect(Effect::Pure)));
+    finished(built(agent).run("go").await);
+    assert_eq!(log.seen(), ["effect at 50", "pure at 50"]);
+    assert_eq!(begun.elapsed(), ms(100), "what was begun without waiting is waited for in the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_are_told_of_nothing_that_is_not_durable() {
+    let journal = Scripted::new(|body| match body {
+        EntryBody::ModelAccepted { .. } => Fate::KeptAfter(ms(50)),
+        _ => Fate::Kept,
+    });
+    let begun = Instant::now();
+    let mut run = built(on(&journal, [Turn::text("done")])).start(RunRequest::user("go"));
+    while let Some(event) = futures::StreamExt::next(&mut run).await {
+        let durable_at =
+            if matches!(event.kind, EventKind::ModelAnswered { .. } | EventKind::RunEnded { .. }) { 50 } else { 0 };
+        assert_eq!(begun.elapsed(), ms(durable_at), "{event:?}");
+    }
+    finished(run.await);
+}
+
+#[tokio::test]
+async fn what_a_tool_changed_is_kept_together_with_its_result() {
+    const NOTES: Key<String> = Key::new("notes");
+    let journal = Scripted::new(|_| Fate::Kept);
+    let writes = tool("writes", async |req: ToolRequest| {
+        req.cx.globals().set(&NOTES, &"half".to_owned())?;
+        tokio::task::yield_now().await;
+        req.cx.globals().set(&NOTES, &"whole".to_owned())?;
+        Ok(ToolOutput::text("ok"))
+    });
+    finished(
+        built(on(&journal, [Turn::call("1", "writes", json!({})), Turn::text("done")]).tool(writes)).run("go").await,
+    );
+    let changes = |batch: &Vec<EntryBody>| batch.iter().any(|body| matches!(body, EntryBody::StateChanged { .. }));
+    let batches: Vec<_> = journal.batches().into_iter().filter(changes).collect();
+    let [batch] = &batches[..] else { panic!("{batches:#?}") };
+    let [EntryBody::ToolFinished { .. }, EntryBody::StateChanged { globals, .. }] = &batch[..] else {
+        panic!("{batch:#?}")
+    };
+    assert_eq!(globals["notes"], Some(json!("whole")), "a step that is not finished leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_stops_the_run_before_the_effect() {
+    let journal = Scripted::new(|body| if is_intent(body) { Fate::Refused } else { Fate::Kept });
+    let log = Log::default();
+    let calls = [("1", "effect", json!({})), ("2", "effect", json!({})), ("3", "effect", json!({}))];
+    let agent = on(&journal, [Turn::calls(calls)]).tool(timed("effect", Instant::now(), &log));
+    let e = built(agent).run("go").await.expect_err("fails");
+    assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "the disk is full"));
+    assert!(log.seen().is_empty(), "nor did the siblings run, whose intents are not kept either");
+    assert_eq!(e.checkpoint().expect("the run can go on").step, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_failed_for_one_run_of_a_tree_is_trusted_by_none() {
+    let journal = Scripted::new(|body| match body {
+        EntryBody::ToolStarted { name, .. } if &**name == "first" => Fate::Refused,
+        _ => Fate::Kept,
+    });
+    let log = Log::default();
+    let helper = |name: &'static str, wait: u64| {
+        let turns = [Turn::call("k", name, json!({})).delay(ms(wait)), Turn::text("helped")];
+        let tool = timed(name, Instant::now(), &log);
+        built(Agent::builder(name, ScriptedModel::new(turns)).tool(tool))
+    };
+    let delegation = Delegation::new().to("first", "", helper("first", 1)).to("second", "", helper("second", 10));
+    let ask = |id, key| (id, "delegate", json!({"agent": key, "message": "help"}));
+    let boss = on(&journal, [Turn::calls([ask("p1", "first"), ask("p2", "second")])]).middleware(delegation);
+    let e = built(boss).run("go").await.expect_err("fails");
+    assert_eq!(e.kind(), ErrorKind::Store);
+    assert!(log.seen().is_empty(), "{:?}", log.seen());
+}
+
+#[tokio::test]
+async fn a_suspended_run_whose_end_cannot_be_written_still_hands_out_its_checkpoint() {
+    let journal =
+        Scripted::new(|body| if matches!(body, EntryBody::RunEnded { .. }) { Fate::Refused } else { Fate::Kept });
+    let asking =
+        tool("asking", |req: ToolRequest| async move { req.ask::<String>("input", json!(null)).map(ToolOutput::text) });
+    let e =
+        built(on(&journal, [Turn::call("1", "asking", json!({}))]).tool(asking)).run("go").await.expect_err("fails");
+    assert_eq!(e.kind(), ErrorKind::Store);
+    assert_eq!(e.checkpoint().expect("the run can go on").questions[0].id, "1/input");
+}
