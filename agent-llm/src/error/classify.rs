@@ -1,0 +1,160 @@
+//! From a provider's words to [`ErrorKind`] and [`Retry`].
+
+use agent_core::{ErrorKind, Retry};
+
+use super::ProviderError;
+
+/// Codes and types that say what happened, whatever the status.
+const CODES: [(&str, ErrorKind); 24] = [
+    ("context_length_exceeded", ErrorKind::ContextOverflow),
+    ("exceed_context_size_error", ErrorKind::ContextOverflow),
+    ("request_too_large", ErrorKind::ContextOverflow),
+    ("insufficient_quota", ErrorKind::Quota),
+    ("billing_hard_limit_reached", ErrorKind::Quota),
+    ("billing_error", ErrorKind::Quota),
+    ("content_filter", ErrorKind::ContentFiltered),
+    ("content_policy_violation", ErrorKind::ContentFiltered),
+    ("data_inspection_failed", ErrorKind::ContentFiltered),
+    ("rate_limit_exceeded", ErrorKind::RateLimited),
+    ("rate_limit_error", ErrorKind::RateLimited),
+    ("resource_exhausted", ErrorKind::RateLimited),
+    ("overloaded_error", ErrorKind::Overloaded),
+    ("server_overloaded", ErrorKind::Overloaded),
+    ("unavailable", ErrorKind::Overloaded),
+    ("invalid_api_key", ErrorKind::Authentication),
+    ("authentication_error", ErrorKind::Authentication),
+    ("permission_error", ErrorKind::Authentication),
+    ("invalid_request_error", ErrorKind::InvalidRequest),
+    ("timeout_error", ErrorKind::Timeout),
+    ("server_error", ErrorKind::Provider),
+    ("api_error", ErrorKind::Provider),
+    ("internal_server_error", ErrorKind::Provider),
+    // The model's own call was malformed: it may do better next time.
+    ("tool_use_failed", ErrorKind::Provider),
+];
+
+/// What messages say when the conversation is too long and no code does.
+const OVERFLOW: [&str; 9] = [
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "maximum prompt length",
+    "exceeds the maximum number of tokens",
+];
+
+pub(super) fn classify(error: &ProviderError) -> (ErrorKind, Retry) {
+    let kind = kind(error);
+    let retry = match kind {
+        ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Provider => {
+            Retry::Temporary(error.retry_after)
+        }
+        _ => Retry::Permanent,
+    };
+    (kind, retry)
+}
+
+fn kind(error: &ProviderError) -> ErrorKind {
+    let by_name = [&error.code, &error.kind].into_iter().flatten().find_map(|name| by_code(name));
+    match (error.status, by_name) {
+        // These say more than any status.
+        (_, Some(kind @ (ErrorKind::ContextOverflow | ErrorKind::Quota | ErrorKind::ContentFiltered))) => kind,
+        (None | Some(400 | 413 | 422), _) if is_overflow(&error.message) => ErrorKind::ContextOverflow,
+        (Some(status), _) => by_status(status).or(by_name).unwrap_or(ErrorKind::InvalidRequest),
+        (None, _) => by_name.unwrap_or(ErrorKind::Provider),
+    }
+}
+
+fn by_status(status: u16) -> Option<ErrorKind> {
+    Some(match status {
+        300..=399 => ErrorKind::Protocol,
+        401 | 403 => ErrorKind::Authentication,
+        402 => ErrorKind::Quota,
+        408 => ErrorKind::Timeout,
+        409 => ErrorKind::Provider, // a lock was not free in time
+        413 => ErrorKind::ContextOverflow,
+        429 => ErrorKind::RateLimited,
+        503 | 529 => ErrorKind::Overloaded,
+        500.. => ErrorKind::Provider,
+        _ => return None,
+    })
+}
+
+fn by_code(name: &str) -> Option<ErrorKind> {
+    CODES.iter().find(|(code, _)| name.eq_ignore_ascii_case(code)).map(|(_, kind)| *kind)
+}
+
+fn is_overflow(message: &str) -> bool {
+    let message = message.to_lowercase();
+    OVERFLOW.iter().any(|marker| message.contains(marker))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
+        let code = Some(code.to_owned()).filter(|c| !c.is_empty());
+        classify(&ProviderError { status, code, message: message.into(), ..ProviderError::default() }).0
+    }
+
+    #[test]
+    fn every_status_has_its_kind() {
+        for (status, kind) in [
+            (302, ErrorKind::Protocol),
+            (400, ErrorKind::InvalidRequest),
+            (401, ErrorKind::Authentication),
+            (402, ErrorKind::Quota),
+            (403, ErrorKind::Authentication),
+            (404, ErrorKind::InvalidRequest),
+            (408, ErrorKind::Timeout),
+            (409, ErrorKind::Provider),
+            (413, ErrorKind::ContextOverflow),
+            (422, ErrorKind::InvalidRequest),
+            (429, ErrorKind::RateLimited),
+            (500, ErrorKind::Provider),
+            (502, ErrorKind::Provider),
+            (503, ErrorKind::Overloaded),
+            (529, ErrorKind::Overloaded),
+        ] {
+            assert_eq!(kind_of(Some(status), "", "why"), kind, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_told_from_other_bad_requests() {
+        let said =
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+        assert_eq!(kind_of(Some(400), "", said), ErrorKind::ContextOverflow);
+        assert_eq!(kind_of(Some(400), "context_length_exceeded", ""), ErrorKind::ContextOverflow);
+        let llama = "request (2009 tokens) exceeds the available context size (512 tokens), try increasing it";
+        assert_eq!(kind_of(Some(400), "400", llama), ErrorKind::ContextOverflow);
+        assert_eq!(kind_of(Some(400), "unsupported_value", "bad role"), ErrorKind::InvalidRequest);
+        assert_eq!(kind_of(None, "", "prompt is too long: 210000 tokens > 200000"), ErrorKind::ContextOverflow);
+    }
+
+    #[test]
+    fn no_credit_is_told_from_too_fast() {
+        assert_eq!(kind_of(Some(429), "insufficient_quota", ""), ErrorKind::Quota);
+        assert_eq!(kind_of(Some(429), "rate_limit_exceeded", ""), ErrorKind::RateLimited);
+    }
+
+    #[test]
+    fn only_what_may_pass_is_temporary_and_keeps_the_delay() {
+        let seven = Some(Duration::from_secs(7));
+        let retry = |status| {
+            classify(&ProviderError { status: Some(status), retry_after: seven, ..ProviderError::default() }).1
+        };
+        for status in [408, 409, 429, 500, 503, 529] {
+            assert_eq!(retry(status), Retry::Temporary(seven), "{status}");
+        }
+        for status in [302, 400, 401, 402, 404, 413] {
+            assert_eq!(retry(status), Retry::Permanent, "{status}");
+        }
+    }
+}

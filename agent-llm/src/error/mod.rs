@@ -1,0 +1,181 @@
+//! What a provider says went wrong, in this framework's terms. All wires share it.
+
+mod classify;
+mod delay;
+
+use std::time::Duration;
+
+use agent_core::{Error, ErrorKind, Retry};
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// The longest message that is taken over, in characters.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// An error as a provider reported it: in the answer to a request, inside a stream, or in place of an answer.
+///
+/// ```
+/// use agent_core::ErrorKind;
+/// use agent_llm::ProviderError;
+/// use http::{HeaderMap, StatusCode};
+///
+/// let body = br#"{"error": {"message": "Slow down", "type": "requests", "code": "rate_limit_exceeded"}}"#;
+/// let mut headers = HeaderMap::new();
+/// headers.insert("retry-after", "7".parse()?);
+/// let error = ProviderError::from_response(StatusCode::TOO_MANY_REQUESTS, &headers, body).into_error("acme");
+/// assert_eq!(error.kind(), ErrorKind::RateLimited);
+/// assert_eq!(error.to_string(), "rate limited: Slow down (provider: acme, status: 429, code: rate_limit_exceeded)");
+/// # Ok::<(), http::header::InvalidHeaderValue>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ProviderError {
+    /// The HTTP status, or the status that the body names.
+    pub status: Option<u16>,
+    /// The provider's code, such as `context_length_exceeded`.
+    pub code: Option<String>,
+    /// The provider's type, such as `invalid_request_error`.
+    pub kind: Option<String>,
+    /// What the provider says to people.
+    pub message: String,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Duration>,
+    /// The provider's id of the request, for its support.
+    pub request_id: Option<String>,
+}
+
+impl ProviderError {
+    /// Reads a refused request's answer. Takes the error bodies of all known providers, and bodies that are not JSON.
+    pub fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let mut said = serde_json::from_str::<Value>(&text).map(|json| Self::from_json(&json)).unwrap_or_default();
+        if status.is_redirection() {
+            said.message = "redirects are not followed: check the base URL".into();
+        } else if is_html(&text) {
+            said.message = "the answer is a web page".into();
+        } else if said.message.is_empty() {
+            said.message = text.trim().into();
+        }
+        let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        Self {
+            status: Some(status.as_u16()),
+            retry_after: delay::retry_after(headers),
+            request_id: header("x-request-id").or_else(|| header("request-id")).or(said.request_id),
+            ..said
+        }
+    }
+
+    /// Reads an error object, or an object that holds one under `error`.
+    pub fn from_json(json: &Value) -> Self {
+        let outer = json.get(0).unwrap_or(json); // some gateways wrap the object in a list
+        let inner = outer.get("error").filter(|e| e.is_object()).unwrap_or(outer);
+        let field = |name: &str| inner.get(name).or_else(|| outer.get(name)).filter(|v| !v.is_null());
+        let text = |name: &str| field(name).map(text_of).filter(|t| !t.is_empty());
+        let code = text("code");
+        let named_status = [text("status"), text("status_code"), code.clone()].into_iter().flatten();
+        // What a router was told by the provider behind it says more than its own message.
+        let behind = inner.pointer("/metadata/raw").map(text_of);
+        let message = ["message", "error", "detail", "errors"].into_iter().find_map(text).unwrap_or_default();
+        Self {
+            status: named_status.filter_map(|s| s.parse().ok()).find(|s| (400..600).contains(s)),
+            code,
+            kind: text("type").or_else(|| text("error_type")),
+            message: behind.map_or(message.clone(), |raw| format!("{message}: {raw}")),
+            retry_after: None,
+            request_id: text("request_id"),
+        }
+    }
+
+    /// The error that layers act on, with `provider` and the other facts as its context.
+    pub fn into_error(self, provider: &str) -> Error {
+        let (kind, retry) = classify::classify(&self);
+        let message = match self.message.trim() {
+            "" => "the provider gave no reason".to_owned(),
+            said => bounded(said, LONGEST_MESSAGE),
+        };
+        let facts = [
+            ("provider", Some(provider.to_owned())),
+            ("status", self.status.map(|s| s.to_string())),
+            ("code", self.code.or(self.kind)),
+            ("request_id", self.request_id),
+        ];
+        let error = Error::new(kind, message).with_retry(retry);
+        facts.into_iter().fold(error, |e, (name, fact)| match fact {
+            Some(fact) => e.with_context(name, bounded(&fact, LONGEST_MESSAGE)),
+            None => e,
+        })
+    }
+}
+
+/// An answer that is not of the protocol. `body` is shown in part, unless it is a web page.
+pub(crate) fn not_the_protocol(provider: &str, what: &str, body: &str) -> Error {
+    if is_html(body) {
+        return web_page(provider);
+    }
+    Error::new(ErrorKind::Protocol, format!("{what}: {}", bounded(body.trim(), 200)))
+        .with_retry(Retry::Temporary(None))
+        .with_context("provider", provider)
+}
+
+/// An answer that is for people.
+pub(crate) fn web_page(provider: &str) -> Error {
+    Error::new(ErrorKind::Protocol, "the answer is a web page: check that the base URL is that of the API")
+        .with_retry(Retry::Permanent)
+        .with_context("provider", provider)
+}
+
+fn is_html(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with('<')
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// At most `most` characters of `text`, with a sign that there was more.
+pub(crate) fn bounded(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message_of(body: &str) -> String {
+        ProviderError::from_response(StatusCode::BAD_REQUEST, &HeaderMap::new(), body.as_bytes()).message
+    }
+
+    #[test]
+    fn the_message_is_found_in_every_known_shape() {
+        for body in [
+            r#"{"error": {"message": "why"}}"#,
+            r#"{"error": "why", "code": "7"}"#,
+            r#"{"object": "error", "message": "why"}"#,
+            r#"{"detail": "why"}"#,
+            r#"[{"error": {"message": "why", "status": "INVALID_ARGUMENT"}}]"#,
+            r#"{"type": "error", "error": {"type": "api_error", "message": "why"}}"#,
+            "why",
+        ] {
+            assert_eq!(message_of(body), "why", "{body}");
+        }
+        assert_eq!(message_of(r#"{"error": {"message": "outer", "metadata": {"raw": "why"}}}"#), "outer: why");
+        assert_eq!(message_of("<html>"), "the answer is a web page");
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let error = ProviderError { message: "é".repeat(5_000), ..ProviderError::default() }.into_error("p");
+        assert_eq!(error.message().chars().count(), LONGEST_MESSAGE + 1);
+    }
+
+    #[test]
+    fn a_status_is_taken_from_the_body_where_there_is_no_other() {
+        let said = |json: &str| ProviderError::from_json(&serde_json::from_str(json).expect("valid JSON")).status;
+        assert_eq!(said(r#"{"error": {"code": 502, "message": "upstream"}}"#), Some(502));
+        assert_eq!(said(r#"{"error": {"code": "content_filter", "status": 400}}"#), Some(400));
+        assert_eq!(said(r#"{"error": {"code": 3051}}"#), None);
+    }
+}

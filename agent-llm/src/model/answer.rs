@@ -1,0 +1,155 @@
+//! One request and its answer.
+
+use std::time::Duration;
+
+use agent_core::{Collector, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry};
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{HeaderMap, header};
+use tokio::time::timeout;
+
+use super::{HttpModel, silence::Silence};
+use crate::{Body, Progress, SseSplitter, error::web_page};
+
+/// The most bytes of a refused request's answer that are read.
+const MOST_OF_AN_ERROR: usize = 64 << 10;
+
+/// How long the details of a complete answer are awaited.
+const DETAILS: Duration = Duration::from_secs(10);
+
+/// How long the end of a body is awaited after the answer's last event: a connection is used again only then.
+const LAST_BYTES: Duration = Duration::from_millis(250);
+
+impl HttpModel {
+    pub(super) async fn exchange(&self, req: &ModelRequest) -> Result<ModelResponse> {
+        let mut request = self.codec.encode(req)?;
+        request.headers_mut().extend(self.http.headers.clone());
+        let mut silence = Silence::new(self.http.idle_timeout);
+        let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
+        let mut body = Incoming { body, silence, left: self.http.max_answer };
+        if !head.status.is_success() {
+            let text = body.start().await;
+            return Err(self.codec.decode_error(head.status, &head.headers, &text));
+        }
+        match Form::of(&head.headers, req.stream) {
+            Form::Stream => self.read_stream(req, body).await,
+            Form::Whole => {
+                let mut response = self.codec.decode(&body.whole().await?)?;
+                response.message = req.sink.collect(response.message)?;
+                Ok(response)
+            }
+            Form::Compressed => {
+                Err(Error::new(ErrorKind::Protocol, "the answer is compressed, which was not asked for")
+                    .with_retry(Retry::Permanent))
+            }
+            Form::WebPage => Err(web_page(self.codec.origin().provider())),
+        }
+    }
+
+    async fn read_stream(&self, req: &ModelRequest, mut body: Incoming) -> Result<ModelResponse> {
+        let mut splitter = SseSplitter::default();
+        let mut decoder = self.codec.decoder(!req.sink.is_idle());
+        let mut collector = Collector::new(&req.sink);
+        let mut chunks = Vec::new();
+        loop {
+            let next = match decoder.progress() {
+                Progress::Open => body.next().await,
+                // What breaks or falls silent now is the connection, not the answer.
+                Progress::Complete => timeout(DETAILS, body.next()).await.ok().flatten().filter(Result::is_ok),
+                Progress::Ended => {
+                    let _ = timeout(LAST_BYTES, body.next()).await;
+                    break;
+                }
+            };
+            let Some(bytes) = next.transpose()? else {
+                match splitter.finish(|event| decoder.frame(event.data, &mut chunks)) {
+                    // What cannot be read here was cut, which the decoder says better.
+                    Err(e) if e.kind() != ErrorKind::Protocol => return Err(e),
+                    _ => break,
+                }
+            };
+            splitter.push(&bytes, |event| {
+                decoder.frame(event.data, &mut chunks)?;
+                chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
+            })?;
+        }
+        let mut response = decoder.finish(&mut chunks)?;
+        chunks.drain(..).try_for_each(|chunk| collector.push(chunk))?;
+        response.message = collector.finish(response.message);
+        Ok(response)
+    }
+}
+
+/// What an answer with a good status is.
+enum Form {
+    Stream,
+    Whole,
+    Compressed,
+    WebPage,
+}
+
+impl Form {
+    fn of(headers: &HeaderMap, asked_to_stream: bool) -> Self {
+        let is = |name, value: &[u8]| {
+            headers
+                .get(name)
+                .is_some_and(|v| v.as_bytes().get(..value.len()).is_some_and(|v| v.eq_ignore_ascii_case(value)))
+        };
+        if headers.contains_key(header::CONTENT_ENCODING) && !is(header::CONTENT_ENCODING, b"identity") {
+            Self::Compressed
+        } else if is(header::CONTENT_TYPE, b"text/event-stream") {
+            Self::Stream
+        } else if is(header::CONTENT_TYPE, b"text/html") {
+            Self::WebPage
+        } else if asked_to_stream && !is(header::CONTENT_TYPE, b"application/json") {
+            Self::Stream
+        } else {
+            Self::Whole
+        }
+    }
+}
+
+/// A body that must not fall silent, nor become too long.
+struct Incoming {
+    body: Body,
+    silence: Silence,
+    left: usize,
+}
+
+impl Incoming {
+    async fn next(&mut self) -> Option<Result<Bytes>> {
+        match self.silence.wait(self.body.next()).await {
+            Ok(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
+                Some(left) => {
+                    self.left = left;
+                    Some(Ok(bytes))
+                }
+                None => Some(Err(Error::new(ErrorKind::Protocol, "the answer is longer than max_answer allows")
+                    .with_retry(Retry::Permanent))),
+            },
+            Ok(end_or_error) => end_or_error,
+            Err(silent) => Some(Err(silent)),
+        }
+    }
+
+    async fn whole(&mut self) -> Result<Bytes> {
+        let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
+        let Some(second) = self.next().await.transpose()? else { return Ok(first) };
+        let mut all = [first, second].concat();
+        while let Some(more) = self.next().await.transpose()? {
+            all.extend_from_slice(&more);
+        }
+        Ok(all.into())
+    }
+
+    /// The first bytes of the body, as far as they came.
+    async fn start(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while all.len() < MOST_OF_AN_ERROR
+            && let Some(Ok(more)) = self.next().await
+        {
+            all.extend_from_slice(&more);
+        }
+        all
+    }
+}

@@ -1,0 +1,209 @@
+//! How requests are sent: what models of all wires have in common.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use agent_core::{Error, ModelInfo, Result};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::HttpModel;
+use crate::{Codec, Transport, redact::Redactor};
+
+/// How a key is shown to a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Auth {
+    /// `authorization: Bearer KEY`.
+    #[default]
+    Bearer,
+    /// The key alone, in this header.
+    Header(String),
+}
+
+/// What a builder has been told.
+pub(crate) struct HttpSettings {
+    pub(crate) api_key: Option<SecretString>,
+    pub(crate) transport: Option<Arc<dyn Transport>>,
+    pub(crate) headers: Vec<(String, SecretString)>,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) max_answer: usize,
+}
+
+/// Ready to send.
+pub(super) struct Http {
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) headers: HeaderMap,
+    pub(super) redactor: Redactor,
+    pub(super) idle_timeout: Duration,
+    pub(super) max_answer: usize,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            api_key: None,
+            transport: None,
+            headers: Vec::new(),
+            idle_timeout: Duration::from_secs(300),
+            max_answer: 64 << 20,
+        }
+    }
+}
+
+impl HttpSettings {
+    fn ready(self, auth: &Auth) -> Result<Http> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("agent-llm/", env!("CARGO_PKG_VERSION"))));
+        if let Some(key) = &self.api_key {
+            let (name, value) = match auth {
+                Auth::Bearer => (header::AUTHORIZATION.as_str(), format!("Bearer {}", key.expose_secret())),
+                Auth::Header(name) => (name.as_str(), key.expose_secret().to_owned()),
+            };
+            insert(&mut headers, name, &value)?;
+        }
+        for (name, value) in &self.headers {
+            insert(&mut headers, name, value.expose_secret())?;
+        }
+        let mut redactor = Redactor::default();
+        redactor.learn_headers(&headers);
+        if let Some(key) = &self.api_key {
+            redactor.learn(key.expose_secret());
+        }
+        let transport = self.transport.map_or_else(default_transport, Ok)?;
+        Ok(Http { transport, headers, redactor, idle_timeout: self.idle_timeout, max_answer: self.max_answer })
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
+    let invalid = || Error::config(format!("the header '{name}' has a name or a value that HTTP does not allow"));
+    let name = HeaderName::try_from(name).map_err(|_| invalid())?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+    value.set_sensitive(true); // it may hold a key: `Debug` must not show it
+    headers.insert(name, value);
+    Ok(())
+}
+
+#[cfg(feature = "http")]
+fn default_transport() -> Result<Arc<dyn Transport>> {
+    Ok(Arc::new(crate::HyperTransport::new()))
+}
+
+#[cfg(not(feature = "http"))]
+fn default_transport() -> Result<Arc<dyn Transport>> {
+    Err(Error::config("there is no transport: give one with transport(..), or enable the feature 'http'"))
+}
+
+/// The setters of a builder that has [`HttpSettings`] in its field `http`.
+macro_rules! http_setters {
+    () => {
+        /// Sets the key. Without one, none is sent.
+        #[must_use]
+        pub fn api_key(mut self, key: impl Into<String>) -> Self {
+            self.http.api_key = Some(secrecy::SecretString::from(key.into()));
+            self
+        }
+
+        /// Sends this header with every request.
+        #[must_use]
+        pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.http.headers.push((name.into(), secrecy::SecretString::from(value.into())));
+            self
+        }
+
+        /// Sets how requests travel. Default: a [`HyperTransport`](crate::HyperTransport) of the model's own.
+        #[must_use]
+        pub fn transport(mut self, transport: impl $crate::Transport) -> Self {
+            self.http.transport = Some(std::sync::Arc::new(transport));
+            self
+        }
+
+        /// Sets the longest silence: until the answer begins, and between any two pieces of it. Default: 300 s.
+        #[must_use]
+        pub fn idle_timeout(mut self, longest: std::time::Duration) -> Self {
+            self.http.idle_timeout = longest;
+            self
+        }
+
+        /// Sets the most bytes that one answer may have on the wire, streamed or not. Default: 64 MiB.
+        #[must_use]
+        pub fn max_answer(mut self, bytes: usize) -> Self {
+            self.http.max_answer = bytes;
+            self
+        }
+    };
+}
+pub(crate) use http_setters;
+
+/// Makes an [`HttpModel`].
+pub struct HttpModelBuilder {
+    codec: Box<dyn Codec>,
+    info: ModelInfo,
+    auth: Auth,
+    http: HttpSettings,
+}
+
+impl HttpModelBuilder {
+    pub(super) fn new(codec: Box<dyn Codec>) -> Self {
+        let origin = codec.origin();
+        let info = ModelInfo::new(origin.model()).with_provider(origin.provider());
+        Self { codec, info, auth: Auth::default(), http: HttpSettings::default() }
+    }
+
+    http_setters!();
+
+    pub(crate) fn http(mut self, http: HttpSettings) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// Sets how the key is shown to the provider. Default: [`Auth::Bearer`].
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// Sets what is known of the model. Default: its name and its provider.
+    #[must_use]
+    pub fn info(mut self, info: ModelInfo) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Makes the model.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
+    pub fn build(self) -> Result<HttpModel> {
+        Ok(HttpModel { http: self.http.ready(&self.auth)?, codec: self.codec, info: self.info })
+    }
+}
+
+impl fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSettings")
+            .field("api_key", &self.api_key)
+            .field("headers", &self.headers)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("max_answer", &self.max_answer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpModelBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModelBuilder").field("info", &self.info).field("http", &self.http).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http")
+            .field("headers", &self.headers)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("max_answer", &self.max_answer)
+            .finish_non_exhaustive()
+    }
+}

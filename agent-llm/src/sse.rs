@@ -1,0 +1,161 @@
+//! Server-sent events: bytes in, events out.
+
+use std::borrow::Cow;
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use memchr::memchr2;
+
+/// One event of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// Its type; empty if it has none.
+    pub name: &'a str,
+    /// Its data: the `data` lines, joined by line breaks.
+    pub data: &'a str,
+}
+
+/// Splits a stream of bytes into server-sent events, however the bytes were cut.
+///
+/// Takes all three line ends, a byte order mark, comments and data of several lines. Bytes that are not UTF-8 become
+/// replacement characters.
+///
+/// ```
+/// use agent_llm::SseSplitter;
+///
+/// let (mut splitter, mut seen) = (SseSplitter::default(), Vec::new());
+/// for bytes in [&b"data: on"[..], b"e\r\n\r\n: a comment\ndata: two\n\n"] {
+///     splitter.push(bytes, |event| Ok(seen.push(event.data.to_owned())))?;
+/// }
+/// assert_eq!(seen, ["one", "two"]);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SseSplitter {
+    /// A line whose end has not come yet.
+    line: Vec<u8>,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    /// The last line ended with a carriage return: a line feed right after it belongs to it.
+    after_return: bool,
+    /// A line has been taken: a byte order mark can no longer come.
+    begun: bool,
+    longest: usize,
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl Default for SseSplitter {
+    /// A splitter of events of at most 16 MiB.
+    fn default() -> Self {
+        Self::new(16 << 20)
+    }
+}
+
+impl SseSplitter {
+    /// A splitter of events of at most `longest` bytes.
+    pub fn new(longest: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            name: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            after_return: false,
+            begun: false,
+            longest,
+        }
+    }
+
+    /// Takes the next bytes and gives every event that they complete to `take`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Protocol`] for an event that is too long; the errors of `take`. The stream is then lost.
+    pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
+        let mut rest = bytes;
+        while let Some(first) = rest.first() {
+            if std::mem::take(&mut self.after_return) && *first == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', rest) else {
+                self.check_length(rest.len())?;
+                self.line.extend_from_slice(rest);
+                break;
+            };
+            self.after_return = rest[end] == b'\r';
+            if self.line.is_empty() {
+                self.take_line(&rest[..end], &mut take)?;
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(&rest[..end]);
+                self.take_line(&line, &mut take)?;
+                line.clear();
+                self.line = line;
+            }
+            rest = &rest[end + 1..];
+        }
+        Ok(())
+    }
+
+    /// Ends the stream. An event that lacks only the empty line after it is given to `take`: some servers leave it out.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(mut self, mut take: impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.take_line(&line, &mut take)?;
+        }
+        self.dispatch(&mut take)
+    }
+
+    fn take_line(&mut self, line: &[u8], take: &mut impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
+        let begun = std::mem::replace(&mut self.begun, true);
+        let line = if begun { line } else { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) };
+        if line.is_empty() {
+            return self.dispatch(take);
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+            None => (line, &b""[..]),
+        };
+        match field {
+            b"data" => {
+                self.check_length(value.len())?;
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                self.has_data = true;
+            }
+            b"event" => {
+                self.name.clear();
+                self.name.extend_from_slice(value);
+            }
+            _ => {} // a comment (its field is empty), an id, a delay before reconnecting, or what is not known
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, take: &mut impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
+        if std::mem::take(&mut self.has_data) {
+            let (name, data) = (text(&self.name), text(&self.data));
+            take(SseEvent { name: &name, data: &data })?;
+        }
+        self.name.clear();
+        self.data.clear();
+        Ok(())
+    }
+
+    fn check_length(&self, more: usize) -> Result<()> {
+        if self.line.len() + self.data.len() + more <= self.longest {
+            return Ok(());
+        }
+        let message = format!("an event of the stream is longer than {} bytes", self.longest);
+        Err(Error::new(ErrorKind::Protocol, message).with_retry(Retry::Permanent))
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

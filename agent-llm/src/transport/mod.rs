@@ -1,0 +1,109 @@
+//! How a request travels: [`Transport`].
+
+#[cfg(feature = "http")]
+mod http1;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use agent_core::{Result, async_trait};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, future::BoxFuture, stream::BoxStream};
+use http::{Request, Response};
+
+#[cfg(feature = "http")]
+pub use self::http1::HyperTransport;
+
+/// Carries requests to a provider. Replace it to go through a proxy of your own, to record, or to test without a network.
+///
+/// Timeouts between bytes, limits of size and retries are not its business: the model and its layers see to them.
+#[async_trait]
+pub trait Transport: Send + Sync + 'static {
+    /// Sends `request` and returns the answer once its head is there; the body follows as it comes. Dropping the future
+    /// or the body closes the connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Transport`](agent_core::ErrorKind::Transport), temporary, if there is no answer. Any status is an
+    /// answer.
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>>;
+}
+
+#[async_trait]
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
+        (**self).send(request).await
+    }
+}
+
+/// A transport made of a function.
+///
+/// ```
+/// use agent_llm::{OpenAiChat, transport_fn};
+/// use http::Response;
+///
+/// let hello = r#"{"choices": [{"message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}"#;
+/// let transport = transport_fn(move |_| async move { Ok(Response::new(hello.into())) });
+/// let model = OpenAiChat::builder("any").transport(transport).build()?;
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub fn transport_fn<F, Fut>(send: F) -> TransportFn
+where
+    F: Fn(Request<Bytes>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    TransportFn(Box::new(move |request| Box::pin(send(request))))
+}
+
+type Send1 = dyn Fn(Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>>> + Send + Sync;
+
+/// What [`transport_fn`] makes.
+pub struct TransportFn(Box<Send1>);
+
+#[async_trait]
+impl Transport for TransportFn {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
+        (self.0)(request).await
+    }
+}
+
+impl fmt::Debug for TransportFn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportFn").finish_non_exhaustive()
+    }
+}
+
+/// The body of an answer: a stream of bytes.
+pub struct Body(BoxStream<'static, Result<Bytes>>);
+
+impl Body {
+    /// A body that comes piece by piece.
+    pub fn new(stream: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Self {
+        Self(stream.boxed())
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    /// A body that is there at once.
+    fn from(bytes: T) -> Self {
+        let bytes = bytes.into();
+        Self::new(futures::stream::once(async { Ok(bytes) }))
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_next_unpin(cx)
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").finish_non_exhaustive()
+    }
+}

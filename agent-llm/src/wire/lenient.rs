@@ -1,0 +1,188 @@
+//! Reading other people's JSON: borrowing, and forgiving where nothing is lost by it.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// Text that is borrowed where the JSON allows it. (serde copies an `Option<Cow<str>>`.) Numbers become their digits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Str<'a>(pub(crate) Cow<'a, str>);
+
+impl Str<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct StrVisitor;
+
+        impl<'de> Visitor<'de> for StrVisitor {
+            type Value = Str<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Str(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Str(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(Str(Cow::Owned(number.to_string())))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Str(Cow::Owned(number.to_string())))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+                Ok(Str(Cow::Owned(number.to_string())))
+            }
+        }
+
+        deserializer.deserialize_any(StrVisitor)
+    }
+}
+
+impl Serialize for Str<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A text, or a list of parts that are kept as they came.
+#[derive(Debug)]
+pub(crate) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<&'a RawValue>),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ContentVisitor;
+
+        impl<'de> Visitor<'de> for ContentVisitor {
+            type Value = Content<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of parts")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Content::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Content::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(part) = items.next_element()? {
+                    parts.push(part);
+                }
+                Ok(Content::Parts(parts))
+            }
+
+            /// Not known of any provider: the raw message keeps it.
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+                while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Content::Parts(Vec::new()))
+            }
+        }
+
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+/// A count. Whatever is none, or cannot be one, is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64);
+
+/// Far beyond any count of tokens, and small enough that sums of such counts stay in range.
+const MOST: u64 = 1 << 40;
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        // A cast from a float saturates: NaN and negative numbers become 0.
+        let count = json.parse().unwrap_or_else(|_| json.parse::<f64>().map_or(0, |n| n as u64));
+        Ok(Self(if count <= MOST { count } else { 0 }))
+    }
+}
+
+/// The first item of a list that says it is number 0; the others are not read.
+#[derive(Debug)]
+pub(crate) struct First<T>(pub(crate) Option<T>);
+
+/// Something that may be numbered.
+pub(crate) trait Numbered {
+    /// Its number; nothing is as good as 0.
+    fn number(&self) -> Option<u64>;
+}
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Numbered> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FirstVisitor<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de> + Numbered> Visitor<'de> for FirstVisitor<T> {
+            type Value = First<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(First(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut first = None;
+                while let Some(item) = items.next_element::<T>()? {
+                    if first.is_none() && item.number().unwrap_or(0) == 0 {
+                        first = Some(item);
+                    }
+                }
+                Ok(First(first))
+            }
+        }
+
+        deserializer.deserialize_any(FirstVisitor(std::marker::PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_without_escapes_is_borrowed() {
+        let read = |json| serde_json::from_str::<Str<'_>>(json).expect("a text").0;
+        assert!(matches!(read(r#""plain""#), Cow::Borrowed("plain")));
+        assert_eq!(read(r#""a\nb""#), "a\nb");
+        assert_eq!(read("429"), "429");
+    }
+
+    #[test]
+    fn what_is_no_count_is_zero() {
+        let json = r#"[7, 7.9, -3, -1.5, null, "x", {}, [], true, 1e400]"#;
+        let counts: Vec<Count> = serde_json::from_str(json).expect("counts");
+        assert_eq!(counts.iter().map(|c| c.0).collect::<Vec<_>>(), [7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,133 @@
+//! OpenAI Chat Completions, as OpenAI and dozens of other servers speak it.
+//!
+//! # What goes back to the provider
+//!
+//! An unedited assistant message goes back as its provider sent it, byte for byte, with all fields that only the provider
+//! understands: providers take back what they sent, `null`s and empty lists included, and some insist on it (the
+//! reasoning of a turn with tool calls). "Its provider" is a server with the same [`Profile::provider`]; the model does not
+//! matter. A streamed message is put together in the shape in which it would have come whole. Servers that refuse
+//! fields of their own are those without [`Profile::verbatim`].
+//!
+//! # What the wire cannot say
+//!
+//! * A tool result holds only text. Images and documents of a turn's results follow all of them, in one user message.
+//! * An assistant message holds no images: another provider's stands as `[image]`.
+//! * Nothing marks a failed tool result: its text has to say so.
+
+mod assistant;
+mod decode;
+mod encode;
+mod fold;
+mod fold_call;
+mod merge;
+mod message;
+mod model;
+mod parts;
+mod profile;
+mod read;
+mod speak;
+mod stream;
+mod usage;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri, header};
+
+use self::{message::Manner, stream::StreamDecoder};
+pub use self::{
+    model::{OpenAiChat, OpenAiChatBuilder},
+    profile::{MaxTokens, Profile, SystemRole},
+};
+use crate::{Codec, Decoder, ProviderError, wire::surrogates::mend_surrogates};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "openai-chat";
+
+/// The [`Codec`] of OpenAI Chat Completions.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{Codec, OpenAiChatCodec, Profile};
+///
+/// let codec = OpenAiChatCodec::new("gpt-5", Profile::openai())?;
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri(), "https://api.openai.com/v1/chat/completions");
+/// assert_eq!(request.body(), r#"{"model":"gpt-5","messages":[{"role":"user","content":"hello"}]}"#);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct OpenAiChatCodec {
+    uri: Uri,
+    profile: Profile,
+    manner: Manner,
+    key: WireKey,
+    /// Bytes per message of the last request: a guess at the size of the next.
+    per_message: AtomicUsize,
+}
+
+/// The most bytes that a request is given on a guess.
+const MOST_GUESSED: usize = 1 << 20;
+
+impl OpenAiChatCodec {
+    /// A codec for `model`, as served by a server of this profile.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
+        let (base, query) = profile.base_url.split_once('?').unzip();
+        let base = base.unwrap_or(&profile.base_url).trim_end_matches('/');
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        let uri: Uri = format!("{base}/chat/completions{query}")
+            .parse()
+            .ok()
+            .filter(|uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some())
+            .ok_or_else(|| Error::config(format!("'{base}' is no base URL: it must be like http://host:port/v1")))?;
+        let origin = Origin::new(WIRE, &profile.provider, model);
+        let manner = Manner { origin, system_role: profile.system_role, verbatim: profile.verbatim };
+        let key = WireKey::new(&(WIRE, &profile.provider, profile.system_role, profile.verbatim));
+        Ok(Self { uri, profile, manner, key, per_message: AtomicUsize::new(256) })
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn body(&self, req: &ModelRequest) -> Vec<u8> {
+        let messages = req.messages.len() + 1;
+        let guess = messages.saturating_mul(self.per_message.load(Ordering::Relaxed)).saturating_add(1_024);
+        let mut out = Vec::with_capacity(guess.min(MOST_GUESSED));
+        encode::encode(req, self.manner.origin.model(), &self.profile, &self.manner, self.key, &mut out);
+        self.per_message.store(out.len() / messages, Ordering::Relaxed);
+        out
+    }
+}
+
+impl Codec for OpenAiChatCodec {
+    fn origin(&self) -> &Origin {
+        &self.manner.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let mut request = Request::new(Bytes::from(self.body(req)));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        request.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        Ok(request)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), self.origin())
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+    }
+}

@@ -1,0 +1,225 @@
+//! Telling those who listen what a streamed message says, block by block.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use agent_core::{Block, Chunk, Origin};
+
+use super::{
+    fold::Delta,
+    fold_call::CallFold,
+    read::{details_text, part, plain},
+};
+use crate::wire::lenient::Content;
+
+/// Makes chunks of deltas.
+///
+/// A message has one text block and one reasoning block, however often the model goes back to one of them; only a content
+/// that is a list of parts may have more. Such a block ends when another begins. Calls end with the message: their deltas
+/// may come mixed.
+#[derive(Debug, Default)]
+pub(super) struct Speaker {
+    /// Blocks so far.
+    blocks: u32,
+    texts: VecDeque<u32>,
+    thoughts: VecDeque<u32>,
+    /// The content is a list of parts.
+    in_parts: bool,
+    /// The text or reasoning block under way.
+    open: Option<u32>,
+    calls: Vec<SpokenCall>,
+    spelling: Option<Spelling>,
+}
+
+#[derive(Debug)]
+struct SpokenCall {
+    index: u32,
+    begun: bool,
+    /// Bytes of the arguments that were spoken.
+    spoken: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+/// Servers that send reasoning in two spellings say it twice: only the first is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    Content,
+    Plain,
+    Details,
+}
+
+impl Speaker {
+    /// Speaks `delta`, with which `calls` have come so far.
+    pub(super) fn delta(
+        &mut self,
+        delta: &Delta<'_>,
+        calls: &[CallFold],
+        origin: &Origin,
+        out: &mut Vec<Chunk>,
+    ) -> serde_json::Result<()> {
+        self.think_aloud(delta, out)?;
+        match &delta.content {
+            Some(Content::Text(text)) => self.say(text, out),
+            Some(Content::Parts(parts)) => {
+                self.in_parts = true;
+                for json in parts {
+                    match part(json, origin)? {
+                        Block::Text(text) => self.say(&text.text, out),
+                        Block::Reasoning(reasoning) => self.think(&reasoning.text, out),
+                        _ => {} // spoken whole, at the end
+                    }
+                }
+            }
+            None => {}
+        }
+        if delta.tool_calls.is_some() {
+            self.call(calls, out);
+        }
+        Ok(())
+    }
+
+    fn think_aloud(&mut self, delta: &Delta<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        let details = delta.rest.iter().find(|(name, _)| name.0 == "reasoning_details");
+        let details = details.and_then(|(_, json)| details_text(json));
+        for spelling in [Spelling::Content, Spelling::Plain, Spelling::Details] {
+            if self.spelling.is_some_and(|chosen| chosen != spelling) {
+                continue;
+            }
+            let said = match spelling {
+                Spelling::Content => delta.reasoning_content.as_ref().map(plain).transpose()?,
+                Spelling::Plain => delta.reasoning.as_ref().map(plain).transpose()?,
+                Spelling::Details => details.as_deref().map(Cow::Borrowed),
+            };
+            if let Some(said) = said.filter(|said| !said.is_empty()) {
+                self.spelling = Some(spelling);
+                self.think(&said, out);
+            }
+        }
+        if details.is_some() && self.thoughts.is_empty() {
+            // Thinking that only the provider can read: the block has its place all the same.
+            let index = self.block(Kind::Reasoning, out);
+            out.push(Chunk::Reasoning { index, delta: String::new() });
+        }
+        Ok(())
+    }
+
+    fn think(&mut self, delta: &str, out: &mut Vec<Chunk>) {
+        if !delta.is_empty() {
+            let index = self.block(Kind::Reasoning, out);
+            out.push(Chunk::Reasoning { index, delta: delta.to_owned() });
+        }
+    }
+
+    fn say(&mut self, delta: &str, out: &mut Vec<Chunk>) {
+        if !delta.is_empty() {
+            let index = self.block(Kind::Text, out);
+            out.push(Chunk::Text { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// Opens the block that the next delta of this kind belongs to.
+    fn block(&mut self, kind: Kind, out: &mut Vec<Chunk>) -> u32 {
+        let known = match kind {
+            Kind::Text => &mut self.texts,
+            Kind::Reasoning => &mut self.thoughts,
+        };
+        let goes_on = |index: &&u32| !self.in_parts || self.open == Some(**index);
+        let index = match known.back().filter(goes_on) {
+            Some(index) => *index,
+            None => {
+                known.push_back(next(&mut self.blocks));
+                self.blocks - 1
+            }
+        };
+        self.turn_to(Some(index), out);
+        index
+    }
+
+    /// A call is spoken of once its name and its id are known, and more has come than these: until then there may be more
+    /// of the name. The calls before it come first.
+    fn call(&mut self, calls: &[CallFold], out: &mut Vec<Chunk>) {
+        self.turn_to(None, out);
+        for (at, call) in calls.iter().enumerate() {
+            if at == self.calls.len() {
+                self.calls.push(SpokenCall { index: next(&mut self.blocks), begun: false, spoken: 0 });
+            }
+            let spoken = &mut self.calls[at];
+            let is_known = !call.name.is_empty() && !call.id.is_empty();
+            let has_more = !call.arguments.is_empty() || at + 1 < calls.len();
+            if !(spoken.begun || is_known && has_more) {
+                break;
+            }
+            spoken.begin(&call.id, &call.name, out);
+            spoken.go_on(&call.arguments, out);
+        }
+    }
+
+    /// Ends the open block unless it is this one.
+    fn turn_to(&mut self, block: Option<u32>, out: &mut Vec<Chunk>) {
+        if let Some(index) = self.open.filter(|open| Some(*open) != block) {
+            out.push(Chunk::End { index });
+        }
+        self.open = block;
+    }
+
+    /// Speaks what of the whole message was not spoken yet, and ends every block.
+    pub(super) fn finish(mut self, blocks: &[Block], out: &mut Vec<Chunk>) {
+        self.turn_to(None, out);
+        let mut calls = self.calls.into_iter();
+        for block in blocks {
+            let spoken = match block {
+                Block::Text(_) => self.texts.pop_front(),
+                Block::Reasoning(_) => self.thoughts.pop_front(),
+                Block::ToolCall(call) => {
+                    let fresh = || SpokenCall { index: next(&mut self.blocks), begun: false, spoken: 0 };
+                    let mut spoken = calls.next().unwrap_or_else(fresh);
+                    spoken.begin(&call.id, &call.name, out);
+                    spoken.go_on(&call.arguments, out);
+                    Some(spoken.index)
+                }
+                _ => None,
+            };
+            let index = spoken.unwrap_or_else(|| next(&mut self.blocks));
+            if spoken.is_none() || says_more_than_deltas(block) {
+                out.push(Chunk::Block { index, block: block.clone() });
+            }
+            if spoken.is_none() || matches!(block, Block::ToolCall(_)) {
+                out.push(Chunk::End { index });
+            }
+        }
+    }
+}
+
+impl SpokenCall {
+    fn begin(&mut self, id: &str, name: &str, out: &mut Vec<Chunk>) {
+        if !std::mem::replace(&mut self.begun, true) {
+            out.push(Chunk::ToolCall { index: self.index, id: id.to_owned(), name: name.to_owned() });
+        }
+    }
+
+    fn go_on(&mut self, arguments: &str, out: &mut Vec<Chunk>) {
+        if let Some(delta) = arguments.get(self.spoken..).filter(|delta| !delta.is_empty()) {
+            out.push(Chunk::Arguments { index: self.index, delta: delta.to_owned() });
+            self.spoken = arguments.len();
+        }
+    }
+}
+
+/// True if the block holds something that its provider needs back and no delta carries.
+fn says_more_than_deltas(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => text.raw.is_some(),
+        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
+        Block::ToolCall(call) => call.raw.is_some(),
+        _ => true,
+    }
+}
+
+fn next(blocks: &mut u32) -> u32 {
+    *blocks += 1;
+    *blocks - 1
+}

@@ -1,0 +1,83 @@
+//! What calls cost, in allocations: they are exact on any machine.
+
+mod common;
+
+use std::alloc::System;
+
+use agent_core::{AssistantMessage, Block, History, Message, ModelRequest, ToolMessage, testing::detached_run};
+use agent_llm::{Codec, Decoder, SseSplitter};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+use crate::common::{DONE, codec, completion, delta, finish};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The least of several counts: what the test's other threads do meanwhile is counted, too.
+fn least(count: impl FnMut() -> usize) -> usize {
+    std::iter::repeat_with(count).take(5).min().unwrap_or_default()
+}
+
+/// Allocations of `work`, growing ones included.
+fn allocations<T>(work: impl FnOnce() -> T) -> usize {
+    let region = Region::new(ALLOCATOR);
+    let kept = work();
+    let change = region.change();
+    drop(kept);
+    change.allocations + change.reallocations
+}
+
+fn history(turns: usize) -> History {
+    let mut history = History::from_messages([Message::user("go")]).expect("paired");
+    for turn in 0..turns {
+        let call = AssistantMessage::new(vec![Block::tool_call(format!("c{turn}"), "echo", r#"{"text":"v"}"#)]);
+        let result = ToolMessage::text(format!("c{turn}"), "echo", "v", false);
+        history.push_turn(call, vec![result]).expect("a turn");
+    }
+    history
+}
+
+/// Allocations of encoding the request after one more turn, when all before it have been encoded.
+fn step(codec: &impl Codec, turns: usize) -> usize {
+    let mut before = history(turns);
+    let earlier = ModelRequest::new(detached_run(before.clone()).cx().clone());
+    (0..2).for_each(|_| drop(codec.encode(&earlier).expect("encodes")));
+    let call = AssistantMessage::new(vec![Block::tool_call("c", "echo", "{}")]);
+    before.push_turn(call, vec![ToolMessage::text("c", "echo", "v", false)]).expect("a turn");
+    let req = ModelRequest::new(detached_run(before).cx().clone());
+    allocations(|| codec.encode(&req))
+}
+
+fn chunks(codec: &impl Codec, listened_to: bool, count: usize) -> usize {
+    let mut decoder: Box<dyn Decoder> = codec.decoder(listened_to);
+    let (mut splitter, mut chunks) = (SseSplitter::default(), Vec::with_capacity(8));
+    let mut push = |event: &str| {
+        splitter.push(event.as_bytes(), |e| decoder.frame(e.data, &mut chunks)).expect("a frame");
+        chunks.clear();
+    };
+    let event = delta(r#"{"content":"some words"}"#);
+    push(&event);
+    let cost = allocations(|| (0..count).for_each(|_| push(&event)));
+    push(&finish("stop"));
+    push(DONE);
+    decoder.finish(&mut chunks).expect("an answer");
+    cost
+}
+
+#[test]
+fn what_a_call_allocates_is_small_and_does_not_grow() {
+    let codec = codec();
+    let unheard = least(|| chunks(&codec, false, 1_000));
+    assert!(unheard <= 12, "{unheard}: only the text grows, by doubling");
+    let heard = least(|| chunks(&codec, true, 1_000));
+    assert!(heard <= 1_012, "{heard}: one for each chunk");
+
+    let (short, long) = (least(|| step(&codec, 10)), least(|| step(&codec, 1_000)));
+    assert!(short <= 10, "{short} for a step");
+    assert!(long <= short + 4, "{long} for a step of a long history, {short} for one of a short");
+
+    let message = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    let body = completion(message, "tool_calls");
+    let decoded = least(|| allocations(|| codec.decode(body.as_bytes())));
+    assert!(decoded <= 16, "{decoded} for an answer");
+}

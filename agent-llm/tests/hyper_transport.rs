@@ -1,0 +1,161 @@
+//! The transport against a server of raw bytes.
+#![cfg(feature = "http")]
+
+mod common;
+
+use std::sync::Arc;
+
+use agent_core::{ErrorKind, Model, ModelRequest, ModelResponse, Result};
+use agent_llm::OpenAiChat;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+    task::JoinHandle,
+};
+
+use crate::common::{DONE, ask, ask_to_stream, delta, finish, hello};
+
+/// What the server does with one connection, after it has read a request.
+#[derive(Clone)]
+enum Act {
+    Say(String),
+    Close,
+    Reset,
+    AwaitClose,
+    NextRequest,
+    Tell(Arc<Notify>),
+}
+
+fn head(more: &str) -> Act {
+    Act::Say(format!("HTTP/1.1 200 OK\r\n{more}\r\n\r\n"))
+}
+
+fn whole(body: &str) -> Act {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    Act::Say(format!("{head}\r\n\r\n{body}"))
+}
+
+fn chunk(body: &str) -> Act {
+    Act::Say(format!("{:x}\r\n{body}\r\n", body.len()))
+}
+
+fn stream_head() -> Act {
+    head("content-type: text/event-stream\r\ntransfer-encoding: chunked")
+}
+
+async fn read_request(stream: &mut TcpStream) -> bool {
+    let (mut seen, mut buffer) = (Vec::new(), [0; 1024]);
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(n) if n > 0 => seen.extend_from_slice(&buffer[..n]),
+            _ => return false,
+        }
+        let text = String::from_utf8_lossy(&seen);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return true;
+            }
+        }
+    }
+}
+
+/// A server of one connection; the task gives the number of requests on it.
+async fn serve(acts: Vec<Act>) -> (OpenAiChat, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let served = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut requests = usize::from(read_request(&mut stream).await);
+        for act in acts {
+            match act {
+                Act::Say(text) => stream.write_all(text.as_bytes()).await.expect("writes"),
+                Act::Close => break,
+                Act::Reset => {
+                    stream.set_zero_linger().expect("sets");
+                    break;
+                }
+                Act::AwaitClose => assert!(!read_request(&mut stream).await, "closed"),
+                Act::Tell(reached) => reached.notify_one(),
+                Act::NextRequest => requests += usize::from(read_request(&mut stream).await),
+            }
+        }
+        requests
+    });
+    (OpenAiChat::builder("m").base_url(url).build().expect("a model"), served)
+}
+
+async fn call(acts: Vec<Act>, req: ModelRequest) -> Result<ModelResponse> {
+    let (model, _served) = serve(acts).await;
+    model.call(req).await
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_after_a_whole_and_after_a_streamed_answer() {
+    let said = delta(r#"{"content":"hello"}"#) + &finish("stop") + DONE;
+    let acts = vec![
+        whole(&hello()),
+        Act::NextRequest,
+        stream_head(),
+        chunk(&said),
+        chunk(""),
+        Act::NextRequest,
+        whole(&hello()),
+    ];
+    let (model, served) = serve(acts).await;
+    for req in [ask(), ask_to_stream(), ask()] {
+        assert_eq!(model.call(req).await.expect("an answer").message.text(), "hello");
+    }
+    assert_eq!(served.await.expect("serves"), 3, "on one connection");
+}
+
+#[tokio::test]
+async fn a_body_that_is_closed_early_is_truncated() {
+    let said = chunk(&delta(r#"{"content":"hel"}"#));
+    let error = call(vec![stream_head(), said, Act::Close], ask_to_stream()).await.expect_err("cut");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Truncated, true));
+    let short = Act::Say("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"choices\"".into());
+    let error = call(vec![short, Act::Close], ask()).await.expect_err("cut");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Truncated, true));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_reset_has_failed() {
+    let error = call(vec![stream_head(), Act::Reset], ask_to_stream()).await.expect_err("reset");
+    assert!(matches!(error.kind(), ErrorKind::Transport | ErrorKind::Truncated) && error.is_retryable(), "{error}");
+    let error = call(vec![Act::Reset], ask()).await.expect_err("reset");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
+    assert!(std::error::Error::source(&error).is_some(), "the cause is kept");
+}
+
+#[tokio::test]
+async fn what_is_not_http_has_failed() {
+    let error = call(vec![Act::Say("hello?\r\n\r\n".into()), Act::Close], ask()).await.expect_err("no HTTP");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_cannot_be_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    drop(listener);
+    let error = OpenAiChat::builder("m").base_url(url).build().expect("a model").call(ask()).await.expect_err("nobody");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
+    assert!(error.message().contains("could not be reached"), "{error}");
+}
+
+#[tokio::test]
+async fn dropping_the_call_closes_the_connection() {
+    for acts in [vec![], vec![stream_head(), chunk(&delta(r#"{"content":"h"}"#))]] {
+        let reached = Arc::new(Notify::new());
+        let last = [Act::Tell(reached.clone()), Act::AwaitClose];
+        let (model, served) = serve(acts.into_iter().chain(last).collect()).await;
+        tokio::select! {
+            _ = model.call(ask_to_stream()) => panic!("no answer is complete"),
+            () = reached.notified() => {} // and the call is dropped
+        }
+        assert_eq!(served.await.expect("sees the end"), 1);
+    }
+}
