@@ -154,6 +154,13 @@ impl Error {
         self
     }
 
+    /// Changes the message and keeps everything else.
+    #[must_use]
+    pub fn map_message(mut self, change: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = change(&self.0.message).into();
+        self
+    }
+
     /// Adds a fact. Facts are shown to people and logs, never to a model: still, no secrets.
     #[must_use]
     pub fn with_context(mut self, key: &'static str, value: impl Into<String>) -> Self {

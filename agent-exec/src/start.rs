@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent_core::{
-    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, GlobalStorage, History, Inbox, Journal, JournalWriter,
-    MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
-    State, UsageMeter, fold_session, new_id,
+    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, GlobalStorage, History, Inbox, Journal, MemoryJournal,
+    Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State,
+    UsageMeter, fold_session, new_id,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -20,8 +20,6 @@ struct Place {
     ids: Arc<RunIds>,
     hub: EventHub,
     journal: Arc<dyn Journal>,
-    /// Set below another run: the tree has one writer.
-    writer: Option<Arc<dyn JournalWriter>>,
     above: Option<Emitter>,
     pause: Arc<AtomicBool>,
     inbox: Inbox,
@@ -70,7 +68,6 @@ impl Place {
                 |above| above.emitter().hub().clone(),
             ),
             journal,
-            writer: parent.map(|above| above.log().writer()),
             above: parent.map(|above| above.emitter().clone()),
             pause: parent.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
             inbox: Inbox::default(),
@@ -112,9 +109,9 @@ struct Beginning {
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Result<RunEnd> {
-    let is_root = place.writer.is_none();
-    let writer = match &place.writer {
-        Some(writer) => writer.clone(),
+    let is_root = request.parent.is_none();
+    let writer = match &request.parent {
+        Some(parent) => parent.cx.log().writer()?, // the tree has one writer
         None => place.journal.open(&place.ids.session, &place.ids.agent_id).await?,
     };
     let input = std::mem::replace(&mut request.input, RunInput::Messages(Vec::new()));

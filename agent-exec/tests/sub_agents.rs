@@ -5,7 +5,7 @@ mod common;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,7 +13,8 @@ use std::{
 
 use agent_core::{
     AssistantMessage, Block, Checkpoint, Error, ErrorKind, Event, EventKind, Flow, Key, Message, Middleware, Model,
-    ModelInfo, ModelRequest, ModelResponse, Result, RunRequest, ToolNext, ToolOutput, ToolRequest, Usage, async_trait,
+    ModelInfo, ModelRequest, ModelResponse, Result, RunCx, RunRequest, ToolNext, ToolOutput, ToolRequest, Usage,
+    async_trait,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -266,7 +267,7 @@ async fn a_hook_can_call_a_sub_agent_too() {
 
     #[async_trait]
     impl Middleware for Rules {
-        async fn before_model(&self, cx: &agent_core::RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
             let rules = cx.call_sub_agent("rules", "which rules?").await?;
             req.messages.push(Message::system(rules.answer))?;
             Ok(Flow::Continue)
@@ -278,6 +279,26 @@ async fn a_hook_can_call_a_sub_agent_too() {
     let end = finished(built(boss).run("go").await);
     assert_eq!(model.requests()[0].texts(), ["go", "rule one"]);
     assert_eq!((end.usage.calls, end.tree_usage.calls), (1, 2));
+}
+
+#[tokio::test]
+async fn a_context_that_outlives_its_sub_agent_can_write_no_more_and_does_the_tree_no_harm() {
+    let kept = Arc::new(Mutex::new(None));
+    let keeper = kept.clone();
+    let helper = builder("helper", [Turn::text("helped")]).middleware(hooks::before_agent(move |cx| {
+        *keeper.lock().expect("free") = Some(cx.clone());
+        Ok(())
+    }));
+    let late = tool("late", move |_| {
+        let cx: RunCx = kept.lock().expect("free").clone().expect("the helper ran");
+        async move {
+            let e = cx.decide("late", async { Ok(json!(1)) }).await.expect_err("the helper is over");
+            Ok(ToolOutput::text(e.kind().as_str()))
+        }
+    });
+    let model = ScriptedModel::new([ask("p", "help"), Turn::call("q", "late", json!({})), Turn::text("done")]);
+    let end = finished(built(over("boss", &model, built(helper)).tool(late)).run("go").await);
+    assert_eq!((end.answer.as_str(), results(&end.history)[1].1.as_str()), ("done", "store"));
 }
 
 // --- hooks of agents above ---

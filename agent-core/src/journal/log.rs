@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{Ack, Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
+use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
 use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
@@ -25,7 +25,8 @@ pub struct RunLog(Arc<Inner>);
 struct Inner {
     run: Arc<str>,
     attempt: Arc<str>,
-    writer: Mutex<Arc<dyn JournalWriter>>,
+    /// None when the run is over.
+    writer: Mutex<Option<Arc<dyn JournalWriter>>>,
     emitter: Emitter,
     state: State,
     globals: GlobalStorage,
@@ -71,7 +72,7 @@ impl RunLog {
         Self(Arc::new(Inner {
             run,
             attempt,
-            writer: Mutex::new(writer),
+            writer: Mutex::new(Some(writer)),
             emitter,
             state,
             globals,
@@ -83,14 +84,18 @@ impl RunLog {
     }
 
     /// The writer, for the runs below.
-    pub fn writer(&self) -> Arc<dyn JournalWriter> {
-        self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the run is over.
+    pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        writer.ok_or_else(|| Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept"))
     }
 
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
     /// write to it any more.
     pub fn close(&self) {
-        *self.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Closed);
+        *self.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Notes an entry.
@@ -99,29 +104,36 @@ impl RunLog {
         self.noted().push(entry);
     }
 
-    /// Hands everything noted to the journal, without waiting.
+    /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
     pub fn flush(&self) {
+        let _ = self.hand_over();
+    }
+
+    fn hand_over(&self) -> Result<()> {
         // Nobody else of the tree comes between reading what changed and writing it down.
-        let mut queue = self.0.emitter.hub().outbox().queue();
-        let mut entries = std::mem::take(&mut *self.noted());
-        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
-        if !state.is_empty() || !globals.is_empty() {
-            entries.push(self.entry(EntryBody::StateChanged { state, globals }));
-        }
-        if !entries.is_empty() {
+        self.0.emitter.hub().outbox().send(|| {
+            let mut entries = std::mem::take(&mut *self.noted());
+            let writer = self.writer()?;
+            let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+            if !state.is_empty() || !globals.is_empty() {
+                entries.push(self.entry(EntryBody::StateChanged { state, globals }));
+            }
+            if entries.is_empty() {
+                return Ok(None);
+            }
             let (count, watched) = (entries.len(), self.0.emitter.is_observed().then(|| entries.clone()));
-            let ack = self.writer().append(entries);
-            queue.push(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() });
-        }
+            let ack = writer.append(entries);
+            Ok(Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() }))
+        })
     }
 
     /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
-    /// none of them must go on.
+    /// [`ErrorKind::Store`] if the journal failed, now or before, for whichever run of the tree:
+    /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
-        self.flush();
+        self.hand_over()?;
         self.0.emitter.hub().outbox().settle().await
     }
 
@@ -281,15 +293,6 @@ impl Durable for RunLog {
                 Ok(result)
             }
         }
-    }
-}
-
-/// The journal as a run sees it that is over.
-struct Closed;
-
-impl JournalWriter for Closed {
-    fn append(&self, _: Vec<Entry>) -> Ack {
-        Ack::Done(Some(Err(Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept"))))
     }
 }
 

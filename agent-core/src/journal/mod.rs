@@ -79,6 +79,16 @@ pub enum Ack {
     Later(BoxFuture<'static, Result<u64>>),
 }
 
+impl Ack {
+    /// Takes the first sequence number if it is known already.
+    fn take_first(&mut self) -> Option<u64> {
+        match self {
+            Self::Done(result @ Some(Ok(_))) => result.take().and_then(Result::ok),
+            _ => None,
+        }
+    }
+}
+
 impl Future for Ack {
     type Output = Result<u64>;
 

@@ -67,11 +67,6 @@ impl Wake for Waiters {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, sent: Sent) {
-        self.waiting.push_back(sent);
-        self.sent += 1;
-    }
-
     /// True if a batch up to `until` was not acknowledged yet.
     fn is_open(&self, until: u64) -> Result<bool> {
         match &self.failed {
@@ -92,14 +87,42 @@ impl Queue {
 }
 
 impl Outbox {
-    /// The queue; while it is held, nobody else of the tree hands anything to the journal.
-    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+    /// Takes the batch that `hand_over` handed to the journal, if it did; nobody else of the tree hands anything over
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of `hand_over`.
+    pub(super) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
+        let mut queue = self.queue();
+        let Some(mut sent) = hand_over()? else { return Ok(()) };
+        queue.sent += 1;
+        // What is acknowledged at once need not wait, unless readers are still told of what came before it.
+        if queue.waiting.is_empty()
+            && let Ok(_in_order) = self.telling.try_lock()
+            && let Some(first) = sent.ack.take_first()
+        {
+            queue.acknowledged += 1;
+            drop(queue);
+            sent.emitter.committed(first, sent.entries, sent.count);
+        } else {
+            queue.waiting.push_back(sent);
+        }
+        Ok(())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all that was handed over before now is durable, and tells the readers of it.
     pub(super) async fn settle(&self) -> Result<()> {
-        let until = self.queue().sent;
+        let until = {
+            let queue = self.queue();
+            if !queue.is_open(queue.sent)? {
+                return Ok(());
+            }
+            queue.sent
+        };
         poll_fn(|cx| self.poll_settled(until, cx)).await
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, BoxFuture, Durable, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Result, Retry,
+    Amounts, BoxFuture, Durable, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Part, Result, Retry,
     RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
 };
 use agent_tools::ArgumentSchema;
@@ -143,8 +143,32 @@ impl ToolBody {
         Ok(output.shown_as(parts))
     }
 
+    /// The texts among the arguments that the model did not give: a failing tool may repeat them, and the model must not
+    /// see them.
+    fn injected(given: &Value, complete: &Value) -> Vec<String> {
+        let not_given = complete.as_object().into_iter().flatten().filter(|(name, _)| given.get(name).is_none());
+        not_given.filter_map(|(_, value)| value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// As [`attempt`](Self::attempt); what is told of a failure does not hold the `injected` texts.
+    async fn run(&self, request: ToolRequest, injected: &[String]) -> Result<ToolOutput> {
+        let hide = |text: &str| injected.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[hidden]"));
+        match self.attempt(request).await {
+            Err(e) if !injected.is_empty() => Err(e.map_message(hide)),
+            Ok(mut output) if !injected.is_empty() && output.is_error() => {
+                for part in output.content_mut() {
+                    if let Part::Text(text) = part {
+                        text.text = hide(&text.text);
+                    }
+                }
+                Ok(output)
+            }
+            result => result,
+        }
+    }
+
     /// One try: in time, and without taking the run down if it panics.
-    async fn run(&self, request: ToolRequest) -> Result<ToolOutput> {
+    async fn attempt(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
         let call = async { self.render(self.tool.call(request).await?) };
         let call = AssertUnwindSafe(call).catch_unwind();
@@ -185,7 +209,9 @@ impl Service<ToolRequest> for ToolCore {
             if !request.is_checked() {
                 body.check(&cx, &request.args)?;
             }
-            request.args = body.complete(&cx, &request.args);
+            let complete = body.complete(&cx, &request.args);
+            let injected = ToolBody::injected(&request.args, &complete);
+            request.args = complete;
             let _permit = match &body.permits {
                 Some(permits) => {
                     Some(permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?)
@@ -196,7 +222,7 @@ impl Service<ToolRequest> for ToolCore {
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
             let call_id = request.call.id.as_str().into();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
-            let run = Box::pin(async { body.run(request).await.map(StepResult::Tool) });
+            let run = Box::pin(async { body.run(request, &injected).await.map(StepResult::Tool) });
             let result = cx.log().step(step, run).await;
             if let Some(reserved) = reserved {
                 reserved.settle(one);

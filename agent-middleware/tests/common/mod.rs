@@ -42,7 +42,7 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
 pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let ids = Arc::new(above.ids().child("helper", None, None));
     let emitter = Emitter::new(ids.clone(), above.emitter().hub().clone(), Some(above.emitter().clone()));
-    build(ids, emitter, above.log().writer().clone(), above.globals().clone(), Vec::new(), edit)
+    build(ids, emitter, above.log().writer().expect("under way"), above.globals().clone(), Vec::new(), edit)
 }
 
 type Decisions = Vec<(String, Value)>;
