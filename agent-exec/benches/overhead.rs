@@ -195,7 +195,7 @@ async fn steps() {
     println!("--- one step: model call, tool call, history, journal in memory ---");
     let rounds = STEPS as usize - 1;
     measure("bare loop over the same model and tool", STEPS, async || {
-        bare(&Instantly { rounds, chunks: 0 }, &Noop).await
+        bare(&Instantly { rounds, chunks: 0 }, &Noop).await;
     })
     .await;
     for (kind, busy) in [("that override nothing", false), ("that override every hook", true)] {

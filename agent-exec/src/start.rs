@@ -111,7 +111,10 @@ struct Beginning {
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
     let writer = match &request.parent {
-        Some(parent) => parent.cx.log().writer()?, // the tree has one writer
+        Some(parent) => {
+            parent.cx.log().release();
+            parent.cx.log().writer()? // the tree has one writer
+        }
         None => place.journal.open(&place.ids.session, &place.ids.agent_id).await?,
     };
     let input = std::mem::replace(&mut request.input, RunInput::Messages(Vec::new()));
@@ -133,6 +136,9 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
     let decisions = checkpoint.as_ref().map(|c| c.decisions.clone()).unwrap_or_default();
     let run_id = place.ids.run_id.clone();
     let log = RunLog::new(run_id, writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    if is_root && agent.journal.is_none() {
+        log.hold_back();
+    }
     record_begin(agent, &log, &place.ids, checkpoint.as_deref(), &beginning.answers);
 
     let above = request.parent.as_ref().map(|p| &p.cx);

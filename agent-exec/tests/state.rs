@@ -286,3 +286,21 @@ async fn writes_of_one_message_are_merged_in_call_order_whichever_call_is_done_f
     let end = run(builder, RunRequest::user("go")).await;
     assert_eq!((end.state["list"].clone(), started.elapsed()), (json!(["first", "second"]), ms(200)));
 }
+
+// Haystack 28 (B)
+#[tokio::test]
+async fn a_failing_tool_does_not_show_the_model_what_was_injected() {
+    let ask = |name: &str| {
+        tool(name, |req| async move {
+            let url = format!("GET /?q=1&token={} failed", req.args["token"].as_str().unwrap_or_default());
+            if req.call.name == "errs" { Err(Error::tool(url)) } else { Ok(ToolOutput::error(url)) }
+        })
+        .takes(json!({"q": {}, "token": {"type": "string"}}), &[])
+        .with(|o| o.reads("tok", "token"))
+    };
+    let calls = [("1", "errs", json!({"q": 1})), ("2", "tells", json!({"q": 1}))];
+    let agent = calling([("tok", text())], calls).tool(ask("errs")).tool(ask("tells"));
+    let end = run(agent, RunRequest::user("go").state("tok", "SECRET123")).await;
+    let told: Vec<_> = results(&end.history).into_iter().map(|(_, text, _)| text).collect();
+    assert_eq!(told, ["GET /?q=1&token=[hidden] failed"; 2]);
+}

@@ -1,1 +1,70 @@
-//! x
+#![doc = include_str!("../../README.md")]
+//!
+//! # This crate
+//!
+//! One dependency for applications. What an application names most often is at the root and in the [`prelude`]; each part
+//! is here whole, as a module:
+//!
+//! | module | is | feature |
+//! |---|---|---|
+//! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
+//! | [`exec`] | the agent, its builder and the executor | |
+//! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
+//! | [`tools`] | `#[tool]`, tool sets, the workspace tools | `macros`, `workspace` |
+//! | [`middleware`] | built-in middleware | `middleware` |
+//! | [`store`] | durable journals | `sqlite` |
+//! | `testing` | a scripted model and a recorded hook trace | `testing` |
+//!
+//! All features but `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! `agent-core` alone, not on this crate.
+
+pub use agent_core as core;
+pub use agent_exec as exec;
+pub use agent_llm as llm;
+#[cfg(feature = "middleware")]
+pub use agent_middleware as middleware;
+pub use agent_store as store;
+pub use agent_tools as tools;
+
+pub use agent_core::{
+    AssistantMessage, Block, Budget, Caps, Checkpoint, Effect, Error, ErrorKind, Event, EventKind, EventStream,
+    ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
+    ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
+    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, async_trait,
+};
+pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle};
+#[cfg(feature = "sqlite")]
+pub use agent_store::SqliteJournal;
+#[cfg(feature = "macros")]
+pub use agent_tools::tool;
+pub use agent_tools::{Json, Resource, ToolSet};
+
+#[cfg(feature = "testing")]
+pub use agent_core::testing;
+
+pub mod prelude;
+
+/// The guides, compiled and run.
+#[cfg(all(doctest, feature = "testing"))]
+mod guide {
+    macro_rules! document {
+        ($($name:ident: $path:literal,)*) => {$(
+            #[doc = include_str!(concat!("../../docs/", $path, ".md"))]
+            mod $name {}
+        )*};
+    }
+
+    document! {
+        events: "guide/events",
+        interrupts: "guide/interrupts",
+        middleware: "guide/middleware",
+        models: "guide/models",
+        sessions: "guide/sessions",
+        tools: "guide/tools",
+        rfc_0002: "rfcs/0002-erased-stacks",
+        rfc_0004: "rfcs/0004-model-calls-complete",
+        rfc_0005: "rfcs/0005-messages-and-history",
+        rfc_0007: "rfcs/0007-typed-steps",
+        rfc_0008: "rfcs/0008-interrupts-and-checkpoints",
+    }
+}

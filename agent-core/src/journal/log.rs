@@ -1,9 +1,12 @@
 //! One run's side of the journal: the embedded engine.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -13,6 +16,9 @@ use serde_json::Value;
 
 use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
 use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
+
+/// Entries that are held back at most.
+const LARGE_BATCH: usize = 64;
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -32,6 +38,8 @@ struct Inner {
     globals: GlobalStorage,
     /// Noted, and not handed to the journal yet.
     noted: Mutex<Vec<Entry>>,
+    /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
+    held_back: AtomicBool,
     decisions: Mutex<Decisions>,
     results: Mutex<Results>,
     tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
@@ -41,11 +49,37 @@ struct Inner {
 #[derive(Default)]
 struct Results {
     model: Option<AssistantMessage>,
-    tools: HashMap<Arc<str>, ToolOutput>,
+    tools: ByCall<ToolOutput>,
     /// The calls that were begun, and their tools.
-    started: HashMap<Arc<str>, Arc<str>>,
+    started: ByCall<Arc<str>>,
     /// Results from before a restart, of calls that were not answered: their tools do not run again.
-    kept: HashMap<Arc<str>, ToolOutput>,
+    kept: ByCall<ToolOutput>,
+}
+
+/// Something for each of the few calls of a message.
+struct ByCall<T>(Vec<(Arc<str>, T)>);
+
+impl<T> Default for ByCall<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> ByCall<T> {
+    fn get(&self, call_id: &str) -> Option<&T> {
+        self.0.iter().find(|(id, _)| **id == *call_id).map(|(_, value)| value)
+    }
+
+    fn remove(&mut self, call_id: &str) -> Option<T> {
+        let at = self.0.iter().position(|(id, _)| **id == *call_id)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    fn insert(&mut self, call_id: Arc<str>, value: T) -> Option<T> {
+        let earlier = self.remove(&call_id);
+        self.0.push((call_id, value));
+        earlier
+    }
 }
 
 /// Decisions of the run's beginning and of the step under way: those made before a restart that were not read back yet, and
@@ -77,6 +111,7 @@ impl RunLog {
             state,
             globals,
             noted: Mutex::default(),
+            held_back: AtomicBool::new(false),
             decisions,
             results: Mutex::default(),
             tool_calls: Mutex::default(),
@@ -98,6 +133,19 @@ impl RunLog {
         *self.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// Hands entries over in large batches while nobody watches: for a journal in memory that is this run's own. Commits
+    /// then keep nothing safe that a crash would spare, and cost next to nothing.
+    pub fn hold_back(&self) {
+        self.0.held_back.store(true, Ordering::Release);
+    }
+
+    /// Ends [`hold_back`](Self::hold_back): somebody else writes to the journal now, or the run is over.
+    pub fn release(&self) {
+        if self.0.held_back.swap(false, Ordering::AcqRel) {
+            self.flush();
+        }
+    }
+
     /// Notes an entry.
     pub fn record(&self, body: EntryBody) {
         let entry = self.entry(body);
@@ -110,6 +158,10 @@ impl RunLog {
     }
 
     fn hand_over(&self) -> Result<()> {
+        if self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed() && self.noted().len() < LARGE_BATCH
+        {
+            return Ok(());
+        }
         // Nobody else of the tree comes between reading what changed and writing it down.
         self.0.emitter.hub().outbox().send(|| {
             let mut entries = std::mem::take(&mut *self.noted());
@@ -177,7 +229,7 @@ impl RunLog {
 
     /// Sets what [`finished_tools`](Self::finished_tools) gave when the run was suspended.
     pub fn restore_finished_tools(&self, finished: BTreeMap<String, ToolOutput>) {
-        self.results().kept = finished.into_iter().map(|(id, output)| (id.into(), output)).collect();
+        self.results().kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
     }
 
     /// Sets the counts that the run had when it was suspended.

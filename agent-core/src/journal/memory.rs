@@ -12,14 +12,37 @@ use crate::{Error, ErrorKind, Result};
 
 /// Sessions in memory: gone with the process. What agents without a store use, one for each run.
 ///
-/// Entries are shared, not copied or serialised. Cheap to clone; every clone is the same journal.
+/// Entries are kept as they come, not serialised. Cheap to clone; every clone is the same journal.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    sessions: BTreeMap<Arc<str>, Vec<Arc<Entry>>>,
+    sessions: BTreeMap<Arc<str>, Session>,
     held: HashSet<(Arc<str>, Arc<str>)>,
+}
+
+/// The batches of a session as they came, each with the sequence number of its first entry.
+#[derive(Debug, Default)]
+struct Session {
+    batches: Vec<(u64, Vec<Entry>)>,
+    entries: u64,
+}
+
+impl Session {
+    fn append(&mut self, batch: Vec<Entry>) -> u64 {
+        let first = self.entries + 1;
+        self.entries += batch.len() as u64;
+        self.batches.push((first, batch));
+        first
+    }
+
+    fn read(&self, after: u64, limit: usize) -> Vec<Arc<Entry>> {
+        let from = self.batches.partition_point(|(first, batch)| first + batch.len() as u64 <= after + 1);
+        let entries = self.batches[from..].iter().flat_map(|(first, batch)| (*first..).zip(batch));
+        let wanted = entries.skip_while(|(seq, _)| *seq <= after).take(limit);
+        wanted.map(|(seq, entry)| Arc::new(Entry { seq, ..entry.clone() })).collect()
+    }
 }
 
 impl MemoryJournal {
@@ -52,9 +75,7 @@ impl JournalWriter for Writer {
             Some(log) => log,
             None => inner.sessions.entry(self.key.0.clone()).or_default(),
         };
-        let first = log.len() as u64 + 1;
-        log.extend((first..).zip(entries).map(|(seq, entry)| Arc::new(Entry { seq, ..entry })));
-        Ack::Done(Some(Ok(first)))
+        Ack::Done(Some(Ok(log.append(entries))))
     }
 }
 
@@ -72,9 +93,7 @@ impl Journal for MemoryJournal {
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let inner = self.lock();
-        let log = inner.sessions.get(session).map(Vec::as_slice).unwrap_or_default();
-        let from = usize::try_from(after).unwrap_or(usize::MAX).min(log.len());
-        Ok(log[from..].iter().take(limit).cloned().collect())
+        Ok(inner.sessions.get(session).map(|log| log.read(after, limit)).unwrap_or_default())
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {

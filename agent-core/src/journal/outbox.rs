@@ -172,7 +172,7 @@ mod tests {
         let emitter = detached_run(History::default()).cx().emitter().clone();
         let body = EntryBody::Decided { name: "n".into(), value: 1.into() };
         let entries = Some(vec![Entry::new("r".into(), 0, body)]);
-        outbox.queue().push(Sent { ack, count: 1, entries, emitter });
+        outbox.send(|| Ok(Some(Sent { ack, count: 1, entries, emitter }))).expect("handed over");
         (outbox, says)
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
@@ -123,7 +123,11 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
             if !list.is_empty() {
                 req.sink = chunk_hooks(&cx, &list, &req.sink);
             }
-            ModelNext::new(cx.inherited(), &inner).run(req).await?
+            if cx.inherited().is_empty() {
+                inner.oneshot(req).await?
+            } else {
+                ModelNext::new(cx.inherited(), &inner).run(req).await?
+            }
         }
     };
     for m in list[..entered].iter().rev() {
@@ -148,10 +152,17 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
     }
     let mut output = match answer {
         Some(output) => output,
-        None => match ToolNext::new(cx.inherited(), &inner).run(req.clone()).await {
-            Err(e) if !raise && is_told(e.kind()) => ToolOutput::error(e.message().to_owned()),
-            other => other?,
-        },
+        None => {
+            let result = if cx.inherited().is_empty() {
+                inner.oneshot(req.clone()).await
+            } else {
+                ToolNext::new(cx.inherited(), &inner).run(req.clone()).await
+            };
+            match result {
+                Err(e) if !raise && is_told(e.kind()) => ToolOutput::error(e.message().to_owned()),
+                other => other?,
+            }
+        }
     };
     for m in list[..entered].iter().rev() {
         blame(&cx, &**m, m.after_tool(&cx, &req, &mut output).await)?;

@@ -1,5 +1,7 @@
 //! How a model is to answer.
 
+use std::sync::{Arc, LazyLock};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -50,6 +52,12 @@ pub enum ToolChoice {
 }
 
 impl ModelParams {
+    /// Parameters of which none is set; all callers share them.
+    pub(crate) fn unset() -> Arc<Self> {
+        static UNSET: LazyLock<Arc<ModelParams>> = LazyLock::new(Arc::default);
+        UNSET.clone()
+    }
+
     /// Sets the randomness.
     #[must_use]
     pub fn temperature(mut self, temperature: f64) -> Self {

@@ -41,7 +41,7 @@ impl ModelRequest {
             system: None,
             messages,
             tools: ToolSpecs::default(),
-            params: Arc::default(),
+            params: ModelParams::unset(),
             stream: false,
             sink: ChunkSink::default(),
             resumed: false,

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -32,7 +32,7 @@ impl ToolSpec {
 }
 
 /// The tools on offer in one model call. Cheap to clone; remembers how a wire wrote them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ToolSpecs(Arc<Inner>);
 
 #[derive(Default)]
@@ -53,6 +53,14 @@ impl ToolSpecs {
                 bytes
             }
         }
+    }
+}
+
+impl Default for ToolSpecs {
+    /// No tools.
+    fn default() -> Self {
+        static NONE: LazyLock<ToolSpecs> = LazyLock::new(|| ToolSpecs(Arc::default()));
+        NONE.clone()
     }
 }
 

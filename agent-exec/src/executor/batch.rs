@@ -63,7 +63,10 @@ impl Active<'_> {
         let mut tally = Tally::default();
         let planned = self.plan(turn, batch, &mut tally);
         cx.log().commit().await?;
-        let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
+        let order = match planned.len() {
+            1 => vec![vec![0]],
+            _ => waves(&planned.iter().map(access).collect::<Vec<_>>()),
+        };
         let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
         for wave in order {
             let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();

@@ -41,7 +41,7 @@ impl Service<ModelRequest> for ModelCore {
             let cx = request.cx.clone();
             let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-            let body = Box::pin(async { model.call(request).await.map(StepResult::Model) });
+            let body = Box::pin(async { (*model).call(request).await.map(StepResult::Model) });
             let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
                 return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
             };
@@ -170,7 +170,7 @@ impl ToolBody {
     /// One try: in time, and without taking the run down if it panics.
     async fn attempt(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
-        let call = async { self.render(self.tool.call(request).await?) };
+        let call = async { self.render((*self.tool).call(request).await?) };
         let call = AssertUnwindSafe(call).catch_unwind();
         let result = match self.options.timeout {
             None => call.await,

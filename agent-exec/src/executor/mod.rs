@@ -144,6 +144,7 @@ impl Executor {
             Err(e) => (RunStatus::Failed, Some(e.to_string())),
         };
         cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure) });
+        cx.log().release();
         let written = cx.log().commit().await;
         cx.log().close();
         match written {

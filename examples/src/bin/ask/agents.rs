@@ -16,13 +16,15 @@ const GUIDE: &str = "You answer questions about the files in a directory. Search
     before you answer; ask the librarian about what only the documentation says. Quote the decisive lines with file and \
     line. If the files do not say, say so.";
 
-/// The guide, with the librarian below it. Both only read.
+/// The guide, with the librarian below it. Both only read; the librarian sees the `docs` folder alone, if there is one.
 pub(crate) fn build(model: Arc<dyn Model>, dir: &Path, journal: SqliteJournal) -> Result<Agent> {
     let workspace = Workspace::open(dir)?.read_only();
+    let docs = dir.join("docs");
+    let shelf = if docs.is_dir() { Workspace::open(docs)?.read_only() } else { workspace.clone() };
     let librarian = Agent::builder("librarian", model.clone())
         .system(LIBRARIAN)
         .model_layer(RetryLayer::default())
-        .tools(workspace.tools())
+        .tools(shelf.tools())
         .max_steps(12)
         .final_answer(true)
         .build()?;

@@ -1,0 +1,12 @@
+//! What most files of an application use: `use agent::prelude::*;`.
+//!
+//! It holds what one writes down to build agents, tools and middleware, and [`Result`] with this framework's error as its
+//! default. What is named once, such as a store or a provider, is imported where it is needed.
+
+pub use crate::{
+    Agent, Effect, Error, ErrorKind, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Result, RunCx,
+    RunEnd, RunRequest, Tool, ToolOutput, ToolRequest, Verdict, async_trait,
+};
+
+#[cfg(feature = "macros")]
+pub use crate::tool;
