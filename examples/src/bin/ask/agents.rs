@@ -33,7 +33,11 @@ pub(crate) fn build(model: Arc<dyn Model>, dir: &Path, journal: SqliteJournal) -
         .tools(workspace.tools())
         .model_layer(RetryLayer::default())
         .middleware(Limits::new().wall_time(Duration::from_secs(600)))
-        .middleware(Delegation::new().to("librarian", "Answers questions about the documentation: README, guides, design decisions.", librarian))
+        .middleware(Delegation::new().to(
+            "librarian",
+            "Answers questions about the documentation: README, guides, design decisions.",
+            librarian,
+        ))
         .store(journal)
         .streaming(true)
         .max_steps(24)

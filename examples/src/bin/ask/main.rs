@@ -19,7 +19,9 @@ use futures::StreamExt;
 #[command(version)]
 struct Args {
     /// The question.
-    #[arg(default_value = "What does the documentation say about the order of middleware hooks, and which code runs them?")]
+    #[arg(
+        default_value = "What does the documentation say about the order of middleware hooks, and which code runs them?"
+    )]
     question: String,
     /// The directory that the question is about. Default: this repository, or the current directory.
     #[arg(long)]

@@ -10,7 +10,9 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use agent::{
     Agent, AgentBuilder, RunEnd, RunRequest,
-    core::{Chunk, Effect, Error, EventKind, MemoryJournal, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec},
+    core::{
+        Chunk, Effect, Error, EventKind, MemoryJournal, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    },
     llm::OpenAiChat,
     store::SqliteJournal,
 };
@@ -18,7 +20,10 @@ use clap::{Parser, ValueEnum};
 use futures::{StreamExt, future::try_join_all};
 use serde_json::json;
 
-use self::{measure::{Mark, Report, Seen}, noop::Noop};
+use self::{
+    measure::{Mark, Report, Seen},
+    noop::Noop,
+};
 
 /// Runs agents against a scripted model server and prints what it cost.
 #[derive(Parser, Clone, Debug)]
