@@ -328,3 +328,25 @@ async fn runs_of_one_agent_do_not_hear_of_each_other() {
         assert_eq!(events[0].position, Position { seq: 1, after: 0 });
     }
 }
+
+#[tokio::test]
+async fn a_long_answer_that_comes_at_once_loses_no_piece_on_the_way_to_its_reader() {
+    const PIECES: usize = 5000;
+    let piece = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n";
+    let last = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let whole = piece.repeat(PIECES) + last;
+    let provider = agent_llm::transport_fn(move |_| {
+        let mut response = http::Response::new(whole.clone().into());
+        response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/event-stream"));
+        async { Ok(response) }
+    });
+    let model = agent_llm::OpenAiChat::builder("m").transport(provider).build().expect("builds");
+    let agent = Agent::builder("a", model).streaming(true).build().expect("builds");
+    let mut run = agent.start(RunRequest::user("go"));
+    let mut pieces = 0;
+    while let Some(event) = run.next().await {
+        pieces += usize::from(matches!(event.kind, EventKind::Chunk(Chunk::Text { .. })));
+    }
+    assert_eq!(pieces, PIECES);
+    assert_eq!(finished(run.await).answer.len(), PIECES);
+}

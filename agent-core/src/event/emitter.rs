@@ -60,16 +60,22 @@ impl Emitter {
 
     /// True if anybody looks at events now.
     pub fn is_observed(&self) -> bool {
-        self.0.hub.is_observed() || self.chain().any(|e| e.0.has_sinks.load(Ordering::Acquire))
+        self.0.hub.is_observed() || self.has_sinks()
+    }
+
+    fn has_sinks(&self) -> bool {
+        self.chain().any(|e| e.0.has_sinks.load(Ordering::Acquire))
     }
 
     /// Sends a passing event.
     pub fn emit(&self, kind: EventKind) {
-        if !self.is_observed() {
-            return;
+        if self.has_sinks() {
+            let position = self.0.hub.pass(self.0.ids.clone(), kind.clone());
+            let event = Event { position, ids: self.0.ids.clone(), kind };
+            self.each_sink(|attached| attached.sink.emit(&event));
+        } else if self.0.hub.is_observed() {
+            self.0.hub.pass(self.0.ids.clone(), kind);
         }
-        let event = self.0.hub.pass(self.0.ids.clone(), kind);
-        self.each_sink(|attached| attached.sink.emit(&event));
     }
 
     /// Sends entries that are durable now; the first has the sequence number `first`.

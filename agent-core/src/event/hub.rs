@@ -99,6 +99,11 @@ impl EventHub {
         }
     }
 
+    /// True if a reader is about to fall behind. A model that has much to say at once lets others run then.
+    pub fn is_crowded(&self) -> bool {
+        self.is_observed() && self.ring().items.len() > RING / 2
+    }
+
     /// No more events will come: readers end when they have read all.
     pub fn close(&self) {
         let mut ring = self.ring();
@@ -111,14 +116,14 @@ impl EventHub {
     }
 
     /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place.
-    pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind) -> Event {
+    pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind) -> Position {
         let mut ring = self.ring();
         ring.position.after += 1;
-        let event = Event { position: ring.position, ids, kind };
+        let position = ring.position;
         if self.is_observed() {
-            ring.push(Item::Passing(event.clone()));
+            ring.push(Item::Passing(Event { position, ids, kind }));
         }
-        event
+        position
     }
 
     pub(super) fn push_entry(&self, entry: Arc<Entry>) {
@@ -168,6 +173,17 @@ impl Ring {
         }
         self.items.push_back(item);
         self.wake();
+    }
+
+    /// The item at `at`. A reader that is alone takes what is the oldest with it: nobody else needs it, since a reader that
+    /// comes later begins at the end.
+    fn item(&mut self, at: usize, is_alone: bool) -> Option<Item> {
+        if at > 0 || !is_alone {
+            return self.items.get(at).cloned();
+        }
+        let oldest = self.items.pop_front()?;
+        self.first += 1;
+        Some(oldest)
     }
 
     fn wake(&mut self) {
@@ -293,7 +309,8 @@ impl Stream for EventStream {
                 continue;
             }
             let at = usize::try_from(this.cursor - ring.first).unwrap_or(usize::MAX);
-            match ring.items.get(at).cloned() {
+            let is_alone = this.hub.0.readers.load(Ordering::Acquire) == 1;
+            match ring.item(at, is_alone) {
                 Some(item) => {
                     drop(ring);
                     this.cursor += 1;

@@ -14,6 +14,9 @@ use crate::{Body, Progress, SseSplitter, error::web_page};
 /// The most bytes of a refused request's answer that are read.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
 
+/// Bytes of a stream that are read before the readers of events have their turn: a few dozen chunks.
+const AT_ONCE: usize = 16 << 10;
+
 /// How long the details of a complete answer are awaited.
 const DETAILS: Duration = Duration::from_secs(10);
 
@@ -68,10 +71,15 @@ impl HttpModel {
                     _ => break,
                 }
             };
-            splitter.push(&bytes, |event| {
-                decoder.frame(event.data, &mut chunks)?;
-                chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
-            })?;
+            for piece in bytes.chunks(AT_ONCE) {
+                splitter.push(piece, |event| {
+                    decoder.frame(event.data, &mut chunks)?;
+                    chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
+                })?;
+                if req.cx.emitter().hub().is_crowded() {
+                    tokio::task::yield_now().await; // whoever reads the events may catch up
+                }
+            }
         }
         let mut response = decoder.finish(&mut chunks)?;
         chunks.drain(..).try_for_each(|chunk| collector.push(chunk))?;
