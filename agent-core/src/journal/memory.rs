@@ -33,12 +33,14 @@ impl Session {
     fn append(&mut self, batch: Vec<Entry>) -> u64 {
         let first = self.entries + 1;
         self.entries += batch.len() as u64;
-        self.batches.push((first, batch));
+        if !batch.is_empty() {
+            self.batches.push((first, batch));
+        }
         first
     }
 
     fn read(&self, after: u64, limit: usize) -> Vec<Arc<Entry>> {
-        let from = self.batches.partition_point(|(first, batch)| first + batch.len() as u64 <= after + 1);
+        let from = self.batches.partition_point(|(first, batch)| first + (batch.len() as u64 - 1) <= after);
         let entries = self.batches[from..].iter().flat_map(|(first, batch)| (*first..).zip(batch));
         let wanted = entries.skip_while(|(seq, _)| *seq <= after).take(limit);
         wanted.map(|(seq, entry)| Arc::new(Entry { seq, ..entry.clone() })).collect()
