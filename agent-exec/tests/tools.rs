@@ -410,3 +410,14 @@ async fn the_names_and_descriptions_of_the_tools_are_what_the_model_is_offered()
     assert_eq!(offered.seen(), [serde_json::to_string(&spec).expect("JSON")]);
     assert_eq!(end.reason, ExitReason::Text);
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_all_calls_of_a_message_run_at_once() {
+    let log = Log::default();
+    let calls = ["1", "2", "3"].map(|id| (id, "slow", json!({})));
+    let model = ScriptedModel::new([Turn::calls(calls), Turn::text("done")]);
+    let agent = Agent::builder("a", model).tool(slow("slow", 100, &log)).tool_concurrency(usize::MAX);
+    let start = Instant::now();
+    finished(agent.build().expect("builds").run("go").await);
+    assert_eq!(start.elapsed(), ms(100));
+}

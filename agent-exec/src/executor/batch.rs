@@ -153,6 +153,7 @@ impl Active<'_> {
             }
             Some(last) => {
                 ready.push(last);
+                let at_once = self.executor.limits.tool_concurrency.min(ready.len());
                 let mut waiting = ready.into_iter();
                 let mut running = JoinSet::new();
                 let mut start = |running: &mut JoinSet<_>| {
@@ -161,7 +162,7 @@ impl Active<'_> {
                         running.spawn(run.in_current_span());
                     }
                 };
-                (0..self.executor.limits.tool_concurrency).for_each(|_| start(&mut running));
+                (0..at_once).for_each(|_| start(&mut running));
                 let mut joined = running.join_next().await;
                 while let Some(done) = joined {
                     let (index, entry, end) =
