@@ -24,6 +24,9 @@ pub trait Durable: Send + Sync + 'static {
 
     /// Runs `body` and keeps its result; or gives back the kept result and leaves `body` unpolled.
     ///
+    /// The embedded engine gives back decisions and the results of tools that a checkpoint holds; an answered model call is
+    /// in the checkpoint's phase and never comes here again.
+    ///
     /// # Errors
     /// Those of `body`, which are not kept; [`ErrorKind::Store`](crate::ErrorKind::Store) if the result cannot be kept;
     /// [`ErrorKind::NonDeterminism`](crate::ErrorKind::NonDeterminism) if another step was kept in this place.

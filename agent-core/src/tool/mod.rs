@@ -56,10 +56,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Panics are caught and told as "the tool failed".
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput>;
 
-    /// Says what became of an earlier attempt, for a tool whose effect is [`Effect::Reconcilable`].
+    /// Says what became of an earlier attempt, for a tool whose effect is [`Effect::Reconcilable`]. The executor of this
+    /// release does not ask yet.
     ///
     /// # Errors
-    /// If it cannot be found out; the run then asks a person.
+    /// If it cannot be found out.
     async fn reconcile(&self, _req: ToolRequest) -> Result<Reconciled> {
         Ok(Reconciled::Unknown)
     }

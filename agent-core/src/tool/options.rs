@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::{Merge, Part, Result, ToolOutput};
 
-/// What repeating a tool call would do. It decides what happens to a call that a crash left in doubt.
+/// What repeating a tool call would do.
+///
+/// The executor makes the intent of every call that is not [`Pure`](Self::Pure) durable before the tool runs, and writes the
+/// effect beside it, so that a call in doubt can be told from one that never began. This release does not yet go on from the
+/// journal of a crashed run: what is said below of repeating is the contract that tools declare for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
