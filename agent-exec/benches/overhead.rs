@@ -11,7 +11,7 @@ use std::{alloc::System, hint::black_box, time::Instant};
 use agent_core::{
     AssistantMessage, Block, Chunk, Collector, Effect, History, Message, Model, ModelInfo, ModelRequest, ModelResponse,
     ModelService, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
-    testing::detached_run,
+    testing::{EveryHook, detached_run},
 };
 use agent_exec::Agent;
 use futures::StreamExt;
@@ -73,56 +73,6 @@ impl Tool for Noop {
 struct Idle;
 impl agent_core::Middleware for Idle {}
 
-/// Overrides every hook; its log is the same few bytes again and again, so it is not what is measured.
-mod busy {
-    use agent_core::{
-        Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
-        ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
-    };
-
-    pub(crate) struct Busy;
-
-    #[async_trait]
-    impl Middleware for Busy {
-        async fn before_agent(&self, _: &RunCx) -> Result<()> {
-            Ok(())
-        }
-        async fn after_agent(&self, _: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
-            Ok(())
-        }
-        async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
-            Ok(Flow::Continue)
-        }
-        async fn after_model(&self, _: &RunCx, _: &mut ModelResponse) -> Result<()> {
-            Ok(())
-        }
-        async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
-            next.run(req).await
-        }
-        fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
-            Ok(Some(chunk))
-        }
-        async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
-            Ok(())
-        }
-        async fn after_tools(&self, _: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
-            Ok(Verdict::Proceed)
-        }
-        async fn before_tool(&self, _: &RunCx, _: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
-            Ok(Flow::Continue)
-        }
-        async fn after_tool(&self, _: &RunCx, _: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
-            Ok(())
-        }
-        async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
-            next.run(req).await
-        }
-        async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
-            Ok(Verdict::Proceed)
-        }
-    }
-}
-
 /// Best time and exact allocations of `body`, per one of the `per` things that it does.
 async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) {
     body().await;
@@ -144,7 +94,7 @@ fn agent(middlewares: usize, busy: bool, rounds: usize, chunks: u32) -> Agent {
     let builder =
         Agent::builder("bench", Instantly { rounds, chunks }).tool(Noop).max_steps(u32::MAX).streaming(chunks > 0);
     let builder =
-        (0..middlewares).fold(builder, |b, _| if busy { b.middleware(busy::Busy) } else { b.middleware(Idle) });
+        (0..middlewares).fold(builder, |b, _| if busy { b.middleware(EveryHook) } else { b.middleware(Idle) });
     builder.build().expect("builds")
 }
 

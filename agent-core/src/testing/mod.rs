@@ -1,5 +1,6 @@
 //! Doubles for tests of middleware, tools and models.
 
+mod every_hook;
 mod run;
 mod scripted;
 mod seen;
@@ -7,6 +8,7 @@ mod trace;
 mod turn;
 
 pub use self::{
+    every_hook::EveryHook,
     run::{detached_run, detached_run_as},
     scripted::ScriptedModel,
     seen::Seen,

@@ -4,7 +4,6 @@
 //! Prints one JSON line with what it measured. See `--help`.
 
 mod measure;
-mod noop;
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
@@ -15,15 +14,13 @@ use agent::{
     },
     llm::OpenAiChat,
     store::SqliteJournal,
+    testing::EveryHook,
 };
 use clap::{Parser, ValueEnum};
 use futures::{StreamExt, future::try_join_all};
 use serde_json::json;
 
-use self::{
-    measure::{Mark, Report, Seen},
-    noop::Noop,
-};
+use self::measure::{Mark, Report, Seen};
 
 /// Runs agents against a scripted model server and prints what it cost.
 #[derive(Parser, Clone, Debug)]
@@ -105,7 +102,7 @@ fn agent(args: &Args) -> Result<Agent> {
         .streaming(args.stream == 1)
         .max_steps(u32::MAX)
         .tool_concurrency(usize::MAX);
-    let builder = (0..args.middlewares).fold(builder, |b: AgentBuilder, _| b.middleware(Noop));
+    let builder = (0..args.middlewares).fold(builder, |b: AgentBuilder, _| b.middleware(EveryHook));
     match args.store {
         Store::None => builder,
         Store::Memory => builder.store(MemoryJournal::default()),

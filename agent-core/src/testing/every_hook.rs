@@ -1,15 +1,18 @@
 //! A middleware that overrides every hook and does nothing.
 
-use agent::core::{
+use async_trait::async_trait;
+
+use crate::{
     Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
-    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 
-/// Overrides every hook and does nothing.
-pub(crate) struct Noop;
+/// Overrides every hook and does nothing: what hooks cost that are really called.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EveryHook;
 
 #[async_trait]
-impl Middleware for Noop {
+impl Middleware for EveryHook {
     async fn before_agent(&self, _: &RunCx) -> Result<()> {
         Ok(())
     }
