@@ -45,16 +45,16 @@ pub use self::{
         SessionView, Step, StepBody, StepResult, fold_session,
     },
     message::{
-        AssistantMessage, Block, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw, Reasoning,
-        SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
+        AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
+        Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
     },
     middleware::{
         Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Ordering,
         ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
     },
     model::{
-        Chunk, ChunkSink, Collector, FinishReason, Model, ModelInfo, ModelParams, ModelRequest, ModelResponse,
-        PriceTable, TokenCounter, ToolChoice,
+        Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams, ModelRequest, ModelResponse,
+        OutputFormat, PriceTable, TokenCounter, ToolChoice,
     },
     run::{
         CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase, Question,

@@ -113,7 +113,7 @@ async fn bare(model: &Instantly, tool: &Noop) {
         let mut results = Vec::new();
         for call in response.message.calls() {
             let output = tool.call(ToolRequest::new(run.cx().clone(), call.clone(), json!({}))).await.expect("runs");
-            results.push(output.to_message(call.id.as_str(), call.name.as_str()));
+            results.push(output.to_message(call.id.clone(), call.name.clone()));
         }
         history.push_turn(response.message, results).expect("paired");
     }

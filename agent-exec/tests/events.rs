@@ -292,7 +292,7 @@ async fn agents_that_run_at_once_are_one_stream_in_order_that_a_later_reader_get
 async fn events_of_many_threads_stand_in_one_order() {
     let chatty = tool("chatty", |req: ToolRequest| async move {
         for n in 0..100 {
-            req.cx.emit(EventKind::Custom { name: req.call.id.clone(), value: json!(n) });
+            req.cx.emit(EventKind::Custom { name: req.call.id.to_string(), value: json!(n) });
             if n % 50 == 0 {
                 req.decide("n", async { Ok(json!(n)) }).await?;
             }

@@ -30,7 +30,7 @@ fn noted(name: &'static str, log: &Log) -> FnTool {
 fn guard(log: &Log) -> impl Middleware + use<> {
     let log = log.clone();
     hooks::before_tool(move |_, req| {
-        if req.call.name != "delete" {
+        if &*req.call.name != "delete" {
             return Ok(Flow::Continue);
         }
         log.note(format!("guard looks at {} (resumed: {})", req.call.id, req.resumed));

@@ -88,7 +88,7 @@ async fn a_tool_call_and_then_a_text_are_two_steps_and_four_messages() {
     assert_eq!(end.tool_calls["f"], 1);
     let second = &model.requests()[1];
     assert_eq!(second.roles(), ["user", "assistant", "tool"]);
-    let asked: Vec<_> = second.messages[1].as_assistant().expect("asked").calls().map(|c| c.id.clone()).collect();
+    let asked: Vec<_> = second.messages[1].as_assistant().expect("asked").calls().map(|c| c.id.to_string()).collect();
     assert_eq!((asked, second.results()), (vec!["a".to_owned()], vec![("a".to_owned(), "6".to_owned())]));
     model.assert_finished();
 }

@@ -53,7 +53,7 @@ fn calls() -> impl Strategy<Value = Vec<Vec<Scripted>>> {
 }
 
 fn turn(calls: &[Scripted]) -> Turn {
-    let blocks = calls.iter().map(|call| Block::tool_call(call.id, &call.tool, call.arguments));
+    let blocks = calls.iter().map(|call| Block::tool_call(call.id, call.tool.as_str(), call.arguments));
     Turn::message(AssistantMessage::new(blocks.collect()))
 }
 

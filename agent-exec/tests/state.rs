@@ -293,7 +293,7 @@ async fn a_failing_tool_does_not_show_the_model_what_was_injected() {
     let ask = |name: &str| {
         tool(name, |req| async move {
             let url = format!("GET /?q=1&token={} failed", req.args["token"].as_str().unwrap_or_default());
-            if req.call.name == "errs" { Err(Error::tool(url)) } else { Ok(ToolOutput::error(url)) }
+            if &*req.call.name == "errs" { Err(Error::tool(url)) } else { Ok(ToolOutput::error(url)) }
         })
         .takes(json!({"q": {}, "token": {"type": "string"}}), &[])
         .with(|o| o.reads("tok", "token"))

@@ -264,7 +264,7 @@ async fn calls_that_share_an_id_are_told_apart_in_the_message_and_in_the_results
     let model = ScriptedModel::new([turn, Turn::text("done")]);
     let end = run(Agent::builder("a", model).tool(double("f")).middleware(watch.clone())).await;
     let message = end.history.get(1).and_then(|m| m.as_assistant()).expect("calls");
-    let ids: Vec<_> = message.calls().map(|call| call.id.clone()).collect();
+    let ids: Vec<_> = message.calls().map(|call| call.id.to_string()).collect();
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
     let told: Vec<_> = results(&end.history);
     assert_eq!(told.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>(), ids);

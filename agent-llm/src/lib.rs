@@ -62,7 +62,7 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 pub use self::transport::HyperTransport;
 pub use self::{
     cassette::Cassette,
-    codec::{Codec, Decoder, Progress},
+    codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,

@@ -91,7 +91,7 @@ impl Workspace {
     fn run(&self, call: &ToolCall) -> ToolMessage {
         let args: Value = serde_json::from_str(&call.arguments).expect("the model writes valid JSON");
         let arg = |name: &str| args[name].as_str().unwrap_or_default();
-        let result = match call.name.as_str() {
+        let result = match &*call.name {
             "list_files" => {
                 Ok(self.files.iter().map(|(path, text)| format!("{path} ({} bytes)\n", text.len())).collect())
             }
@@ -105,7 +105,7 @@ impl Workspace {
             other => panic!("the model called {other}"),
         };
         let failed = result.is_err();
-        ToolMessage::text(call.id.as_str(), call.name.as_str(), result.unwrap_or_else(|e| e), failed)
+        ToolMessage::text(call.id.clone(), call.name.clone(), result.unwrap_or_else(|e| e), failed)
     }
 
     fn find(&self, glob: &str) -> String {
@@ -145,7 +145,7 @@ impl Workspace {
                 return Asked { turns, text: reply.text() };
             }
             let results = reply.calls().map(|call| self.run(call)).collect();
-            turns.push(reply.calls().map(|call| (call.name.clone(), call.arguments.clone())).collect());
+            turns.push(reply.calls().map(|call| (call.name.to_string(), call.arguments.clone())).collect());
             assert!(turns.len() <= 3, "the model goes on and on: {turns:?}");
             history.push_turn(reply, results).expect("paired");
         }
@@ -251,7 +251,7 @@ fn tools_that_fail_are_told_about() {
     let mut history = asked("Where is the backoff?");
     let mut reply = say(workspace.request(&history, 0));
     while reply.has_calls() {
-        let fail = |call: &ToolCall| ToolMessage::text(call.id.as_str(), call.name.as_str(), "The disk is gone.", true);
+        let fail = |call: &ToolCall| ToolMessage::text(call.id.clone(), call.name.clone(), "The disk is gone.", true);
         let results = reply.calls().map(fail).collect();
         history.push_turn(reply, results).expect("paired");
         reply = say(workspace.request(&history, 0));

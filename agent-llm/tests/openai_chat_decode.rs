@@ -76,7 +76,7 @@ fn calls_without_ids_are_named_alike_each_time() {
     let message =
         r#"{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"g"}}],"v":1}"#;
     let response = read(message, "tool_calls");
-    let ids: Vec<_> = response.message.calls().map(|c| c.id.as_str()).collect();
+    let ids: Vec<_> = response.message.calls().map(|c| &*c.id).collect();
     assert_eq!(ids, ["call_r1_0", "call_r1_1"]);
     let back: serde_json::Value = serde_json::from_str(&sent_back(&codec(), &response.message)).expect("valid");
     assert_eq!(back["tool_calls"][1]["id"], "call_r1_1", "the results name it");

@@ -62,7 +62,7 @@ fn the_roles_of_a_conversation() {
 fn media_of_a_user_message_are_parts() {
     let mut named = Media::base64("QUJD", "application/pdf");
     named.name = Some("a.pdf".into());
-    let stored = Media { source: MediaSource::File("f1".into()), ..Media::url("") };
+    let stored = Media::new(MediaSource::File("f1".into()));
     let req = request([Message::User(UserMessage::new(vec![
         Part::text("see"),
         Part::Image(Media::url("https://x/y.png")),

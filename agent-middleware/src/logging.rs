@@ -198,7 +198,7 @@ impl Middleware for Logging {
 
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
         let run = self.runs.of(&req.cx, || self.run(&req.cx));
-        let (tool, call) = (req.call.name.as_str(), req.call.id.as_str());
+        let (tool, call) = (&*req.call.name, &*req.call.id);
         let arguments = match self.config.arguments {
             0 => None,
             most => Some(preview(&req.args.to_string(), most)),
@@ -226,7 +226,7 @@ impl Middleware for Logging {
 
     async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
         if self.config.content > 0 {
-            let (tool, call) = (req.call.name.as_str(), req.call.id.as_str());
+            let (tool, call) = (&*req.call.name, &*req.call.id);
             let content = preview(&out.to_text(), self.config.content);
             let run = self.runs.of(cx, || self.run(cx));
             run.span.in_scope(|| at!(self.config.level, event, tool, call, content, "result"));

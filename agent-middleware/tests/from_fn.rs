@@ -118,7 +118,7 @@ async fn hooks_of_closures_run_where_their_names_say() {
         before_tool_fn("dry", |_, req| Ok(Flow::Answer(ToolOutput::text(format!("would run {}", req.call.name)))));
     assert_eq!(does(alone(dry)).await, "would run f");
     let tag = after_tool_fn("tag", |_, req, out| {
-        out.content_mut().push(req.call.id.as_str().into());
+        out.content_mut().push((&*req.call.id).into());
         Ok(())
     });
     assert_eq!(does(alone(tag)).await, "{}\nc");

@@ -62,7 +62,7 @@ async fn run_under(logging: Logging) -> Vec<String> {
     });
     model.oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");
     let tool = tool_stack(&list, |req| async move {
-        match req.call.name.as_str() {
+        match &*req.call.name {
             "works" => Ok(ToolOutput::text("opened the door")),
             _ => Err(Error::tool("no door named swordfish")),
         }

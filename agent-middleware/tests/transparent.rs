@@ -68,7 +68,7 @@ async fn observe(list: &Middlewares, run: &RunDriver) -> Vec<String> {
     let tool = tool_stack(list, move |req| {
         log.lock().expect("lock").push(format!("{:?} {:?} {}", req.call, req.args, req.resumed));
         async move {
-            if req.call.id == "c1" {
+            if &*req.call.id == "c1" {
                 Ok(ToolOutput::value(json!({"n": 42})))
             } else {
                 Err(agent_core::Error::tool("no"))

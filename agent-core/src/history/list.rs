@@ -96,27 +96,30 @@ impl List {
         all.flat_map(|segment| segment.items.iter().map(|item| &item.message))
     }
 
-    pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(&Message, &mut Vec<u8>)) {
+    pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>)) {
+        let mut at = 0;
         out.reserve(self.sealed.iter().map(|segment| segment.written.len()).sum());
         for segment in self.sealed.iter() {
             if segment.written.copy_to(key, out) {
+                at += segment.items.len();
                 continue;
             }
             let start = out.len();
             for item in &segment.items {
                 if !item.written.copy_to(key, out) {
-                    write(&item.message, out);
+                    write(at, &item.message, out);
                 }
+                at += 1;
                 item.written.clear(); // the segment keeps them from now on
             }
             segment.written.set(key, &out[start..]);
         }
-        for item in &self.tail.items {
+        for (at, item) in (at..).zip(&self.tail.items) {
             if item.written.copy_to(key, out) {
                 continue;
             }
             let start = out.len();
-            write(&item.message, out);
+            write(at, &item.message, out);
             item.written.set(key, &out[start..]);
         }
     }

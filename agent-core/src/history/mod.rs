@@ -94,7 +94,7 @@ impl History {
     /// # Errors
     /// [`ErrorKind::History`] if the results do not answer exactly the calls, in their order, or two calls share an id.
     pub fn push_turn(&mut self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
-        if !message.calls().map(|c| c.id.as_str()).eq(results.iter().map(ToolMessage::call_id)) {
+        if !message.calls().map(|c| &*c.id).eq(results.iter().map(ToolMessage::call_id)) {
             let calls: Vec<_> = message.calls().map(|c| &c.id).collect();
             let answers: Vec<_> = results.iter().map(ToolMessage::call_id).collect();
             return Err(refused(format!("results {answers:?} do not answer calls {calls:?} in order")));
@@ -146,11 +146,12 @@ impl History {
         self.0.iter()
     }
 
-    /// Appends to `out` what `write` makes of every message, in order.
+    /// Appends to `out` what `write` makes of every message, in order; it is told the message's place in the history.
+    /// What it makes of one may depend on the messages before it, not on those after it: more may follow.
     ///
     /// For wire codecs: what was written for a message is kept under `key` and not made again, so that the cost of a step
     /// is that of its new messages and of copying the rest.
-    pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(&Message, &mut Vec<u8>)) {
+    pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Message, &mut Vec<u8>)) {
         self.0.write(key, out, &mut write);
     }
 }

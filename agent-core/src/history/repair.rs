@@ -1,6 +1,9 @@
 //! Making a foreign conversation acceptable, and saying what was done.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use crate::{AssistantMessage, Block, Message, ToolMessage};
 
@@ -60,21 +63,21 @@ fn turn(
     out: &mut Vec<Message>,
     repairs: &mut Vec<Repair>,
 ) {
-    let original: Vec<String> = message.calls().map(|c| c.id.clone()).collect();
+    let original: Vec<Arc<str>> = message.calls().map(|c| c.id.clone()).collect();
     let renamed = unique_ids(&mut message);
-    repairs.extend(renamed.iter().map(|(from, to)| Repair::DuplicateId { from: from.clone(), to: to.clone() }));
+    repairs.extend(renamed.iter().map(|(from, to)| Repair::DuplicateId { from: from.to_string(), to: to.to_string() }));
     let mut answers = Vec::with_capacity(original.len());
     let mut reordered = false;
     for (call, wanted) in message.calls().zip(&original) {
-        match results.iter().position(|r| r.call_id() == wanted) {
+        match results.iter().position(|r| *r.call_id() == **wanted) {
             Some(at) => {
                 reordered |= at > 0;
                 let result = results.remove(at).into_iter();
-                answers.extend(result.map(|r| if call.id == *wanted { r } else { r.with_call_id(call.id.as_str()) }));
+                answers.extend(result.map(|r| if call.id == *wanted { r } else { r.with_call_id(call.id.clone()) }));
             }
             None => {
-                repairs.push(Repair::MissingResult { call_id: call.id.clone() });
-                answers.push(ToolMessage::text(call.id.as_str(), call.name.as_str(), NO_RESULT, true));
+                repairs.push(Repair::MissingResult { call_id: call.id.to_string() });
+                answers.push(ToolMessage::text(call.id.clone(), call.name.clone(), NO_RESULT, true));
             }
         }
     }
@@ -87,11 +90,11 @@ fn turn(
 }
 
 /// Renames the later of calls that share an id, and calls without one; returns what was renamed to what.
-pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(String, String)> {
+pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(Arc<str>, Arc<str>)> {
     if first_duplicate(message).is_none() {
         return Vec::new();
     }
-    let mut taken: BTreeSet<String> = message.calls().map(|c| c.id.clone()).collect();
+    let mut taken: BTreeSet<Arc<str>> = message.calls().map(|c| c.id.clone()).collect();
     let (mut seen, mut renamed) = (BTreeSet::new(), Vec::new());
     for block in message.blocks_mut() {
         let Block::ToolCall(call) = block else { continue };
@@ -99,7 +102,8 @@ pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(String, String)> {
             continue;
         }
         let base = if call.id.is_empty() { "call" } else { &call.id };
-        let fresh = (2..).map(|n| format!("{base}-{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
+        let fresh = (2..).map(|n| format!("{base}-{n}")).find(|id| !taken.contains(id.as_str()));
+        let fresh: Arc<str> = fresh.unwrap_or_default().into();
         taken.insert(fresh.clone());
         seen.insert(fresh.clone());
         call.raw = None; // it names the old id
@@ -110,7 +114,7 @@ pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(String, String)> {
 
 /// An id that two calls share, or the empty id.
 pub(super) fn first_duplicate(message: &AssistantMessage) -> Option<&str> {
-    let mut calls = message.calls().map(|c| c.id.as_str());
+    let mut calls = message.calls().map(|c| &*c.id);
     let first = calls.next()?;
     if first.is_empty() {
         return Some(first);

@@ -150,9 +150,9 @@ impl Fold {
     /// Brings an open turn into the history, with an error for each call that has no answer.
     fn close(&mut self, seq: u64) {
         let Some(OpenTurn { message, mut answers }) = self.open.take() else { return };
-        let results = message.calls().map(|call| match answers.remove(call.id.as_str()) {
-            Some(output) => CallResult::new(call.id.as_str(), call.name.as_str(), output).to_message(),
-            None => ToolMessage::text(call.id.as_str(), call.name.as_str(), NO_RESULT, true),
+        let results = message.calls().map(|call| match answers.remove(&*call.id) {
+            Some(output) => CallResult::new(call.id.clone(), call.name.clone(), output).to_message(),
+            None => ToolMessage::text(call.id.clone(), call.name.clone(), NO_RESULT, true),
         });
         let turn = results.map(Message::Tool).collect::<Vec<_>>();
         let turn = std::iter::once(Message::Assistant(message)).chain(turn).collect();

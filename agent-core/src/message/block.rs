@@ -1,5 +1,7 @@
 //! What models say: [`Block`].
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Media, Raw, Text};
@@ -45,9 +47,9 @@ pub struct Reasoning {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Names the call; its result carries the same id. Unique within one message.
-    pub id: String,
+    pub id: Arc<str>,
     /// The tool.
-    pub name: String,
+    pub name: Arc<str>,
     /// The arguments exactly as the model wrote them: JSON text, and not always valid.
     pub arguments: String,
     /// The provider's own JSON of this block.
@@ -58,11 +60,11 @@ pub struct ToolCall {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(Text { text: text.into(), raw: None })
+        Self::Text(Text::new(text))
     }
 
     /// A call; `arguments` is JSON text.
-    pub fn tool_call(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn tool_call(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, arguments: impl Into<String>) -> Self {
         Self::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into(), raw: None })
     }
 

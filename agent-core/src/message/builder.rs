@@ -1,6 +1,6 @@
 //! Chunks in, one message out.
 
-use super::{AssistantMessage, Block, Reasoning, Text, ToolCall};
+use super::{AssistantMessage, Block, Reasoning, ToolCall};
 use crate::Chunk;
 
 /// Folds the chunks of one model call into the message that they make.
@@ -64,7 +64,7 @@ impl MessageBuilder {
 
     /// The blocks so far; empty texts are left out.
     pub fn into_blocks(self) -> Vec<Block> {
-        let said = |b: &Block| !matches!(b, Block::Text(Text { text, raw: None }) if text.is_empty());
+        let said = |b: &Block| !matches!(b, Block::Text(text) if text.is_empty());
         self.blocks.into_iter().map(|(_, b)| b).filter(said).collect()
     }
 

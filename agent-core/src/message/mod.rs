@@ -18,7 +18,7 @@ pub use self::{
     assistant::AssistantMessage,
     block::{Block, Reasoning, ToolCall},
     builder::MessageBuilder,
-    part::{Media, MediaSource, Part, Text},
+    part::{Cache, Citation, Media, MediaSource, Part, Text},
     raw::{Origin, Raw},
 };
 
@@ -50,15 +50,28 @@ macro_rules! parts_message {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(transparent)]
         pub struct $name {
             parts: Arc<Vec<Part>>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            raw: Option<Raw>,
         }
 
         impl $name {
             /// A message of these parts.
             pub fn new(parts: Vec<Part>) -> Self {
-                Self { parts: Arc::new(parts) }
+                Self { parts: Arc::new(parts), raw: None }
+            }
+
+            /// The same message, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
+            #[must_use]
+            pub fn with_raw(mut self, raw: Raw) -> Self {
+                self.raw = Some(raw);
+                self
+            }
+
+            /// A provider's own JSON of the whole message, if it was read from that and not edited since.
+            pub fn raw(&self) -> Option<&Raw> {
+                self.raw.as_ref()
             }
 
             /// The content, in order.
@@ -66,8 +79,9 @@ macro_rules! parts_message {
                 &self.parts
             }
 
-            /// The content, to be edited; shared content is copied first.
+            /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
             pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+                self.raw = None;
                 Arc::make_mut(&mut self.parts)
             }
 
@@ -102,12 +116,14 @@ pub struct ToolMessage {
     parts: Arc<Vec<Part>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<Raw>,
 }
 
 impl ToolMessage {
     /// The answer to the call `call_id` of the tool `name`.
     pub fn new(call_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, parts: Arc<Vec<Part>>, is_error: bool) -> Self {
-        Self { call_id: call_id.into(), name: name.into(), parts, is_error }
+        Self { call_id: call_id.into(), name: name.into(), parts, is_error, raw: None }
     }
 
     /// An answer of one text.
@@ -118,6 +134,18 @@ impl ToolMessage {
         is_error: bool,
     ) -> Self {
         Self::new(call_id, name, Arc::new(vec![Part::text(text)]), is_error)
+    }
+
+    /// The same answer, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
+    #[must_use]
+    pub fn with_raw(mut self, raw: Raw) -> Self {
+        self.raw = Some(raw);
+        self
+    }
+
+    /// A provider's own JSON of the whole answer, if it was read from that and not edited since.
+    pub fn raw(&self) -> Option<&Raw> {
+        self.raw.as_ref()
     }
 
     /// The call that this answers.
@@ -135,8 +163,9 @@ impl ToolMessage {
         &self.parts
     }
 
-    /// The content, to be edited; shared content is copied first.
+    /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
     pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+        self.raw = None;
         Arc::make_mut(&mut self.parts)
     }
 
@@ -149,6 +178,7 @@ impl ToolMessage {
     #[must_use]
     pub fn with_call_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.call_id = id.into();
+        self.raw = None;
         self
     }
 }

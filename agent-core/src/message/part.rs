@@ -20,17 +20,53 @@ pub enum Part {
 }
 
 /// A piece of text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Text {
     /// The text.
     pub text: String,
+    /// What the model says it has the text from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
+    /// Asks the provider to cache the prompt up to the end of this piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
     /// The provider's own JSON of this block, if it says more than the text (citations, for example).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
 }
 
+/// Where a model has a piece of text from. A provider's own form of it is in the text's raw JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Citation {
+    /// The address of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The title of the source, or the name of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The words of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
+}
+
+/// How long a provider is asked to keep a prompt in its cache. Providers that cache by themselves are told nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cache {
+    /// As long as the provider does by default: five minutes at Anthropic.
+    #[default]
+    Short,
+    /// As long as the provider offers: an hour at Anthropic.
+    Long,
+}
+
 /// An image or a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Media {
     /// Where the bytes are.
     pub source: MediaSource,
@@ -40,6 +76,9 @@ pub struct Media {
     /// A file name for people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Asks the provider to cache the prompt up to the end of this piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
     /// The provider's own JSON of this block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
@@ -61,7 +100,7 @@ pub enum MediaSource {
 impl Part {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(Text { text: text.into(), raw: None })
+        Self::Text(Text::new(text))
     }
 
     /// The text, if it is a text part.
@@ -73,15 +112,80 @@ impl Part {
     }
 }
 
+impl Text {
+    /// This text, and nothing else about it.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Sets the provider's own JSON.
+    #[must_use]
+    pub fn with_raw(mut self, raw: impl Into<Option<Raw>>) -> Self {
+        self.raw = raw.into();
+        self
+    }
+
+    /// Asks the provider to cache the prompt up to the end of this text.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// True if there is neither text nor anything else.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.raw.is_none() && self.citations.is_empty()
+    }
+}
+
 impl Media {
+    /// Media of which only the source is known.
+    pub fn new(source: MediaSource) -> Self {
+        Self { source, mime: None, name: None, cache: None, raw: None }
+    }
+
     /// Media at a URL.
     pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), mime: None, name: None, raw: None }
+        Self::new(MediaSource::Url(url.into()))
     }
 
     /// Inline media: base64 text and its media type.
     pub fn base64(data: impl Into<String>, mime: impl Into<String>) -> Self {
-        Self { source: MediaSource::Base64(data.into()), mime: Some(mime.into()), name: None, raw: None }
+        Self::new(MediaSource::Base64(data.into())).with_mime(mime)
+    }
+
+    /// Sets the media type.
+    #[must_use]
+    pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// Sets the file name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the provider's own JSON.
+    #[must_use]
+    pub fn with_raw(mut self, raw: impl Into<Option<Raw>>) -> Self {
+        self.raw = raw.into();
+        self
+    }
+
+    /// Asks the provider to cache the prompt up to the end of this piece.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+}
+
+impl From<Text> for Part {
+    fn from(text: Text) -> Self {
+        Self::Text(text)
     }
 }
 

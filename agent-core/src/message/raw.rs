@@ -64,6 +64,11 @@ impl Raw {
         Self(Arc::new(RawInner { origin, json }))
     }
 
+    /// Keeps JSON that was already read.
+    pub fn new(origin: Origin, json: Box<RawValue>) -> Self {
+        Self(Arc::new(RawInner { origin, json }))
+    }
+
     /// Where it came from.
     pub fn origin(&self) -> &Origin {
         &self.0.origin
@@ -72,6 +77,11 @@ impl Raw {
     /// The JSON text, byte for byte.
     pub fn json(&self) -> &str {
         self.0.json.get()
+    }
+
+    /// The JSON as serde_json's raw value: serialising it costs no look at it.
+    pub fn raw_value(&self) -> &RawValue {
+        &self.0.json
     }
 
     /// The JSON, parsed.

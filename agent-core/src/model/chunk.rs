@@ -30,9 +30,9 @@ pub enum Chunk {
         /// The block.
         index: u32,
         /// The call's id.
-        id: String,
+        id: Arc<str>,
         /// The tool.
-        name: String,
+        name: Arc<str>,
     },
     /// More of a call's arguments.
     Arguments {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 pub use self::{
     chunk::{Chunk, ChunkSink, Collector},
     info::{ModelInfo, PriceTable, TokenCounter},
-    params::{ModelParams, ToolChoice},
+    params::{Effort, ModelParams, OutputFormat, ToolChoice},
     request::{FinishReason, ModelRequest, ModelResponse},
 };
 use crate::Result;

@@ -31,6 +31,12 @@ pub struct ModelParams {
     /// Whether one message may hold several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// How much the model is to think before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// The form that the answer must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Arc<OutputFormat>>,
     /// Fields of the provider's own request, merged into it last and deeply: what stands here wins.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
@@ -51,6 +57,65 @@ pub enum ToolChoice {
     Tool(String),
 }
 
+/// How much a model is to think before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effort {
+    /// Not at all, where the model can be told so.
+    None,
+    /// As little as possible.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// The form that an answer must have: JSON of this schema, which the provider enforces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OutputFormat {
+    /// What the form is called: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of the answer; null if any JSON will do.
+    pub schema: Value,
+    /// Whether the provider must refuse schemas that it cannot enforce word for word. Default: false.
+    #[serde(default)]
+    pub strict: bool,
+}
+
+impl OutputFormat {
+    /// JSON of this schema.
+    pub fn new(name: impl Into<String>, schema: Value) -> Self {
+        Self { name: name.into(), description: None, schema, strict: false }
+    }
+
+    /// Any JSON.
+    pub fn json() -> Self {
+        Self::new("json", Value::Null)
+    }
+
+    /// Says what it is for.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets whether the schema is enforced word for word.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+}
+
 impl ModelParams {
     /// Parameters of which none is set; all callers share them.
     pub(crate) fn unset() -> Arc<Self> {
@@ -69,6 +134,20 @@ impl ModelParams {
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how much the model thinks first.
+    #[must_use]
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = Some(effort);
+        self
+    }
+
+    /// Sets the form of the answer.
+    #[must_use]
+    pub fn output(mut self, format: OutputFormat) -> Self {
+        self.output = Some(Arc::new(format));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{ChunkSink, ModelParams};
 use crate::{AssistantMessage, History, RunCx, SystemMessage, ToolSpecs, Usage, Verdict};
@@ -67,6 +68,9 @@ pub struct ModelResponse {
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// What else the provider said, in its own fields: log probabilities, further candidates, safety ratings, sources.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
     /// What `after_model` hooks want of the loop; the executor reads it. Not kept.
     #[serde(skip)]
     pub verdict: Verdict,
@@ -77,7 +81,15 @@ impl ModelResponse {
     pub fn new(message: impl Into<AssistantMessage>) -> Self {
         let message = message.into();
         let finish = if message.has_calls() { FinishReason::ToolCalls } else { FinishReason::Stop };
-        Self { message, finish, usage: Usage::default(), model: None, id: None, verdict: Verdict::Proceed }
+        Self {
+            message,
+            finish,
+            usage: Usage::default(),
+            model: None,
+            id: None,
+            details: Map::new(),
+            verdict: Verdict::Proceed,
+        }
     }
 
     /// Sets why it ended.

@@ -1,6 +1,6 @@
 //! Where a run stands.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,7 +88,7 @@ pub struct PendingTurn {
 impl PendingTurn {
     /// A turn of which no call was run yet.
     pub fn new(message: AssistantMessage) -> Self {
-        let todo = |id: &String| PendingCall { call_id: id.clone(), state: CallState::Todo };
+        let todo = |id: &Arc<str>| PendingCall { call_id: id.clone(), state: CallState::Todo };
         let calls = message.calls().map(|c| todo(&c.id)).collect();
         Self { message, calls }
     }
@@ -96,7 +96,7 @@ impl PendingTurn {
     /// The ids of the calls that are not answered.
     pub fn open_calls(&self) -> impl Iterator<Item = &str> {
         let open = self.calls.iter().filter(|call| !matches!(call.state, CallState::Done(_)));
-        open.map(|call| call.call_id.as_str())
+        open.map(|call| &*call.call_id)
     }
 }
 
@@ -105,7 +105,7 @@ impl PendingTurn {
 #[non_exhaustive]
 pub struct PendingCall {
     /// The call.
-    pub call_id: String,
+    pub call_id: Arc<str>,
     /// How far it is.
     pub state: CallState,
 }

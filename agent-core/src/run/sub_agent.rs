@@ -84,7 +84,7 @@ impl ToolRequest {
     /// As [`RunCx::call_sub_agent`].
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         let agent = self.cx.sub_agents().get(key)?.clone();
-        let call_id: Arc<str> = self.call.id.as_str().into();
+        let call_id: Arc<str> = self.call.id.clone();
         let input = match &self.child {
             Some(checkpoint) => {
                 let answers = self.cx.answers_below(&call_id);

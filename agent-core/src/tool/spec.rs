@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::WireKey;
+use crate::{Cache, Raw, WireKey};
 
 /// What a model is told of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,12 +22,43 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments: an object.
     pub parameters: Value,
+    /// Asks the provider to cache the prompt up to the end of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// A provider's own JSON of the tool, which says more: that provider is told this. A tool that runs at the provider
+    /// has nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
 }
 
 impl ToolSpec {
     /// A tool with these parameters.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters }
+        Self { name: name.into(), description: description.into(), parameters, cache: None, raw: None }
+    }
+
+    /// A tool that `raw`'s provider runs itself. Other providers are not told of it.
+    pub fn server_side(name: impl Into<String>, raw: Raw) -> Self {
+        Self { raw: Some(raw), ..Self::new(name, "", Value::Null) }
+    }
+
+    /// True if a provider runs the tool itself.
+    pub fn is_server_side(&self) -> bool {
+        self.parameters.is_null()
+    }
+
+    /// Sets a provider's own JSON of the tool.
+    #[must_use]
+    pub fn with_raw(mut self, raw: Raw) -> Self {
+        self.raw = Some(raw);
+        self
+    }
+
+    /// Asks the provider to cache the prompt up to the end of this tool.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
     }
 }
 
@@ -75,6 +106,12 @@ impl Deref for ToolSpecs {
 impl FromIterator<ToolSpec> for ToolSpecs {
     fn from_iter<I: IntoIterator<Item = ToolSpec>>(specs: I) -> Self {
         Self(Arc::new(Inner { specs: specs.into_iter().collect(), written: Mutex::default() }))
+    }
+}
+
+impl PartialEq for ToolSpecs {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn call_id() -> impl Strategy<Value = String> {
 fn media() -> impl Strategy<Value = Media> {
     (any::<String>(), option::of(raw()), any::<bool>()).prop_map(|(data, raw, url)| {
         let media = if url { Media::url(data) } else { Media::base64(data, "image/png") };
-        Media { raw, ..media }
+        media.with_raw(raw)
     })
 }
 

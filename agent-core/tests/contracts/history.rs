@@ -16,7 +16,7 @@ fn is_paired(messages: &[Message]) -> bool {
             Message::Tool(_) => return false,
             Message::Assistant(m) if m.is_empty() => return false,
             Message::Assistant(m) => {
-                let ids: Vec<_> = m.calls().map(|call| call.id.as_str()).collect();
+                let ids: Vec<_> = m.calls().map(|call| &*call.id).collect();
                 let distinct: HashSet<_> = ids.iter().filter(|id| !id.is_empty()).collect();
                 let answers = messages[at..].iter().map_while(Message::as_tool).map(ToolMessage::call_id);
                 if distinct.len() != ids.len() || !answers.eq(ids.iter().copied()) {

@@ -13,7 +13,7 @@ fn encode(wire: &str, message: &Message, out: &mut Vec<u8>) {
 /// The bytes on a wire, and how many messages were encoded for them.
 fn write(history: &History, wire: &str) -> (Vec<u8>, usize) {
     let (mut out, mut encoded) = (b"[".to_vec(), 0);
-    history.write(WireKey::new(&wire), &mut out, |message, out| {
+    history.write(WireKey::new(&wire), &mut out, |_, message, out| {
         encoded += 1;
         encode(wire, message, out);
     });

@@ -237,15 +237,16 @@ impl Active<'_> {
     fn answer(&self, turn: &mut PendingTurn, index: usize, output: ToolOutput) {
         let output = shortened(output, self.executor.limits.tool_output);
         let pending = &mut turn.calls[index];
-        let name = turn.message.calls().nth(index).map(|call| call.name.as_str()).unwrap_or_default();
-        self.cx().log().record_answered(&pending.call_id.as_str().into(), &name.into(), &output);
+        if let Some(call) = turn.message.calls().nth(index) {
+            self.cx().log().record_answered(&call.id, &call.name, &output);
+        }
         pending.state = CallState::Done(output);
     }
 
     fn verdict_of(&self, turn: &PendingTurn, tally: Tally) -> Result<BatchEnd> {
         if let Some(e) = tally.failed {
             let done = turn.calls.iter().filter(|c| matches!(c.state, CallState::Done(_)));
-            let done: Vec<_> = done.map(|c| c.call_id.as_str()).collect();
+            let done: Vec<_> = done.map(|c| &*c.call_id).collect();
             return Err(e.with_context("completed", done.join(", ")));
         }
         Ok(match tally {
@@ -275,7 +276,7 @@ impl Active<'_> {
     async fn close_turn(&self, turn: &PendingTurn) -> Result<(Verdict, ToolResults)> {
         let (cx, step) = (self.cx(), self.cx().step());
         let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
-            CallState::Done(output) => Some(CallResult::new(call.id.as_str(), call.name.as_str(), output.clone())),
+            CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
             _ => None,
         });
         let mut results = ToolResults::new(answered.collect());

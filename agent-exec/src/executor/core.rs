@@ -220,7 +220,7 @@ impl Service<ToolRequest> for ToolCore {
             };
             let one = Amounts::none().tool_calls(1);
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
-            let call_id = request.call.id.as_str().into();
+            let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
             let run = Box::pin(async { body.run(request, &injected).await.map(StepResult::Tool) });
             let result = cx.log().step(step, run).await;

@@ -102,9 +102,8 @@ impl Active<'_> {
         let mut results = Vec::new();
         for call in message.calls() {
             let output = ToolOutput::error("Not run: the run was finished.");
-            let (id, name) = (call.id.as_str().into(), call.name.as_str().into());
-            log.record_answered(&id, &name, &output);
-            results.push(output.to_message(id, name));
+            log.record_answered(&call.id, &call.name, &output);
+            results.push(output.to_message(call.id.clone(), call.name.clone()));
         }
         log.record(agent_core::EntryBody::TurnEnded { step, changed: Default::default() });
         self.driver.push_turn(message, results)

@@ -136,7 +136,7 @@ pub(crate) fn slow(name: &str, millis: u64, log: &Log) -> FnTool {
             log.note(format!("{id} begins"));
             tokio::time::sleep(ms(millis)).await;
             log.note(format!("{id} ends"));
-            Ok(ToolOutput::text(id))
+            Ok(ToolOutput::text(&*id))
         }
     })
 }
@@ -153,7 +153,7 @@ pub(crate) fn hangs(name: &str, log: &Log) -> FnTool {
 
     let log = log.clone();
     tool(name, move |req| {
-        let dropped = Dropped(log.clone(), req.call.id.clone());
+        let dropped = Dropped(log.clone(), req.call.id.to_string());
         async move {
             dropped.0.note(format!("{} begins", dropped.1));
             std::future::pending().await

@@ -117,6 +117,13 @@ pub(crate) fn not_the_protocol(provider: &str, what: &str, body: &str) -> Error 
         .with_context("provider", provider)
 }
 
+/// A stream that ended before its answer was complete.
+pub(crate) fn truncated(provider: &str) -> Error {
+    Error::new(ErrorKind::Truncated, "the stream ended before the answer was complete")
+        .with_retry(Retry::Temporary(None))
+        .with_context("provider", provider)
+}
+
 /// An answer that is for people.
 pub(crate) fn web_page(provider: &str) -> Error {
     Error::new(ErrorKind::Protocol, "the answer is a web page: check that the base URL is that of the API")

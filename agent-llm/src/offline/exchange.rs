@@ -49,7 +49,7 @@ fn done(messages: &[&Message]) -> Vec<Done> {
         match message {
             Message::Assistant(m) => calls = m.calls().collect(),
             Message::Tool(result) => {
-                let call = calls.iter().find(|call| call.id == result.call_id());
+                let call = calls.iter().find(|call| *call.id == *result.call_id());
                 let args = call.and_then(|call| serde_json::from_str(&call.arguments).ok()).unwrap_or_default();
                 done.push(Done::new(result, args, message.text()));
             }

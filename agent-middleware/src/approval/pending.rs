@@ -25,7 +25,7 @@ impl Pending {
     pub(super) fn ask(cx: &RunCx, req: &ToolRequest) -> Result<bool> {
         let now = Self { asked: (*req.args).clone(), edited: None };
         PENDING.update(cx, |all| {
-            let before = all.insert(req.call.id.clone(), now);
+            let before = all.insert(req.call.id.to_string(), now);
             before.is_some_and(|before| before.asked == *req.args)
         })
     }
@@ -33,12 +33,12 @@ impl Pending {
     /// Notes that other arguments are taken.
     pub(super) fn edit(cx: &RunCx, req: &ToolRequest, arguments: &Value) -> Result<()> {
         let now = Self { asked: (*req.args).clone(), edited: Some(arguments.clone()) };
-        PENDING.update(cx, |all| drop(all.insert(req.call.id.clone(), now)))
+        PENDING.update(cx, |all| drop(all.insert(req.call.id.to_string(), now)))
     }
 
     /// Takes what was noted of a call that is answered.
     pub(super) fn take(cx: &RunCx, req: &ToolRequest) -> Result<Option<Self>> {
-        PENDING.update(cx, |all| all.remove(&req.call.id))
+        PENDING.update(cx, |all| all.remove(&*req.call.id))
     }
 
     /// The run ends: forgets what is left, unless the run may go on.

@@ -17,7 +17,7 @@ pub(crate) fn run(resources: Resources) -> RunDriver {
 }
 
 pub(crate) fn request(cx: &RunCx, tool: &dyn Tool, args: Value) -> ToolRequest {
-    let call = ToolCall { id: "c1".into(), name: tool.spec().name, arguments: args.to_string(), raw: None };
+    let call = ToolCall { id: "c1".into(), name: tool.spec().name.into(), arguments: args.to_string(), raw: None };
     ToolRequest::new(cx.clone(), call, args)
 }
 

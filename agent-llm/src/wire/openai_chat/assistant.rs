@@ -10,11 +10,11 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    message::{Manner, write as write_json},
+    message::Manner,
     parts::{PartJson, Said},
     read,
 };
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use crate::wire::{json::write as write_json, lenient::Str, open_struct::open_struct};
 
 open_struct! {
     /// The provider's message: the fields that blocks speak of, and the rest.

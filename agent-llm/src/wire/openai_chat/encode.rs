@@ -2,12 +2,13 @@
 
 use agent_core::{History, ModelParams, ModelRequest, ToolChoice, ToolSpec, WireKey};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
-    message::{Manner, Messages, write, write_spoken},
+    message::{Manner, Messages, write_spoken},
     profile::{MaxTokens, Profile},
 };
+use crate::wire::json::{write, write_with};
 
 /// Everything but the messages and the tools, which are written once and kept.
 #[derive(Serialize)]
@@ -75,7 +76,7 @@ pub(super) fn encode(
     out: &mut Vec<u8>,
 ) {
     let extra = &req.params.extra;
-    write_settings(&Settings::new(req, model, profile), extra, out);
+    write_with(&Settings::new(req, model, profile), extra, out);
     out.pop(); // the closing brace
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":[");
@@ -96,8 +97,8 @@ pub(super) fn encode(
 
 /// Each message has a comma after it, so that what is written of one does not depend on whether another follows.
 fn write_history(history: &History, manner: &Manner, key: WireKey, out: &mut Vec<u8>) {
-    let mut messages = Messages::new(manner, history);
-    history.write(key, out, |message, out| messages.write(message, out));
+    let messages = Messages { manner, history };
+    history.write(key, out, |at, message, out| messages.write(at, message, out));
 }
 
 fn write_tools(specs: &[ToolSpec]) -> Vec<u8> {
@@ -108,27 +109,6 @@ fn write_tools(specs: &[ToolSpec]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&tools.collect::<Vec<_>>(), &mut out);
     out
-}
-
-fn write_settings(settings: &Settings<'_>, extra: &Map<String, Value>, out: &mut Vec<u8>) {
-    if extra.is_empty() {
-        return write(settings, out);
-    }
-    let mut value = serde_json::to_value(settings).expect("its keys are texts");
-    for (name, over) in extra {
-        merge(&mut value[name], over);
-    }
-    write(&value, out);
-}
-
-/// Lays `over` on `base`: objects field by field, anything else in its place.
-fn merge(base: &mut Value, over: &Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            over.iter().for_each(|(name, over)| merge(base.entry(name.as_str()).or_insert(Value::Null), over));
-        }
-        (base, over) => *base = over.clone(),
-    }
 }
 
 impl<'a> Settings<'a> {

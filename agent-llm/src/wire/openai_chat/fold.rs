@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use super::{
     fold_call::{CallDelta, CallFold, WholeCall},
-    merge::{merge, merge_field},
     read::{Field, ORDER, plain},
 };
 use crate::wire::{
     lenient::{Content, Str},
+    merge::{merge, merge_field},
     open_struct::open_struct,
 };
 

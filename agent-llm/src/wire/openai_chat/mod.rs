@@ -19,7 +19,6 @@ mod decode;
 mod encode;
 mod fold;
 mod fold_call;
-mod merge;
 mod message;
 mod model;
 mod parts;
@@ -29,18 +28,22 @@ mod speak;
 mod stream;
 mod usage;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri, header};
+use http::{HeaderMap, Request, StatusCode, Uri};
 
 use self::{message::Manner, stream::StreamDecoder};
 pub use self::{
     model::{OpenAiChat, OpenAiChatBuilder},
     profile::{MaxTokens, Profile, SystemRole},
 };
-use crate::{Codec, Decoder, ProviderError, wire::surrogates::mend_surrogates};
+use crate::{
+    Codec, Decoder, ParsedRequest, ProviderError,
+    wire::{
+        endpoint::{BodySize, endpoint, post},
+        surrogates::mend_surrogates,
+    },
+};
 
 /// The wire's name in an [`Origin`].
 const WIRE: &str = "openai-chat";
@@ -64,12 +67,8 @@ pub struct OpenAiChatCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
-    /// Bytes per message of the last request: a guess at the size of the next.
-    per_message: AtomicUsize,
+    size: BodySize,
 }
-
-/// The most bytes that a request is given on a guess.
-const MOST_GUESSED: usize = 1 << 20;
 
 impl OpenAiChatCodec {
     /// A codec for `model`, as served by a server of this profile.
@@ -77,32 +76,16 @@ impl OpenAiChatCodec {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
-        let (base, query) = profile.base_url.split_once('?').unzip();
-        let base = base.unwrap_or(&profile.base_url).trim_end_matches('/');
-        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-        let uri: Uri = format!("{base}/chat/completions{query}")
-            .parse()
-            .ok()
-            .filter(|uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some())
-            .ok_or_else(|| Error::config(format!("'{base}' is no base URL: it must be like http://host:port/v1")))?;
+        let uri = endpoint(&profile.base_url, "/chat/completions")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, verbatim: profile.verbatim };
         let key = WireKey::new(&(WIRE, &profile.provider, profile.system_role, profile.verbatim));
-        Ok(Self { uri, profile, manner, key, per_message: AtomicUsize::new(256) })
+        Ok(Self { uri, profile, manner, key, size: BodySize::default() })
     }
 
     /// The server's profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
-    }
-
-    fn body(&self, req: &ModelRequest) -> Vec<u8> {
-        let messages = req.messages.len() + 1;
-        let guess = messages.saturating_mul(self.per_message.load(Ordering::Relaxed)).saturating_add(1_024);
-        let mut out = Vec::with_capacity(guess.min(MOST_GUESSED));
-        encode::encode(req, self.manner.origin.model(), &self.profile, &self.manner, self.key, &mut out);
-        self.per_message.store(out.len() / messages, Ordering::Relaxed);
-        out
     }
 }
 
@@ -112,11 +95,13 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let mut request = Request::new(Bytes::from(self.body(req)));
-        *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = self.uri.clone();
-        request.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-        Ok(request)
+        let model = self.manner.origin.model();
+        let write = |out: &mut Vec<u8>| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.size.body(req, write)))
+    }
+
+    fn decode_request(&self, _body: &[u8]) -> Result<ParsedRequest> {
+        todo!()
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {

@@ -113,7 +113,7 @@ pub(super) fn read(json: &str, origin: &Origin, response: &str, order: [Field; 5
                 let calls = calls.map(|(at, json)| {
                     let mut call = call(json.get(), origin)?;
                     if call.id.is_empty() {
-                        (call.id, call.raw, reading.named_calls) = (call_id(response, at), None, true);
+                        (call.id, call.raw, reading.named_calls) = (call_id(response, at).into(), None, true);
                     }
                     Ok(Block::ToolCall(call))
                 });
@@ -184,7 +184,7 @@ fn content(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Vec<Block>> {
 
 fn parts(list: &[&RawValue], origin: &Origin) -> serde_json::Result<Vec<Block>> {
     let blocks = list.iter().map(|json| part(json, origin));
-    blocks.filter(|block| !matches!(block, Ok(Block::Text(Text { text, raw: None })) if text.is_empty())).collect()
+    blocks.filter(|block| !matches!(block, Ok(Block::Text(text)) if text.is_empty())).collect()
 }
 
 /// The block of one part of a content.
@@ -200,13 +200,13 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block
     Ok(match (part.kind.as_ref().map(|k| &*k.0), part.text, part.thinking, part.image_url) {
         (Some("text"), Some(text), None, None) => {
             let raw = if part.rest.is_empty() { None } else { as_sent() };
-            Block::Text(Text { text: text.0.into_owned(), raw })
+            Block::Text(Text::new(text.0).with_raw(raw))
         }
         (Some("thinking"), None, Some(thinking), None) => {
             Block::Reasoning(Reasoning { text: plain(&thinking)?.into_owned(), raw: as_sent(), ..Reasoning::default() })
         }
         (Some("image_url"), None, None, Some(ImageUrl { url: Some(url), .. })) => {
-            Block::Image(Media { raw: as_sent(), ..image(&url.0) })
+            Block::Image(image(&url.0).with_raw(as_sent()))
         }
         _ => Block::Other(raw(json.get(), origin)),
     })
@@ -235,8 +235,8 @@ pub(super) fn call(json: &str, origin: &Origin) -> serde_json::Result<ToolCall> 
         None => (function.name, function.arguments.map(arguments).transpose()?),
     };
     Ok(ToolCall {
-        id: text(call.id).unwrap_or_default(),
-        name: text(name).unwrap_or_default(),
+        id: call.id.map(|id| id.0.into()).unwrap_or_default(),
+        name: name.map(|name| name.0.into()).unwrap_or_default(),
         arguments: arguments.map(Cow::into_owned).unwrap_or_default(),
         raw: says_more.then(|| raw(json, origin)),
     })

@@ -197,7 +197,7 @@ impl Speaker {
 impl SpokenCall {
     fn begin(&mut self, id: &str, name: &str, out: &mut Vec<Chunk>) {
         if !std::mem::replace(&mut self.begun, true) {
-            out.push(Chunk::ToolCall { index: self.index, id: id.to_owned(), name: name.to_owned() });
+            out.push(Chunk::ToolCall { index: self.index, id: id.into(), name: name.into() });
         }
     }
 

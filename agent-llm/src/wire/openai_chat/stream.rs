@@ -1,6 +1,6 @@
 //! Answers that are streamed.
 
-use agent_core::{Chunk, Error, ErrorKind, ModelResponse, Origin, Result, Retry, Usage};
+use agent_core::{Chunk, Error, ModelResponse, Origin, Result, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Decoder, Progress,
-    error::not_the_protocol,
+    error::{not_the_protocol, truncated},
     wire::{
         lenient::{First, Numbered, Str},
         surrogates::mend_surrogates,
@@ -134,9 +134,7 @@ impl Decoder for StreamDecoder {
 
     fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if self.progress() == Progress::Open {
-            return Err(Error::new(ErrorKind::Truncated, "the stream ended before the answer was complete")
-                .with_retry(Retry::Temporary(None))
-                .with_context("provider", self.origin.provider()));
+            return Err(truncated(self.origin.provider()));
         }
         if !self.begun {
             return Err(not_the_protocol(self.origin.provider(), "the stream held no answer", ""));

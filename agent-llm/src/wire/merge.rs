@@ -7,7 +7,7 @@ const LABELS: [&str; 9] = ["id", "type", "role", "name", "format", "object", "ch
 
 /// Adds `more` to `known`: texts are joined, objects merged by field, lists by the `index` of their items. Of anything else
 /// the newer holds.
-pub(super) fn merge(known: &mut Value, more: Value) {
+pub(crate) fn merge(known: &mut Value, more: Value) {
     match (known, more) {
         (_, Value::Null) => {}
         (Value::String(known), Value::String(more)) => known.push_str(&more),
@@ -17,12 +17,12 @@ pub(super) fn merge(known: &mut Value, more: Value) {
     }
 }
 
-pub(super) fn merge_fields(known: &mut Map<String, Value>, more: Map<String, Value>) {
+pub(crate) fn merge_fields(known: &mut Map<String, Value>, more: Map<String, Value>) {
     more.into_iter().for_each(|(name, value)| merge_field(known, name, value));
 }
 
 /// As [`merge`], for one field.
-pub(super) fn merge_field(fields: &mut Map<String, Value>, name: String, value: Value) {
+pub(crate) fn merge_field(fields: &mut Map<String, Value>, name: String, value: Value) {
     let is_label = LABELS.contains(&name.as_str());
     match fields.get_mut(&name) {
         Some(known) if !is_label => merge(known, value),

@@ -1,0 +1,78 @@
+//! Where requests go.
+
+use agent_core::{Error, ModelRequest, Result};
+use bytes::Bytes;
+use http::{Method, Request, Uri, header};
+
+/// The address of `path` (which begins with a slash) below `base`; a query of the base stays at the end.
+///
+/// # Errors
+/// [`Config`](agent_core::ErrorKind::Config) if `base` is no HTTP address.
+pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
+    let (address, query) = base.split_once('?').map_or((base, None), |(address, query)| (address, Some(query)));
+    let address = address.trim_end_matches('/');
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let query = query.map(|query| format!("{joint}{query}")).unwrap_or_default();
+    format!("{address}{path}{query}")
+        .parse()
+        .ok()
+        .filter(|uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some())
+        .ok_or_else(|| Error::config(format!("'{address}' is no base URL: it must be like http://host:port/v1")))
+}
+
+/// A request of JSON.
+pub(crate) fn post(uri: Uri, body: Vec<u8>) -> Request<Bytes> {
+    let mut request = Request::new(Bytes::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    request.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    request
+}
+
+/// Guesses how long the next body will be, from the last.
+#[derive(Debug)]
+pub(crate) struct BodySize {
+    per_message: std::sync::atomic::AtomicUsize,
+}
+
+impl Default for BodySize {
+    fn default() -> Self {
+        Self { per_message: 256.into() }
+    }
+}
+
+impl BodySize {
+    /// The most bytes that a body is given on a guess.
+    const MOST: usize = 1 << 20;
+
+    /// The body that `write` makes for `req`.
+    pub(crate) fn body(&self, req: &ModelRequest, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let messages = req.messages.len() + 1;
+        let guess = messages.saturating_mul(self.per_message.load(Relaxed)).saturating_add(1_024);
+        let mut out = Vec::with_capacity(guess.min(Self::MOST));
+        write(&mut out);
+        self.per_message.store(out.len() / messages, Relaxed);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_before_the_query_of_the_base() {
+        let uri = |base, path| endpoint(base, path).expect("an address").to_string();
+        assert_eq!(uri("https://h/v1/", "/messages"), "https://h/v1/messages");
+        assert_eq!(uri("https://h/v1?api-version=7", "/messages"), "https://h/v1/messages?api-version=7");
+        assert_eq!(uri("https://h?key=1", "/m:stream?alt=sse"), "https://h/m:stream?alt=sse&key=1");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for base in ["", "h", "ftp://h", "localhost:8080", "/v1"] {
+            assert!(endpoint(base, "/x").is_err(), "{base}");
+        }
+    }
+}

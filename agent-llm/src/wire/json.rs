@@ -1,0 +1,44 @@
+//! Writing JSON, and a provider's own JSON back to it.
+
+use agent_core::{Origin, Raw};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+/// Writes JSON.
+pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("a vector takes everything, and keys are texts");
+}
+
+/// Writes `value`, an object, with `extra` laid over it.
+pub(crate) fn write_with(value: &impl Serialize, extra: &Map<String, Value>, out: &mut Vec<u8>) {
+    if extra.is_empty() {
+        return write(value, out);
+    }
+    let mut value = serde_json::to_value(value).expect("its keys are texts");
+    for (name, over) in extra {
+        lay(&mut value[name], over);
+    }
+    write(&value, out);
+}
+
+/// Lays `over` on `base`: objects field by field, anything else in its place.
+pub(crate) fn lay(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            over.iter().for_each(|(name, over)| lay(base.entry(name.as_str()).or_insert(Value::Null), over));
+        }
+        (base, over) => *base = over.clone(),
+    }
+}
+
+/// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves
+/// many under one address, and it knows the fields of its own making.
+pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
+    let from = raw.origin();
+    (from.wire(), from.provider()) == (to.wire(), to.provider())
+}
+
+/// The provider's own JSON, if `to` is the provider.
+pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
+    raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
+}
