@@ -92,7 +92,7 @@ pub enum EntryBody {
         /// The step, from 1.
         step: u32,
         /// The answer.
-        response: ModelResponse,
+        response: Box<ModelResponse>,
     },
     /// The answer was accepted: after hooks saw it.
     ModelAccepted {

@@ -56,6 +56,15 @@ struct Results {
     kept: ByCall<ToolOutput>,
 }
 
+impl Results {
+    fn clear(&mut self) {
+        self.model = None;
+        self.tools.0.clear();
+        self.started.0.clear();
+        self.kept.0.clear();
+    }
+}
+
 /// Something for each of the few calls of a message.
 struct ByCall<T>(Vec<(Arc<str>, T)>);
 
@@ -240,7 +249,7 @@ impl RunLog {
 
     /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
-        *self.results() = Results::default();
+        self.results().clear();
         let mut decisions = self.decided();
         decisions.made.clear();
         decisions.kept.clear();
@@ -299,12 +308,22 @@ impl Durable for RunLog {
     }
 
     async fn step(&self, step: Step, body: StepBody<'_>) -> Result<StepResult> {
+        self.step(step, body).await
+    }
+}
+
+impl RunLog {
+    /// As [`Durable::step`], without a box around the body.
+    ///
+    /// # Errors
+    /// As [`Durable::step`].
+    pub async fn step(&self, step: Step, body: impl Future<Output = Result<StepResult>> + Send) -> Result<StepResult> {
         match step {
             Step::Model { step } => {
                 let result = body.await?;
                 if let StepResult::Model(response) = &result {
                     self.results().model = Some(response.message.clone());
-                    self.record(EntryBody::ModelFinished { step, response: response.clone() });
+                    self.record(EntryBody::ModelFinished { step, response: Box::new(response.clone()) });
                     self.flush();
                 }
                 Ok(result)

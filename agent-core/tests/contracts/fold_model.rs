@@ -40,7 +40,7 @@ impl Log {
     }
 
     pub(crate) fn said(&mut self, run: &str, message: AssistantMessage, edited: Option<AssistantMessage>) {
-        self.add(run, EntryBody::ModelFinished { step: 1, response: ModelResponse::new(message) });
+        self.add(run, EntryBody::ModelFinished { step: 1, response: Box::new(ModelResponse::new(message)) });
         self.add(run, EntryBody::ModelAccepted { step: 1, message: edited });
     }
 

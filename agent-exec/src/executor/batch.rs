@@ -63,10 +63,11 @@ impl Active<'_> {
         let mut tally = Tally::default();
         let planned = self.plan(turn, batch, &mut tally);
         cx.log().commit().await?;
-        let order = match planned.len() {
-            1 => vec![vec![0]],
-            _ => waves(&planned.iter().map(access).collect::<Vec<_>>()),
-        };
+        if planned.len() < 2 {
+            self.run_wave(turn, planned, &mut tally).await?;
+            return self.verdict_of(turn, tally);
+        }
+        let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
         let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
         for wave in order {
             let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();
@@ -97,13 +98,13 @@ impl Active<'_> {
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
     fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, tally: &mut Tally) -> Vec<Planned> {
-        let is_open = |i: &usize| !matches!(turn.calls[*i].state, CallState::Done(_));
-        let mut open: Vec<_> = (0..turn.calls.len()).filter(is_open).collect();
-        let mut planned = Vec::new();
+        let mut open: Vec<_> = turn.calls.iter().map(|call| !matches!(call.state, CallState::Done(_))).collect();
+        let mut planned = Vec::with_capacity(batch.calls.len());
         for BatchCall { request, answer, .. } in batch.calls {
             // A call that a hook made up, or put in twice, is not among those that are left.
-            let Some(at) = open.iter().position(|i| turn.calls[*i].call_id == request.call.id) else { continue };
-            let index = open.remove(at);
+            let is_this = |(i, call): (usize, &PendingCall)| open[i] && call.call_id == request.call.id;
+            let Some(index) = turn.calls.iter().enumerate().position(is_this) else { continue };
+            open[index] = false;
             match (answer, self.table.get(&request.call.name)) {
                 (Some(output), _) => self.answer(turn, index, output),
                 (None, Some(entry)) => planned.push(Planned { index, entry: entry.clone(), request }),
@@ -118,23 +119,23 @@ impl Active<'_> {
                 }
             }
         }
-        for index in open {
+        for index in (0..open.len()).filter(|i| open[*i]) {
             self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
         }
         planned
     }
 
-    async fn run_wave(&self, turn: &mut PendingTurn, calls: Vec<Planned>, tally: &mut Tally) -> Result<()> {
-        let mut ready = Vec::new();
-        for mut call in calls {
-            match call.entry.body.check(self.cx(), &call.request.args) {
-                Ok(()) => {
-                    call.request.set_checked();
-                    ready.push(call);
-                }
-                Err(e) => self.answer(turn, call.index, ToolOutput::error(e.message().to_owned())),
+    async fn run_wave(&self, turn: &mut PendingTurn, mut ready: Vec<Planned>, tally: &mut Tally) -> Result<()> {
+        ready.retain_mut(|call| match call.entry.body.check(self.cx(), &call.request.args) {
+            Ok(()) => {
+                call.request.set_checked();
+                true
             }
-        }
+            Err(e) => {
+                self.answer(turn, call.index, ToolOutput::error(e.message().to_owned()));
+                false
+            }
+        });
         let mut writers = Vec::new();
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
             if let Some(output) = self.take(turn, index, end, tally) {
@@ -280,7 +281,7 @@ impl Active<'_> {
             _ => None,
         });
         let mut results = ToolResults::new(answered.collect());
-        let before = results.results.clone();
+        let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
         let mut verdict = Verdict::Proceed;
         for m in self.list.iter().rev() {
             match cx.judge(&**m, m.after_tools(cx, &mut results).await)? {

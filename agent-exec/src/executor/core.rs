@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, BoxFuture, Durable, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Part, Result, Retry,
-    RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
+    Amounts, BoxFuture, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Part, Result, Retry, RunCx,
+    Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -41,7 +41,7 @@ impl Service<ModelRequest> for ModelCore {
             let cx = request.cx.clone();
             let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-            let body = Box::pin(async { (*model).call(request).await.map(StepResult::Model) });
+            let body = async { (*model).call(request).await.map(StepResult::Model) };
             let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
                 return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
             };
@@ -222,7 +222,7 @@ impl Service<ToolRequest> for ToolCore {
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
-            let run = Box::pin(async { body.run(request, &injected).await.map(StepResult::Tool) });
+            let run = async { body.run(request, &injected).await.map(StepResult::Tool) };
             let result = cx.log().step(step, run).await;
             if let Some(reserved) = reserved {
                 reserved.settle(one);

@@ -4,7 +4,6 @@ use agent_core::{
     AssistantMessage, Block, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest, ModelResponse,
     PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
 };
-use tower::ServiceExt;
 
 use super::{Active, Stop, unless_cancelled};
 
@@ -21,7 +20,7 @@ impl Active<'_> {
             let emitter = cx.emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
-        let answered = unless_cancelled(cx, self.executor.model.clone().oneshot(request)).await;
+        let answered = unless_cancelled(cx, self.executor.model.run(request)).await;
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));

@@ -26,7 +26,10 @@ const LAST_BYTES: Duration = Duration::from_millis(250);
 impl HttpModel {
     pub(super) async fn exchange(&self, req: &ModelRequest) -> Result<ModelResponse> {
         let mut request = self.codec.encode(req)?;
-        request.headers_mut().extend(self.http.headers.clone());
+        let own = std::mem::replace(request.headers_mut(), self.http.headers.clone());
+        for (name, value) in &own {
+            request.headers_mut().entry(name).or_insert_with(|| value.clone());
+        }
         let mut silence = Silence::new(self.http.idle_timeout);
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };

@@ -62,7 +62,10 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
         EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
         EntryBody::BudgetReserved { amounts: json!({"tokens": 100}) },
-        EntryBody::ModelFinished { step: 1, response: ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2)) },
+        EntryBody::ModelFinished {
+            step: 1,
+            response: Box::new(ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2))),
+        },
         EntryBody::BudgetSettled { amounts: json!({"tokens": 9}) },
         EntryBody::ModelAccepted { step: 1, message: None },
         EntryBody::ToolStarted {

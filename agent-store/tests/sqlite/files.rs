@@ -185,7 +185,7 @@ fn step(step: u32) -> [Vec<Entry>; 3] {
     let entry = |body| Entry::new("0198f0c0a1b27c3d8e4f5a6b7c8d9e0f".into(), 1_700_000_000_000, body);
     [
         vec![
-            entry(EntryBody::ModelFinished { step, response }),
+            entry(EntryBody::ModelFinished { step, response: Box::new(response) }),
             entry(EntryBody::ModelAccepted { step, message: None }),
         ],
         vec![entry(EntryBody::ToolStarted {

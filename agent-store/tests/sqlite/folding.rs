@@ -48,7 +48,10 @@ fn entries(agent: &str, happening: Happening, runs: &mut Vec<Arc<str>>) -> Vec<E
     }
     let answer = |message: AssistantMessage| {
         let response = ModelResponse::new(message);
-        [EntryBody::ModelFinished { step: 1, response }, EntryBody::ModelAccepted { step: 1, message: None }]
+        [
+            EntryBody::ModelFinished { step: 1, response: Box::new(response) },
+            EntryBody::ModelAccepted { step: 1, message: None },
+        ]
     };
     match happening {
         Happening::RunStarts => {}
