@@ -84,7 +84,7 @@ impl std::fmt::Display for ExitReason {
 }
 
 /// A run that is about to finish, as [`on_exit`](crate::Middleware::on_exit) sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Exit {
     /// Why.

@@ -169,7 +169,7 @@ fn a_call_without_an_answer_is_answered_the_same_each_time() {
 fn an_answer_that_was_not_accepted_is_not_in_the_history() {
     let mut log = two_runs();
     let response = ModelResponse::new("never accepted");
-    log.add("r2", EntryBody::ModelFinished { step: 1, response: Box::new(response) });
+    log.add("r2", EntryBody::ModelFinished { step: 1, response: std::sync::Arc::new(response) });
     assert_eq!(log.texts("a").len(), 4);
 }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, ExitReason, PendingCall, PendingTurn,
-    Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, Exit, ExitReason, PendingCall,
+    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -136,13 +136,14 @@ impl Active<'_> {
                 false
             }
         });
-        let mut writers = Vec::new();
+        let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
-            if let Some(output) = self.take(turn, index, end, tally) {
-                match entry.options.writes.is_empty() {
-                    true => self.answer(turn, index, output),
-                    false => writers.push((index, entry.options.clone(), output)),
-                }
+            let writes = !entry.options.writes.is_empty();
+            match self.take(turn, index, end, tally) {
+                Some(output) if writes => writers.push((index, entry.options.clone(), output)),
+                Some(output) => self.answer(turn, index, output),
+                None if writes => open_writer = open_writer.min(index),
+                None => {}
             }
         };
         match ready.pop() {
@@ -178,9 +179,10 @@ impl Active<'_> {
                 }
             }
         }
-        // Merges happen in call order, whichever call was done first.
+        // Merges happen in call order, whichever call was done first: those after a call that has to wait wait with it. Their
+        // results are kept.
         writers.sort_by_key(|(index, ..)| *index);
-        for (index, options, output) in writers {
+        for (index, options, output) in writers.into_iter().take_while(|(index, ..)| *index < open_writer) {
             let output = self.write_state(&turn.calls[index].call_id, &options, output);
             self.answer(turn, index, output);
         }
@@ -260,21 +262,21 @@ impl Active<'_> {
 
     /// All calls are answered: the turn enters the history, and may end the run.
     pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let (verdict, results) = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
+        let exit = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
             Ok(closed) => closed,
             Err(e) => {
                 self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
                 return Err(e);
             }
         };
-        match (verdict, self.exits.after_tools(&results)) {
-            (Verdict::Finish, _) => self.exit(ExitReason::Verdict, self.last_text()).await,
-            (Verdict::Proceed, Some((tool, text))) => self.exit(ExitReason::Tool(tool), text).await,
-            _ => Ok(None),
+        match exit {
+            Some(exit) => self.exit(exit).await,
+            None => Ok(None),
         }
     }
 
-    async fn close_turn(&self, turn: &PendingTurn) -> Result<(Verdict, ToolResults)> {
+    /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
+    async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
         let (cx, step) = (self.cx(), self.cx().step());
         let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
             CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
@@ -292,10 +294,15 @@ impl Active<'_> {
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
         self.driver.push_turn(turn.message.clone(), results.results.iter().map(CallResult::to_message).collect())?;
-        cx.log().record(EntryBody::TurnEnded { step, changed });
+        let exit = match (verdict, self.exits.after_tools(&results)) {
+            (Verdict::Finish, _) => Some(Exit::new(ExitReason::Verdict, self.last_text())),
+            (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
+            _ => None,
+        };
+        cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone() });
         cx.log().end_step();
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
-        Ok((verdict, results))
+        Ok(exit)
     }
 }
 

@@ -185,8 +185,8 @@ fn step(step: u32) -> [Vec<Entry>; 3] {
     let entry = |body| Entry::new("0198f0c0a1b27c3d8e4f5a6b7c8d9e0f".into(), 1_700_000_000_000, body);
     [
         vec![
-            entry(EntryBody::ModelFinished { step, response: Box::new(response) }),
-            entry(EntryBody::ModelAccepted { step, message: None }),
+            entry(EntryBody::ModelFinished { step, response: std::sync::Arc::new(response) }),
+            entry(EntryBody::ModelAccepted { step, message: None, exit: None }),
         ],
         vec![entry(EntryBody::ToolStarted {
             call_id: call_id.clone(),
@@ -197,7 +197,7 @@ fn step(step: u32) -> [Vec<Entry>; 3] {
         vec![
             entry(EntryBody::ToolFinished { call_id: call_id.clone(), output }),
             entry(EntryBody::ToolAnswered { call_id, name, output: None }),
-            entry(EntryBody::TurnEnded { step, changed: std::collections::BTreeMap::new() }),
+            entry(EntryBody::TurnEnded { step, changed: std::collections::BTreeMap::new(), exit: None }),
         ],
     ]
 }
