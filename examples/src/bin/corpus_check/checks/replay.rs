@@ -1,0 +1,46 @@
+//! What a provider said goes back to it as it came.
+
+use agent::{
+    AssistantMessage, Message,
+    core::{History, ModelRequest, ToolMessage},
+    testing::detached_run,
+};
+use serde_json::Value;
+
+use super::{Outcome, Subject};
+use crate::exchange::Recording;
+
+pub(super) fn check(subject: &Subject<'_>) -> Outcome {
+    let turn = match &subject.recording {
+        Recording::Whole(whole) | Recording::Streamed(whole) => match subject.wire.turn(whole) {
+            Some(turn) if !subject.wire.said(&turn).is_empty() => turn,
+            Some(_) => return Outcome::NotCheckable("the turn says nothing, and no history takes such a turn"),
+            None => return Outcome::NotMeant,
+        },
+        Recording::Cut => return Outcome::NotCheckable("the stream was cut"),
+        Recording::Interrupted => return Outcome::NotCheckable("the stream holds an error"),
+        Recording::Broken(why) => return Outcome::NotCheckable(why),
+        Recording::Refused(_) | Recording::Error => return Outcome::NotMeant,
+    };
+    let message = match subject.response() {
+        Ok(response) => response.message,
+        Err(error) => return Outcome::failed(format!("the answer was not read: {error:?}")),
+    };
+    match encoded(subject, message) {
+        Ok(request) => match subject.wire.sent_back(&request) {
+            Some(back) => Outcome::of(subject.wire.turn_differences(&turn, &back)),
+            None => Outcome::failed("the turn is not in the request"),
+        },
+        Err(why) => Outcome::failed(why),
+    }
+}
+
+/// The request that goes on after `message`.
+pub(crate) fn encoded(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, String> {
+    let results = message.calls().map(|call| ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));
+    let results: Vec<_> = results.map(Message::Tool).collect();
+    let history = History::import([Message::user("go"), Message::Assistant(message)].into_iter().chain(results)).0;
+    let request = ModelRequest::new(detached_run(history).cx().clone());
+    let request = subject.codec.encode(&request).map_err(|error| format!("not encoded: {error:?}"))?;
+    serde_json::from_slice(request.body()).map_err(|error| format!("the request is not JSON: {error}"))
+}
