@@ -11,6 +11,8 @@ mod exchange;
 mod json;
 mod report;
 mod show;
+#[cfg(test)]
+mod tests;
 mod wires;
 
 use std::{
