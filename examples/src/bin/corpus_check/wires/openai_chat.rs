@@ -52,7 +52,7 @@ impl Wire for OpenAiChat {
             }
             let Some(choice) = first(items(frame, "/choices")) else { continue };
             choice["delta"].as_object().into_iter().flatten().for_each(|(name, more)| add(&mut message, name, more));
-            if text(choice, "/finish_reason") != "" && finish.is_null() {
+            if !text(choice, "/finish_reason").is_empty() && finish.is_null() {
                 finish = choice["finish_reason"].clone();
             }
         }
