@@ -71,5 +71,5 @@ pub use self::{
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
-    wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
+    wire::openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
 };
