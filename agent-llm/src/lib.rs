@@ -9,7 +9,7 @@
 //! | find a model on this machine | [`local::find`] |
 //! | count tokens | [`tokens`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HyperTransport`] is the default |
-//! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help |
+//! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
 //! provider unchanged. A message that was streamed is the message that would have come whole.
@@ -40,9 +40,12 @@
 //! * `http` (default): [`HyperTransport`], HTTP/1.1 over hyper and rustls, and the search for [`local`] servers.
 //! * `scripted` (default): [`ScriptedModel`].
 //! * `tokens` (default): exact token counts.
+//! * `testing`: [`conformance`], the suite that every codec passes.
 
 mod cassette;
 mod codec;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod error;
 #[cfg(feature = "http")]
 pub mod local;
@@ -68,5 +71,5 @@ pub use self::{
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
-    wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
+    wire::openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
 };
