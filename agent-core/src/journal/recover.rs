@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase, Question, Result,
-    RunIds, ToolOutput, Usage,
+    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
+    Question, Result, RunIds, ToolOutput, Usage,
 };
 
 /// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was
@@ -200,7 +200,7 @@ impl RunFold {
                 self.decisions.clear();
                 self.exit.clone_from(exit);
                 let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
-                if let Some(message) = message.clone().or(finished).filter(|message| message.has_calls()) {
+                if let Some(message) = message.clone().or(finished).filter(AssistantMessage::has_calls) {
                     self.turn = Some(PendingTurn::new(message));
                 }
             }

@@ -157,7 +157,8 @@ async fn the_sqlite_shell_can_read_the_history() {
     writer.append(entries).await.expect("appends");
 
     let sqlite = place.sqlite();
-    let first = "SELECT session, seq, time, run, kind, body ->> '$.message.user.parts[0].text.text' FROM history LIMIT 1";
+    let first =
+        "SELECT session, seq, time, run, kind, body ->> '$.message.user.parts[0].text.text' FROM history LIMIT 1";
     let row: (String, i64, String, String, String, String) = sqlite
         .query_row(first, (), |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?, r.get(5)?)))
         .expect("a row");
