@@ -223,7 +223,8 @@ fn parameters_have_the_names_that_the_server_knows() {
     assert_eq!(body, settings, "nothing of tools without tools");
     let openai = encoded(&OpenAiChatCodec::new("m", Profile::openai()).expect("a codec"), &req);
     assert_eq!((&openai["max_completion_tokens"], openai.get("max_tokens")), (&json!(7), None));
-    let mistral = encoded(&OpenAiChatCodec::new("m", Profile::named("mistral").expect("known")).expect("a codec"), &req);
+    let mistral =
+        encoded(&OpenAiChatCodec::new("m", Profile::named("mistral").expect("known")).expect("a codec"), &req);
     assert_eq!((&mistral["stream"], mistral.get("stream_options")), (&json!(true), None));
 
     req.tools = [ToolSpec::new("f", "does", json!({"type": "object"}))].into_iter().collect();
