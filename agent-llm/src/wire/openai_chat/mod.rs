@@ -22,23 +22,19 @@ mod fold_call;
 mod message;
 mod model;
 mod parts;
-mod profile;
 mod read;
 mod speak;
 mod stream;
-mod usage;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{message::Manner, stream::StreamDecoder};
-pub use self::{
-    model::{OpenAiChat, OpenAiChatBuilder},
-    profile::{MaxTokens, Profile, SystemRole},
-};
+use super::{profile, usage};
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
         endpoint::{BodySize, endpoint, post},
         surrogates::mend_surrogates,

@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Media, Origin, Raw, Reasoning, Text, ToolCall};
+use agent_core::{Block, Origin, Raw, Reasoning, Text, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(super) use crate::wire::content::arguments;
 use crate::wire::{
+    content::media_at,
+    ids::call_id,
     lenient::{Content, Str},
     open_struct::open_struct,
 };
@@ -206,17 +209,10 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block
             Block::Reasoning(Reasoning { text: plain(&thinking)?.into_owned(), raw: as_sent(), ..Reasoning::default() })
         }
         (Some("image_url"), None, None, Some(ImageUrl { url: Some(url), .. })) => {
-            Block::Image(image(&url.0).with_raw(as_sent()))
+            Block::Image(media_at(&url.0).with_raw(as_sent()))
         }
         _ => Block::Other(raw(json.get(), origin)),
     })
-}
-
-/// An image at a URL, or within one.
-fn image(url: &str) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    let Some((mime, data)) = inline else { return Media::url(url) };
-    Media::base64(data, mime)
 }
 
 fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
@@ -240,20 +236,6 @@ pub(super) fn call(json: &str, origin: &Origin) -> serde_json::Result<ToolCall> 
         arguments: arguments.map(Cow::into_owned).unwrap_or_default(),
         raw: says_more.then(|| raw(json, origin)),
     })
-}
-
-/// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
-pub(super) fn call_id(response: &str, at: usize) -> String {
-    if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
-}
-
-/// Arguments are JSON in a text; some servers send the JSON itself.
-pub(super) fn arguments(json: &RawValue) -> serde_json::Result<Cow<'_, str>> {
-    match json.get() {
-        "null" => Ok(Cow::Borrowed("")),
-        text if text.starts_with('"') => Ok(serde_json::from_str::<Str<'_>>(text)?.0),
-        object => Ok(Cow::Borrowed(object)),
-    }
 }
 
 /// The text of a content, with that of its parts run together.

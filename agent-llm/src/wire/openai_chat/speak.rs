@@ -9,7 +9,7 @@ use super::{
     fold_call::CallFold,
     read::{details_text, part, plain},
 };
-use crate::wire::lenient::Content;
+use crate::wire::{content::says_more_than_deltas, lenient::Content};
 
 /// Makes chunks of deltas.
 ///
@@ -206,16 +206,6 @@ impl SpokenCall {
             out.push(Chunk::Arguments { index: self.index, delta: delta.to_owned() });
             self.spoken = arguments.len();
         }
-    }
-}
-
-/// True if the block holds something that its provider needs back and no delta carries.
-fn says_more_than_deltas(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.raw.is_some(),
-        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
-        Block::ToolCall(call) => call.raw.is_some(),
-        _ => true,
     }
 }
 

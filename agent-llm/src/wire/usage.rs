@@ -1,4 +1,4 @@
-//! What a call used, in all the ways in which servers say it.
+//! What a call used, in all the ways in which servers of OpenAI's APIs say it.
 
 use agent_core::Usage;
 use serde::Deserialize;
@@ -14,6 +14,11 @@ struct Said {
     total_tokens: Count,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
+    /// The names in Responses; some servers use both.
+    input_tokens: Count,
+    output_tokens: Count,
+    input_tokens_details: Option<PromptDetails>,
+    output_tokens_details: Option<CompletionDetails>,
     /// Servers that give no details.
     prompt_cache_hit_tokens: Count,
     cached_tokens: Count,
@@ -37,10 +42,11 @@ struct CompletionDetails {
 }
 
 /// Reads a `usage` object; one that cannot be read is as good as none.
-pub(super) fn usage(json: &RawValue) -> Usage {
+pub(crate) fn usage(json: &RawValue) -> Usage {
     let Ok(said) = serde_json::from_str::<Said>(json.get()) else { return Usage::default() };
-    let prompt_details = said.prompt_tokens_details.unwrap_or_default();
-    let reasoning = said.completion_tokens_details.unwrap_or_default().reasoning_tokens.0.max(said.reasoning_tokens.0);
+    let prompt_details = said.prompt_tokens_details.or(said.input_tokens_details).unwrap_or_default();
+    let completion_details = said.completion_tokens_details.or(said.output_tokens_details).unwrap_or_default();
+    let reasoning = completion_details.reasoning_tokens.0.max(said.reasoning_tokens.0);
     let cached = [
         prompt_details.cached_tokens,
         said.prompt_cache_hit_tokens,
@@ -48,7 +54,8 @@ pub(super) fn usage(json: &RawValue) -> Usage {
         said.num_cached_tokens,
         said.cache_read_input_tokens,
     ];
-    let (prompt, completion) = (said.prompt_tokens.0, said.completion_tokens.0);
+    let prompt = said.prompt_tokens.0.max(said.input_tokens.0);
+    let completion = said.completion_tokens.0.max(said.output_tokens.0);
     let cached = cached.into_iter().map(|c| c.0).max().unwrap_or(0).min(prompt);
     let cache_write = prompt_details.cache_write_tokens.0.max(said.cache_creation_input_tokens.0).min(prompt - cached);
     // Some servers count reasoning apart from the completion: their total shows it.
@@ -75,6 +82,16 @@ mod tests {
         );
         assert_eq!((usage.input, usage.cached, usage.output, usage.reasoning), (6, 4, 5, 3));
         assert_eq!((usage.total(), usage.calls), (15, 1));
+    }
+
+    #[test]
+    fn the_names_of_both_apis_are_known() {
+        let usage = read(
+            r#"{"input_tokens": 12, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 5,
+                "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 17}"#,
+        );
+        assert_eq!((usage.input, usage.cached, usage.output, usage.reasoning), (10, 2, 5, 3));
+        assert_eq!(usage.total(), 17);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! What differs between servers that speak OpenAI Chat Completions.
+//! What differs between servers that speak OpenAI's APIs.
 
 use std::sync::LazyLock;
 
 use http::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::Auth;
+use crate::{Auth, ResponsesProfile};
 
-/// What is particular to one server that speaks OpenAI Chat Completions.
+/// What is particular to one server that speaks OpenAI's APIs: Chat Completions, Responses, or both.
 ///
 /// ```
 /// use agent_llm::Profile;
@@ -22,7 +22,7 @@ use crate::Auth;
 pub struct Profile {
     /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name.
     pub provider: String,
-    /// The address up to, and without, `/chat/completions`.
+    /// The address up to, and without, `/chat/completions` and `/responses`.
     pub base_url: String,
     /// The environment variable that holds the key.
     pub key_variable: String,
@@ -30,13 +30,15 @@ pub struct Profile {
     pub auth: Auth,
     /// The role of instructions.
     pub system_role: SystemRole,
-    /// The field for the most tokens of an answer.
+    /// The field for the most tokens of an answer, in Chat Completions.
     pub max_tokens: MaxTokens,
-    /// Whether a streamed answer is asked to end with its usage (`stream_options`).
+    /// Whether a streamed answer is asked to end with its usage (`stream_options`), in Chat Completions.
     pub include_usage: bool,
-    /// Whether fields of the server's own go back to it. False for servers that refuse in a request what they put in an
-    /// answer; reasoning still goes back.
+    /// Whether fields of the server's own go back to it, in Chat Completions. False for servers that refuse in a request
+    /// what they put in an answer; reasoning still goes back.
     pub verbatim: bool,
+    /// What is particular to its Responses.
+    pub responses: ResponsesProfile,
 }
 
 /// The role of instructions in a request.
@@ -64,7 +66,7 @@ pub enum MaxTokens {
 }
 
 impl SystemRole {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::Developer => "developer",
@@ -91,6 +93,7 @@ impl Profile {
             max_tokens: MaxTokens::MaxTokens,
             include_usage: true,
             verbatim: true,
+            responses: ResponsesProfile::default(),
         }
     }
 
@@ -122,7 +125,22 @@ impl Profile {
     /// Groq. It refuses fields that it does not know, some of which its own streams hold.
     pub fn groq() -> Self {
         let base = Self::hosted("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY");
-        Self { max_tokens: MaxTokens::MaxCompletionTokens, verbatim: false, ..base }
+        // It keeps nothing anyway, and refuses the fields that ask for it.
+        let responses = ResponsesProfile { stateless: false, ..ResponsesProfile::default() };
+        Self { max_tokens: MaxTokens::MaxCompletionTokens, verbatim: false, responses, ..base }
+    }
+
+    /// The backend of ChatGPT, which takes the access token of a subscriber; Responses alone. It wants the account's id, too,
+    /// in the header `chatgpt-account-id`.
+    pub fn chatgpt() -> Self {
+        let base = Self::hosted("chatgpt", "https://chatgpt.com/backend-api/codex", "CHATGPT_ACCESS_TOKEN");
+        let responses = ResponsesProfile {
+            needs_instructions: true,
+            always_stream: true,
+            refused: ["max_output_tokens", "temperature", "top_p"].map(str::to_owned).into(),
+            ..ResponsesProfile::default()
+        };
+        Self { responses, ..base }
     }
 
     /// Mistral. Its streams always end with their usage.
@@ -160,7 +178,7 @@ impl Profile {
     pub fn of_url(base_url: &str) -> Self {
         static KNOWN: LazyLock<Vec<Profile>> = LazyLock::new(|| {
             let hosted = [Profile::openai(), Profile::openrouter(), Profile::groq(), Profile::mistral()];
-            let others = [Profile::deepseek(), Profile::xai()];
+            let others = [Profile::deepseek(), Profile::xai(), Profile::chatgpt()];
             let local = [Profile::ollama(), Profile::llama_cpp(), Profile::vllm()];
             hosted.into_iter().chain(others).chain(local).collect()
         });
