@@ -8,9 +8,10 @@
 
 mod checks;
 mod exchange;
-mod json;
 mod report;
 mod show;
+#[cfg(test)]
+mod tests;
 mod wires;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
     process::ExitCode,
 };
 
+use agent::llm::conformance::json;
 use clap::Parser;
 
 use self::{

@@ -4,7 +4,11 @@ use agent::{Block, Error, ErrorKind, ModelResponse, Retry};
 use serde_json::Value;
 
 use super::{Outcome, Subject};
-use crate::{exchange::Recording, json, wires::Said};
+use crate::{
+    exchange::Recording,
+    json,
+    wires::{Called, Said},
+};
 
 pub(super) fn check(subject: &Subject<'_>) -> Outcome {
     match &subject.recording {
@@ -31,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
 }
 
 fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
-    let response = match (subject.wire.turn(whole), subject.response()) {
+    let (turn, response) = match (subject.wire.turn(whole), subject.response()) {
         // Something with a good status that is no answer.
         (None, Err(error)) => return Outcome::of(complaints_about(&error, "")),
         (None, Ok(response)) if response.message.is_empty() => return Outcome::Passed,
@@ -39,7 +43,6 @@ fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
         (Some(_), Err(error)) => return Outcome::failed(format!("an answer was not read: {error:?}")),
         (Some(turn), Ok(response)) => (turn, response),
     };
-    let (turn, response) = response;
     let kept = to_json(&response);
     let mut complaints = json::lost(&turn, &kept);
     complaints.extend(json::lost(&subject.wire.beside(whole), &kept));
@@ -52,37 +55,22 @@ fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
 
 /// Where the blocks say something else than the turn.
 fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
-    let mut out = Vec::new();
-    let (mut text, mut reasoning) = (String::new(), String::new());
+    let mut read = Said::default();
     for block in response.message.blocks() {
         match block {
-            Block::Text(block) => text.push_str(&block.text),
-            Block::Reasoning(block) => reasoning.push_str(&block.text),
-            _ => {}
+            Block::Text(block) => read.text.push_str(&block.text),
+            Block::Reasoning(block) => read.reasoning.push_str(&block.text),
+            Block::ToolCall(call) => read.calls.push(Called {
+                id: call.id.to_string(),
+                name: call.name.to_string(),
+                arguments: call.arguments.clone().into(),
+            }),
+            _ => read.more = true,
         }
     }
-    if text != said.text {
-        out.push(format!("text: {text:?} is not {:?}", said.text));
-    }
-    if reasoning != said.reasoning {
-        out.push(format!("reasoning: {reasoning:?} is not {:?}", said.reasoning));
-    }
-    if response.message.is_empty() && !said.is_empty() {
+    let mut out = said.differences(&read);
+    if read.is_empty() && !said.is_empty() {
         out.push("something was said, and the message is empty".into());
-    }
-    let calls: Vec<_> = response.message.calls().collect();
-    if calls.len() != said.calls.len() {
-        out.push(format!("{} calls, not {}", calls.len(), said.calls.len()));
-    }
-    for (at, (call, said)) in calls.into_iter().zip(&said.calls).enumerate() {
-        let same_id = said.id.is_empty() && !call.id.is_empty() || *call.id == said.id;
-        let same_arguments = match &said.arguments {
-            Value::String(text) => *text == call.arguments,
-            json => serde_json::from_str(&call.arguments).is_ok_and(|got| json::differences(json, &got).is_empty()),
-        };
-        if !same_id || *call.name != said.name || !same_arguments {
-            out.push(format!("call {at}: {call:?} is not {said:?}"));
-        }
     }
     out
 }

@@ -6,7 +6,7 @@
 //! * **fold**: the response that a stream makes is the response that the equivalent whole body makes, where that body is put
 //!   together without the codec. `MessageBuilder` makes the same blocks of the chunks, and each block ends once.
 //! * **replay**: the turn, unedited and followed by results of its calls, goes back to its provider as it came: every key
-//!   and item, numbers by value, texts byte for byte.
+//!   and item, numbers by value, texts byte for byte. Marked as edited but unchanged, it still says the same.
 //! * **request**: a recorded request that is read and encoded again *keeps* every field: the same fields with equal values,
 //!   list items in the same order, nothing added. At the top of the request alone, a field that is `null` and
 //!   `"stream": false` may be left out: leaving them out says the same.

@@ -26,13 +26,21 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
         Ok(response) => response.message,
         Err(error) => return Outcome::failed(format!("the answer was not read: {error:?}")),
     };
-    match encoded(subject, message) {
-        Ok(request) => match subject.wire.sent_back(&request) {
-            Some(back) => Outcome::of(subject.wire.turn_differences(&turn, &back)),
-            None => Outcome::failed("the turn is not in the request"),
-        },
+    let mut edited = message.clone();
+    edited.blocks_mut();
+    let unedited = sent_back(subject, message).map(|back| subject.wire.turn_differences(&turn, &back));
+    let said = subject.wire.said(&turn);
+    let edited = sent_back(subject, edited).map(|back| said.differences(&subject.wire.said(&back)));
+    let edited =
+        edited.map(|lines| lines.into_iter().map(|line| format!("after an edit that changes nothing: {line}")));
+    match unedited.and_then(|unedited| Ok(unedited.into_iter().chain(edited?))) {
+        Ok(complaints) => Outcome::of(complaints.collect()),
         Err(why) => Outcome::failed(why),
     }
+}
+
+fn sent_back(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, String> {
+    subject.wire.sent_back(&encoded(subject, message)?).ok_or_else(|| "the turn is not in the request".to_owned())
 }
 
 /// The request that goes on after `message`.

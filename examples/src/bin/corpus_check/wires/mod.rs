@@ -102,9 +102,42 @@ pub(crate) struct Called {
 }
 
 impl Said {
+    /// Where `other` says something else.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
+        let mut out = Vec::new();
+        for (what, said, other) in [("text", &self.text, &other.text), ("reasoning", &self.reasoning, &other.reasoning)]
+        {
+            if said != other {
+                out.push(format!("{what}: {other:?} is not {said:?}"));
+            }
+        }
+        if self.calls.len() != other.calls.len() {
+            out.push(format!("{} calls, not {}", other.calls.len(), self.calls.len()));
+        }
+        let calls = self.calls.iter().zip(&other.calls).enumerate();
+        let differing = calls.filter(|(_, (said, other))| !said.is_same(other));
+        out.extend(differing.map(|(at, (said, other))| format!("call {at}: {other:?} is not {said:?}")));
+        out
+    }
+
     /// True if nothing is said.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty() && !self.more
+    }
+}
+
+impl Called {
+    /// True if `other` is this call. One that has no id may be given one.
+    fn is_same(&self, other: &Self) -> bool {
+        let same_arguments = match (&self.arguments, &other.arguments) {
+            (Value::String(said), Value::String(other)) => said == other,
+            (said, Value::String(other)) => {
+                serde_json::from_str(other).is_ok_and(|other| json::differences(said, &other).is_empty())
+            }
+            (said, other) => json::differences(said, other).is_empty(),
+        };
+        let same_id = if self.id.is_empty() { !other.id.is_empty() } else { self.id == other.id };
+        same_id && self.name == other.name && same_arguments
     }
 }
 

@@ -4,11 +4,19 @@ use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-/// How far a value is shown in a difference.
+/// How much of a value is shown in a difference, in characters.
 const SHOWN: usize = 120;
 
-/// Where `got` is not as `wanted`, as JSON pointers with what stands there.
-pub(crate) fn differences(wanted: &Value, got: &Value) -> Vec<String> {
+/// Where `got` is not as `wanted`: JSON pointers, with what stands there.
+///
+/// ```
+/// use agent_llm::conformance::json::differences;
+/// use serde_json::json;
+///
+/// assert_eq!(differences(&json!({"a": [1.0]}), &json!({"a": [1]})), Vec::<String>::new());
+/// assert_eq!(differences(&json!({"a": [1]}), &json!({"a": [2]})), ["/a/0: 2 is not 1"]);
+/// ```
+pub fn differences(wanted: &Value, got: &Value) -> Vec<String> {
     let mut out = Vec::new();
     compare("", wanted, got, &mut out);
     out
@@ -33,60 +41,21 @@ fn compare(path: &str, wanted: &Value, got: &Value, out: &mut Vec<String>) {
                 out.push(format!("{path}: {} items, not {}", got.len(), wanted.len()));
             }
         }
-        (wanted, got) if scalar(wanted) == scalar(got) && wanted.is_object() == got.is_object() => {}
+        (wanted, got) if Leaf::of(wanted).is_some_and(|leaf| Some(leaf) == Leaf::of(got)) => {}
         (wanted, got) => out.push(format!("{path}: {} is not {}", shown(got), shown(wanted))),
     }
 }
 
-/// A value without structure in a form that is equal for equal values.
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Scalar<'a> {
-    Nothing,
-    Truth(bool),
-    Text(&'a str),
-    Whole(i128),
-    Fraction(u64),
-    Structure,
-}
-
-fn scalar(value: &Value) -> Scalar<'_> {
-    match value {
-        Value::Null => Scalar::Nothing,
-        Value::Bool(truth) => Scalar::Truth(*truth),
-        Value::String(text) => Scalar::Text(text),
-        Value::Number(number) => by_value(number),
-        Value::Array(_) | Value::Object(_) => Scalar::Structure,
-    }
-}
-
-/// `1`, `1.0` and `1e0` are one number.
-fn by_value(number: &Number) -> Scalar<'static> {
-    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    match (whole, number.as_f64()) {
-        (Some(whole), _) => Scalar::Whole(whole),
-        (None, Some(float)) if float.fract() == 0.0 && float.abs() < 9e15 => Scalar::Whole(float as i128),
-        (None, float) => Scalar::Fraction(float.unwrap_or(f64::NAN).to_bits()),
-    }
-}
-
-fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
-        None => text,
-    }
-}
-
 /// The texts and numbers in `wanted` that stand nowhere in `got`, with their paths. Empty texts say nothing.
-pub(crate) fn lost(wanted: &Value, got: &Value) -> Vec<String> {
+pub fn lost(wanted: &Value, got: &Value) -> Vec<String> {
     let mut known = HashSet::new();
     leaves("", got, &mut |_, leaf| {
-        known.insert(scalar(leaf));
+        known.extend(Leaf::of(leaf));
     });
     let mut out = Vec::new();
     leaves("", wanted, &mut |path, leaf| {
-        if leaf != "" && !known.contains(&scalar(leaf)) {
-            out.push(format!("{path}: {} is nowhere in the response", shown(leaf)));
+        if leaf != "" && Leaf::of(leaf).is_some_and(|leaf| !known.contains(&leaf)) {
+            out.push(format!("{path}: {} is lost", shown(leaf)));
         }
     });
     out
@@ -105,6 +74,46 @@ fn leaves<'a>(path: &str, value: &'a Value, take: &mut impl FnMut(&str, &'a Valu
     }
 }
 
+/// A value without structure, in a form that is equal for equal values.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Leaf<'a> {
+    Null,
+    Bool(bool),
+    Text(&'a str),
+    Whole(i128),
+    Fraction(u64),
+}
+
+impl<'a> Leaf<'a> {
+    fn of(value: &'a Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => Self::Null,
+            Value::Bool(truth) => Self::Bool(*truth),
+            Value::String(text) => Self::Text(text),
+            Value::Number(number) => Self::number(number),
+            Value::Array(_) | Value::Object(_) => return None,
+        })
+    }
+
+    /// `1`, `1.0` and `1e0` are one number.
+    fn number(number: &Number) -> Self {
+        let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+        match (whole, number.as_f64()) {
+            (Some(whole), _) => Self::Whole(whole),
+            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 9e15 => Self::Whole(float as i128),
+            (None, float) => Self::Fraction(float.unwrap_or(f64::NAN).to_bits()),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -117,6 +126,7 @@ mod tests {
         let same = serde_json::from_str(r#"{"a": "\u00e9", "b": [1, 1e-1]}"#).expect("JSON");
         assert_eq!(differences(&one, &same), Vec::<String>::new());
         assert_eq!(differences(&json!({"a": "é"}), &json!({"a": "e\u{301}"})).len(), 1, "another spelling");
+        assert_eq!(differences(&json!(u64::MAX), &json!(u64::MAX - 1)).len(), 1);
     }
 
     #[test]
@@ -131,6 +141,6 @@ mod tests {
     fn a_leaf_that_stands_nowhere_is_lost() {
         let kept = json!({"elsewhere": [{"x": "said"}, 2.0]});
         assert_eq!(lost(&json!({"a": ["said", 2, "", true, null]}), &kept), Vec::<String>::new());
-        assert_eq!(lost(&json!({"a": ["sai"]}), &kept), [r#"/a/0: "sai" is nowhere in the response"#]);
+        assert_eq!(lost(&json!({"a": ["sai"]}), &kept), [r#"/a/0: "sai" is lost"#]);
     }
 }
