@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_known_may_have_its_key_in_a_variable_of_its_own() {
-        let (_, key) = from(&[("OPENAI_BASE_URL", "https://api.groq.com/openai/v1"), ("GROQ_API_KEY", "mine")])
-            .expect("reads");
+        let (_, key) =
+            from(&[("OPENAI_BASE_URL", "https://api.groq.com/openai/v1"), ("GROQ_API_KEY", "mine")]).expect("reads");
         assert_eq!(key.as_deref(), Some("mine"));
     }
 }

@@ -23,7 +23,8 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     }
     let sent: Vec<Sent<'_>> = own.map(sent).unwrap_or_default();
     let said = || sent.iter().flat_map(|item| &item.blocks);
-    if !sent.is_empty() && said().eq(message.blocks())
+    if !sent.is_empty()
+        && said().eq(message.blocks())
         && let Some(list) = own.and_then(inside)
     {
         return write_list(list, out); // it was edited, but nothing was changed

@@ -95,7 +95,10 @@ impl<'a> Event<'a> {
     }
 
     pub(super) fn place(&self) -> Place<'_> {
-        Place { index: self.output_index.as_ref().map(|index| index.0), id: self.item_id.as_ref().map_or("", |id| &id.0) }
+        Place {
+            index: self.output_index.as_ref().map(|index| index.0),
+            id: self.item_id.as_ref().map_or("", |id| &id.0),
+        }
     }
 
     /// The part that the event is about: its place among those of its kind.

@@ -194,6 +194,12 @@ impl Item {
         self.parts.iter().find(|part| (part.field, part.nth) == (field, nth)).map_or("", |part| &part.text)
     }
 
+    /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
+    pub(super) fn opaque(&self) -> Option<&RawValue> {
+        let known = ["", "message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"];
+        self.head.json.as_deref().filter(|_| self.done.is_none() && !known.contains(&&*self.head.kind))
+    }
+
     fn part_mut(&mut self, field: Field, nth: u64) -> usize {
         let known = self.parts.iter().rposition(|part| (part.field, part.nth) == (field, nth));
         known.unwrap_or_else(|| {
@@ -219,7 +225,8 @@ impl Item {
         if item.get("status").is_some_and(|status| status == "in_progress") {
             item.insert("status".into(), "completed".into());
         }
-        for (name, fields) in [("summary", &[Field::Summary][..]), ("content", &[Field::Text, Field::Refusal, Field::Thought])]
+        for (name, fields) in
+            [("summary", &[Field::Summary][..]), ("content", &[Field::Text, Field::Refusal, Field::Thought])]
         {
             let mut parts: Vec<_> = self.parts.iter().filter(|part| fields.contains(&part.field)).collect();
             parts.sort_by_key(|part| part.nth);

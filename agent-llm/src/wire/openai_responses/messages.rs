@@ -104,7 +104,8 @@ impl Messages<'_> {
             let parts = message.parts().iter().filter_map(|part| part_json(self.manner, part));
             Said::Parts(parts.filter_map(Written::into_part).collect())
         };
-        let kind = if self.answers_custom_call(at, message) { "custom_tool_call_output" } else { "function_call_output" };
+        let kind =
+            if self.answers_custom_call(at, message) { "custom_tool_call_output" } else { "function_call_output" };
         write_item(&ToolResult { r#type: kind, call_id: message.call_id(), output }, out);
     }
 

@@ -61,11 +61,11 @@ use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+use self::{messages::Manner, stream::StreamDecoder};
 pub use self::{
     model::{OpenAiResponses, OpenAiResponsesBuilder},
     profile::ResponsesProfile,
 };
-use self::{messages::Manner, stream::StreamDecoder};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
@@ -109,8 +109,7 @@ impl OpenAiResponsesCodec {
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = endpoint(&profile.base_url, "/responses")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
-        let manner =
-            Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
+        let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
         let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
         Ok(Self { uri, profile, manner, key, size: BodySize::default() })
     }

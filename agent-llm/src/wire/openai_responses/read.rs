@@ -92,7 +92,8 @@ fn part(json: &RawValue, origin: &Origin) -> Block {
     let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     match (said.kind.as_ref().map(|kind| &*kind.0), said.text) {
         (Some("output_text" | "text"), Some(words)) => {
-            let (annotations, logprobs) = (said.annotations.filter(says_something), said.logprobs.filter(says_something));
+            let (annotations, logprobs) =
+                (said.annotations.filter(says_something), said.logprobs.filter(says_something));
             let mut text = Text::new(words.0);
             text.citations = annotations.map(citations).unwrap_or_default();
             let says_more = annotations.is_some() || logprobs.is_some() || !said.rest.is_empty();

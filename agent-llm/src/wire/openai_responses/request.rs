@@ -66,14 +66,7 @@ pub(super) fn read(body: &str, profile: &Profile, manner: &Manner) -> Result<Par
     }
     parsed.system = rest["instructions"].as_str().map(|text| SystemMessage::new(vec![Part::text(text)]));
     parsed.params = params(&rest);
-    let written = Settings::new(
-        parsed.system.as_ref(),
-        &parsed.tools,
-        &parsed.params,
-        parsed.stream,
-        profile,
-        manner,
-    );
+    let written = Settings::new(parsed.system.as_ref(), &parsed.tools, &parsed.params, parsed.stream, profile, manner);
     let written = serde_json::to_value(written).map_err(unreadable)?;
     if let Some(Value::Object(extra)) = laid_over(&written, &rest) {
         parsed.params.extra = extra;

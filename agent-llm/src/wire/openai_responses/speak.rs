@@ -2,10 +2,10 @@
 
 use std::mem::{discriminant, replace};
 
-use agent_core::{Block, Chunk};
+use agent_core::{Block, Chunk, Origin, Raw};
 
 use super::{
-    fold::{Field, Item},
+    fold::{Field, Fold, Item},
     read::{PARAGRAPH, name_calls},
 };
 use crate::wire::content::says_more_than_deltas;
@@ -14,8 +14,9 @@ use crate::wire::content::says_more_than_deltas;
 ///
 /// A block has the number of blocks that were spoken of before it. Text and reasoning end when another block begins, calls
 /// when their item ends; and at the end of the answer, what was spoken is made what the message is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Speaker {
+    origin: Origin,
     told: Vec<Told>,
 }
 
@@ -34,55 +35,59 @@ struct Told {
 }
 
 impl Speaker {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { origin, told: Vec::new() }
+    }
+
     /// An item begins.
-    pub(super) fn begin(&mut self, at: usize, item: &Item, out: &mut Vec<Chunk>) {
-        match &*item.head.kind {
+    pub(super) fn begin(&mut self, at: usize, fold: &Fold, out: &mut Vec<Chunk>) {
+        match &*fold.items()[at].head.kind {
             "reasoning" if self.index(at, None).is_none() => {
                 // It has its place, even if nobody can read it.
-                let index = self.open(at, Block::reasoning(""), out);
+                let index = self.open(at, fold, Block::reasoning(""), out);
                 out.push(Chunk::Reasoning { index, delta: String::new() });
             }
-            "function_call" => self.call(at, item, Field::Arguments, out),
-            "custom_tool_call" => self.call(at, item, Field::Input, out),
+            "function_call" | "custom_tool_call" => self.call(at, fold, out),
             _ => {}
         }
     }
 
     /// More of an item.
-    pub(super) fn more(&mut self, at: usize, item: &Item, key: (Field, u64), delta: &str, out: &mut Vec<Chunk>) {
+    pub(super) fn more(&mut self, at: usize, fold: &Fold, key: (Field, u64), delta: &str, out: &mut Vec<Chunk>) {
         if delta.is_empty() {
             return;
         }
         match key.0 {
             Field::Text => {
-                let index = self.index(at, Some(key)).unwrap_or_else(|| self.open(at, Block::text(""), out));
+                let index = self.index(at, Some(key)).unwrap_or_else(|| self.open(at, fold, Block::text(""), out));
                 self.told[index as usize].part = Some(key);
                 out.push(Chunk::Text { index, delta: delta.to_owned() });
             }
             Field::Summary | Field::Thought => {
-                let index = self.index(at, None).unwrap_or_else(|| self.open(at, Block::reasoning(""), out));
+                let index = self.index(at, None).unwrap_or_else(|| self.open(at, fold, Block::reasoning(""), out));
                 let before = replace(&mut self.told[index as usize].part, Some(key));
                 let space = if before.is_some_and(|before| before != key) { PARAGRAPH } else { "" };
                 out.push(Chunk::Reasoning { index, delta: format!("{space}{delta}") });
             }
-            Field::Arguments | Field::Input => self.call(at, item, key.0, out),
+            Field::Arguments | Field::Input => self.call(at, fold, out),
             Field::Refusal => {} // told whole, when its item ends
         }
     }
 
     /// A call is spoken of once its name and its id are known.
-    fn call(&mut self, at: usize, item: &Item, field: Field, out: &mut Vec<Chunk>) {
+    fn call(&mut self, at: usize, fold: &Fold, out: &mut Vec<Chunk>) {
+        let item = &fold.items()[at];
         let (id, name) = (&item.head.call_id, &item.head.name);
         let index = match self.index(at, None) {
             Some(index) => index,
             None if id.is_empty() || name.is_empty() => return,
             None => {
-                let index = self.open(at, Block::tool_call(id.as_str(), name.as_str(), ""), out);
+                let index = self.open(at, fold, Block::tool_call(id.as_str(), name.as_str(), ""), out);
                 out.push(Chunk::ToolCall { index, id: id.as_str().into(), name: name.as_str().into() });
                 index
             }
         };
-        let (told, text) = (&mut self.told[index as usize], item.text(field, 0));
+        let (told, text) = (&mut self.told[index as usize], arguments(item));
         if let Some(delta) = text.get(told.spoken..).filter(|delta| !delta.is_empty()) {
             out.push(Chunk::Arguments { index, delta: delta.to_owned() });
             told.spoken = text.len();
@@ -93,7 +98,7 @@ impl Speaker {
     pub(super) fn settle(
         &mut self,
         at: usize,
-        item: &Item,
+        fold: &Fold,
         mut blocks: Vec<Block>,
         response: &str,
         out: &mut Vec<Chunk>,
@@ -104,9 +109,9 @@ impl Speaker {
         let mut told = told.into_iter();
         for block in blocks {
             match told.next() {
-                Some(index) => self.settle_one(index, item, block, out),
+                Some(index) => self.settle_one(index, &fold.items()[at], block, out),
                 None => {
-                    let index = self.open(at, block, out);
+                    let index = self.open(at, fold, block, out);
                     self.tell(index, out);
                 }
             }
@@ -123,10 +128,7 @@ impl Speaker {
         let as_told = match (&told.block, &block) {
             (Block::Text(_), Block::Text(block)) => text(told.part) == block.text,
             (Block::ToolCall(was), Block::ToolCall(call)) => {
-                let rest = match item.text(told_field(item), 0).get(..told.spoken) {
-                    Some(spoken) => call.arguments.strip_prefix(spoken),
-                    None => None,
-                };
+                let rest = arguments(item).get(..told.spoken).and_then(|spoken| call.arguments.strip_prefix(spoken));
                 if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
                     out.push(Chunk::Arguments { index, delta: rest.to_owned() });
                 }
@@ -144,7 +146,7 @@ impl Speaker {
     }
 
     /// The answer is complete, and these are its blocks: speaks what of them was not spoken yet, and ends every block.
-    pub(super) fn finish(mut self, blocks: &[Block], out: &mut Vec<Chunk>) {
+    pub(super) fn finish(mut self, fold: &Fold, blocks: &[Block], out: &mut Vec<Chunk>) {
         let kinds = |told: &Told, block: &Block| discriminant(&told.block) == discriminant(block);
         if self.told.len() > blocks.len() || !self.told.iter().zip(blocks).all(|(told, block)| kinds(told, block)) {
             // What was spoken cannot be mended: a provider took something back, or its order.
@@ -162,7 +164,7 @@ impl Speaker {
                     }
                 }
                 None => {
-                    let index = self.open(usize::MAX, block.clone(), out);
+                    let index = self.open(fold.items().len(), fold, block.clone(), out);
                     self.tell(index, out);
                 }
             }
@@ -195,8 +197,22 @@ impl Speaker {
         self.told.iter().rposition(is_it).and_then(|index| u32::try_from(index).ok())
     }
 
-    /// A new block, which ends the text or reasoning before it.
-    fn open(&mut self, item: usize, block: Block, out: &mut Vec<Chunk>) -> u32 {
+    /// A new block of an item, which ends the text or reasoning before it. Items before it have their places, if all they
+    /// can be is one block.
+    fn open(&mut self, at: usize, fold: &Fold, block: Block, out: &mut Vec<Chunk>) -> u32 {
+        for (earlier, item) in fold.items().iter().enumerate().take(at) {
+            if let Some(json) = item.opaque()
+                && self.index(earlier, None).is_none()
+            {
+                let block = Block::Other(Raw::new(self.origin.clone(), json.to_owned()));
+                let index = self.push(earlier, block.clone(), out);
+                out.push(Chunk::Block { index, block });
+            }
+        }
+        self.push(at, block, out)
+    }
+
+    fn push(&mut self, item: usize, block: Block, out: &mut Vec<Chunk>) -> u32 {
         for (index, told) in (0..).zip(&mut self.told) {
             if !told.ended && matches!(told.block, Block::Text(_) | Block::Reasoning(_)) {
                 told.ended = true;
@@ -208,7 +224,7 @@ impl Speaker {
     }
 }
 
-/// The field that a call's arguments come in.
-fn told_field(item: &Item) -> Field {
-    if item.head.kind == "custom_tool_call" { Field::Input } else { Field::Arguments }
+/// What a call was called with so far.
+fn arguments(item: &Item) -> &str {
+    item.text(if item.head.kind == "custom_tool_call" { Field::Input } else { Field::Arguments }, 0)
 }

@@ -44,8 +44,8 @@ open_struct! {
 impl StreamDecoder {
     pub(super) fn new(origin: Origin, chunks: bool) -> Self {
         Self {
+            speaker: chunks.then(|| Speaker::new(origin.clone())),
             origin,
-            speaker: chunks.then(Speaker::default),
             fold: Fold::default(),
             id: String::new(),
             model: String::new(),
@@ -70,14 +70,14 @@ impl StreamDecoder {
             (Meaning::Added, Some(item), _) => {
                 let at = self.fold.added(event.place(), item);
                 if let Some(speaker) = &mut self.speaker {
-                    speaker.begin(at, &self.fold.items()[at], chunks);
+                    speaker.begin(at, &self.fold, chunks);
                 }
             }
             (Meaning::Done, Some(item), _) => {
                 let at = self.fold.done(event.place(), item);
                 if let Some(speaker) = &mut self.speaker {
                     let blocks = read(item, &self.origin);
-                    speaker.settle(at, &self.fold.items()[at], blocks, &self.id, chunks);
+                    speaker.settle(at, &self.fold, blocks, &self.id, chunks);
                 }
             }
             (Meaning::Response, ..) => self.header(event.response),
@@ -96,14 +96,13 @@ impl StreamDecoder {
     fn more(&mut self, event: &Event<'_>, field: Field, delta: &str, chunks: &mut Vec<Chunk>) {
         let Some((at, part)) = self.fold.more(event.place(), field, event.nth(field), delta) else { return };
         if let Some(speaker) = &mut self.speaker {
-            let item = &self.fold.items()[at];
-            speaker.more(at, item, item.parts()[part].key(), delta, chunks);
+            let key = self.fold.items()[at].parts()[part].key();
+            speaker.more(at, &self.fold, key, delta, chunks);
         }
     }
 
     fn header(&mut self, response: Option<&RawValue>) {
-        let said: HeadSaid<'_> =
-            response.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
+        let said: HeadSaid<'_> = response.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
         for (known, said) in [(&mut self.id, said.id), (&mut self.model, said.model)] {
             if let Some(said) = said.filter(|said| !said.is_empty()) {
                 said.0.as_ref().clone_into(known);
@@ -151,7 +150,7 @@ impl Decoder for StreamDecoder {
         (answer.id, answer.model) = (Some(id), Some(model));
         let response = respond(&answer, output, &self.origin);
         if let Some(speaker) = self.speaker {
-            speaker.finish(response.message.blocks(), chunks);
+            speaker.finish(&self.fold, response.message.blocks(), chunks);
         }
         Ok(response)
     }

@@ -46,7 +46,9 @@ impl Wire for OpenAiResponses {
             whole["output"] = done.map(|frame| frame["item"].clone()).collect();
         }
         let beside = last.as_object().into_iter().flatten();
-        for (name, value) in beside.filter(|(name, _)| !["type", "response", "sequence_number"].contains(&name.as_str())) {
+        for (name, value) in
+            beside.filter(|(name, _)| !["type", "response", "sequence_number"].contains(&name.as_str()))
+        {
             whole[name] = value.clone();
         }
         whole
