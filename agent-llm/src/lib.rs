@@ -75,6 +75,6 @@ pub use self::{
     wire::{
         openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
         openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},
-        profile::{MaxTokens, Profile, SystemRole},
+        profile::{Profile, SystemRole},
     },
 };

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use agent_core::{Block, Media, MediaSource, Part};
-use serde::{Serialize, Serializer};
+use serde::{
+    Serialize, Serializer,
+    de::{DeserializeSeed, Deserializer, Error, Visitor},
+};
 use serde_json::value::RawValue;
-
-use super::lenient::Str;
 
 /// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
 #[derive(Clone, Copy)]
@@ -54,21 +55,48 @@ pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
     all
 }
 
-/// Arguments are JSON in a text; some servers send the JSON itself.
-pub(crate) fn arguments(json: &RawValue) -> serde_json::Result<Cow<'_, str>> {
+/// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.
+pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json::Result<()> {
     match json.get() {
-        "null" => Ok(Cow::Borrowed("")),
-        text if text.starts_with('"') => Ok(serde_json::from_str::<Str<'_>>(text)?.0),
-        object => Ok(Cow::Borrowed(object)),
+        "null" => Ok(()),
+        text if text.starts_with('"') => Push(known).deserialize(&mut serde_json::Deserializer::from_str(text)),
+        object => {
+            known.push_str(object);
+            Ok(())
+        }
     }
 }
 
 /// True if the block holds something that its provider needs back and no delta carries.
 pub(crate) fn says_more_than_deltas(block: &Block) -> bool {
     match block {
-        Block::Text(text) => text.raw.is_some(),
+        Block::Text(text) => text.raw.is_some() || !text.citations.is_empty(),
         Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
         Block::ToolCall(call) => call.raw.is_some(),
         _ => true,
+    }
+}
+
+/// Reads a text to the end of another, without one of its own between.
+struct Push<'s>(&'s mut String);
+
+impl<'de> DeserializeSeed<'de> for Push<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Push<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.push_str(text);
+        Ok(())
     }
 }

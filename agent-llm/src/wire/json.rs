@@ -47,6 +47,20 @@ pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
     }
 }
 
+/// True if `written` is JSON of the same value as `json`.
+pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
+    let mut out = Vec::new();
+    write(written, &mut out);
+    same_bytes(&out, json)
+}
+
+/// As [`same`], for JSON that is written already.
+pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
+    let value = |bytes| serde_json::from_slice::<Value>(bytes);
+    written == json.get().as_bytes()
+        || matches!((value(written), value(json.get().as_bytes())), (Ok(written), Ok(json)) if written == json)
+}
+
 /// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves
 /// many under one address, and it knows the fields of its own making.
 pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {

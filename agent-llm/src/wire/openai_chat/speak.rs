@@ -7,7 +7,8 @@ use agent_core::{Block, Chunk, Origin};
 use super::{
     fold::Delta,
     fold_call::CallFold,
-    read::{details_text, part, plain},
+    read::details_text,
+    read_part::{part, plain},
 };
 use crate::wire::{content::says_more_than_deltas, lenient::Content};
 

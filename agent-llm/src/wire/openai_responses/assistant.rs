@@ -1,8 +1,13 @@
 //! Writing what the model said, as far as possible in the words of its provider.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use agent_core::{AssistantMessage, Block, Media, Raw, Reasoning, ToolCall};
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     messages::{Manner, Spoken, write_item},
@@ -69,6 +74,23 @@ enum CallJson<'a> {
     CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
 }
 
+#[derive(Serialize)]
+struct MessageJson<'a> {
+    r#type: &'static str,
+    role: &'static str,
+    content: Vec<PartJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PartJson<'a> {
+    Own(&'a RawValue),
+    Text { r#type: &'static str, text: &'a str, annotations: [(); 0] },
+}
+
+/// The fields of an item, as they were sent.
+type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
 impl Projection<'_> {
     fn write(&mut self, mut blocks: &[Block]) {
         while let Some(block) = blocks.first() {
@@ -90,13 +112,9 @@ impl Projection<'_> {
 
     /// Writes an item of the provider's without its id, if it is worth something without.
     fn write_own(&mut self, json: &RawValue) {
-        let Ok(mut item) = serde_json::from_str::<Map<String, Value>>(json.get()) else { return };
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        let says = |field: &str| match item.get(field) {
-            Some(Value::String(text)) => !text.is_empty(),
-            Some(Value::Array(parts)) => !parts.is_empty(),
-            _ => false,
-        };
+        let Ok(mut item) = serde_json::from_str::<Fields<'_>>(json.get()) else { return };
+        let kind = kind(json).0;
+        let says = |field: &str| item.get(field).is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"));
         if kind == "reasoning" && !says("encrypted_content") && !says("content") {
             return; // the provider finds it by its id alone
         }
@@ -112,16 +130,17 @@ impl Projection<'_> {
         let shell = self.sent.first().filter(|item| item.blocks.first().is_some_and(|block| self.is_spoken(block)));
         let most = shell.map_or(usize::MAX, |item| item.blocks.len());
         let run = &blocks[..blocks.iter().take(most).take_while(|block| self.is_spoken(block)).count()];
-        let shell = shell.and_then(|item| serde_json::from_str::<Map<String, Value>>(item.json.get()).ok());
+        let shell = shell.and_then(|item| serde_json::from_str::<Fields<'_>>(item.json.get()).ok());
         if let Some(mut message) = shell {
             self.sent = &self.sent[1..];
             message.remove("id");
-            message.insert("content".into(), run.iter().filter_map(|block| self.part(block)).collect());
+            let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
+            let content = to_raw_value(&content).unwrap_or_default();
+            message.insert("content".into(), &content);
             write_item(&message, self.out);
         } else if run.iter().any(|block| self.own_part(block).is_some()) {
-            let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
-            let message = serde_json::json!({"type": "message", "role": "assistant", "content": content});
-            write_item(&message, self.out);
+            let content = run.iter().filter_map(|block| self.part(block)).collect();
+            write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
         } else {
             let words: Vec<_> = run.iter().filter_map(words).collect();
             if !words.is_empty() {
@@ -141,10 +160,10 @@ impl Projection<'_> {
         }
     }
 
-    fn part(&self, block: &Block) -> Option<Value> {
+    fn part<'b>(&self, block: &'b Block) -> Option<PartJson<'b>> {
         match self.own_part(block) {
-            Some(own) => serde_json::from_str(own.get()).ok(),
-            None => Some(serde_json::json!({"type": "output_text", "text": words(block)?, "annotations": []})),
+            Some(own) => Some(PartJson::Own(own)),
+            None => Some(PartJson::Text { r#type: "output_text", text: words(block)?, annotations: [] }),
         }
     }
 

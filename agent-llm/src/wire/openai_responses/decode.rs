@@ -1,13 +1,13 @@
 //! Answers that come whole.
 
-use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result, Usage};
+use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::read::{items, name_calls, read};
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::{lenient::Str, open_struct::open_struct, usage::usage},
+    wire::{lenient::Str, open_struct::open_struct, usage},
 };
 
 open_struct! {
@@ -91,10 +91,12 @@ pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origi
     }
     let finish = answer.finish(&message);
     let mut response = ModelResponse::new(message).with_finish(finish);
-    response.usage = answer.usage.map_or_else(Usage::default, usage);
     response.model = text(&answer.model);
     response.id = id;
     response.details = answer.details();
+    if let Some(said) = answer.usage {
+        usage::read(said, &mut response);
+    }
     response
 }
 
@@ -119,10 +121,10 @@ impl Answer<'_> {
         }
     }
 
-    /// What else was said, usage in the provider's own words included.
+    /// What else was said.
     fn details(&self) -> Map<String, Value> {
         let rest = self.rest.iter().map(|(name, json)| (&*name.0, *json));
-        let said = rest.filter(|(name, _)| !REPEATED.contains(name)).chain(self.usage.map(|json| ("usage", json)));
+        let said = rest.filter(|(name, _)| !REPEATED.contains(name));
         said.filter_map(|(name, json)| Some((name.to_owned(), serde_json::from_str(json.get()).ok()?))).collect()
     }
 }

@@ -69,7 +69,7 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
-        endpoint::{BodySize, endpoint, post},
+        endpoint::{BodySize, post},
         surrogates::mend_surrogates,
     },
 };
@@ -105,9 +105,9 @@ impl OpenAiResponsesCodec {
     /// A codec for `model`, as served by a server of this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
-        let uri = endpoint(&profile.base_url, "/responses")?;
+        let uri = profile.endpoint("/responses")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
         let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));

@@ -17,9 +17,9 @@ use crate::{
 /// use agent_llm::{OpenAiResponses, Profile};
 ///
 /// let hosted = OpenAiResponses::builder("gpt-5").api_key("sk-...").build()?;
-/// let local = OpenAiResponses::builder("openai/gpt-oss-20b").profile(Profile::vllm()).build()?;
+/// let local = OpenAiResponses::builder("openai/gpt-oss-20b").profile(Profile::named("vllm")?).build()?;
 /// let subscriber = OpenAiResponses::builder("gpt-5.4")
-///     .profile(Profile::chatgpt())
+///     .profile(Profile::named("chatgpt")?)
 ///     .api_key("an access token")
 ///     .header("chatgpt-account-id", "...")
 ///     .build()?;

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 /// let mut profile = Profile::openai();
 /// profile.responses.stateless = false; // the server keeps answers, and reasoning, for 30 days
 /// profile.responses.reasoning_summary = Some("auto".into());
-/// assert!(Profile::chatgpt().responses.always_stream);
+/// assert!(Profile::named("chatgpt")?.responses.always_stream);
+/// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResponsesProfile {
     /// Whether the server is told to keep nothing (`store: false`), and asked to seal the model's reasoning into its answers

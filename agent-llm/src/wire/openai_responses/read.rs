@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::citations::citations;
 use crate::wire::{
-    content::arguments,
+    content::push_arguments,
     ids::call_id,
     lenient::{Content, Str},
     open_struct::open_struct,
@@ -136,10 +136,12 @@ fn add_paragraph(text: &mut String, more: &str) {
 fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
     let said: CallSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let says_more = !said.rest.is_empty() || said.input.is_some();
-    let arguments = match (said.input, said.arguments) {
-        (Some(input), _) => input.0.into_owned(),
-        (None, json) => json.map(arguments).transpose().ok()?.unwrap_or_default().into_owned(),
-    };
+    let mut arguments = String::new();
+    match (said.input, said.arguments) {
+        (Some(input), _) => arguments.push_str(&input.0),
+        (None, Some(json)) => push_arguments(json, &mut arguments).ok()?,
+        (None, None) => {}
+    }
     Some(ToolCall {
         id: said.call_id.map(|id| id.0.into()).unwrap_or_default(),
         name: said.name.map(|name| name.0.into()).unwrap_or_default(),
