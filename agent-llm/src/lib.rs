@@ -3,6 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
+//! | call a model the newer way | [`OpenAiResponses`]: OpenAI's Responses, with its reasoning and the tools that it runs itself |
 //! | try failed calls again | [`RetryLayer`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
@@ -71,5 +72,9 @@ pub use self::{
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
-    wire::openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
+    wire::{
+        openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
+        openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},
+        profile::{Profile, SystemRole},
+    },
 };

@@ -5,11 +5,13 @@ use agent_core::{ErrorKind, Retry};
 use super::ProviderError;
 
 /// Codes and types that say what happened, whatever the status.
-const CODES: [(&str, ErrorKind); 24] = [
+const CODES: [(&str, ErrorKind); 30] = [
     ("context_length_exceeded", ErrorKind::ContextOverflow),
     ("exceed_context_size_error", ErrorKind::ContextOverflow),
     ("request_too_large", ErrorKind::ContextOverflow),
     ("insufficient_quota", ErrorKind::Quota),
+    ("usage_limit_reached", ErrorKind::Quota),
+    ("usage_not_included", ErrorKind::Quota),
     ("billing_hard_limit_reached", ErrorKind::Quota),
     ("billing_error", ErrorKind::Quota),
     ("content_filter", ErrorKind::ContentFiltered),
@@ -20,11 +22,15 @@ const CODES: [(&str, ErrorKind); 24] = [
     ("resource_exhausted", ErrorKind::RateLimited),
     ("overloaded_error", ErrorKind::Overloaded),
     ("server_overloaded", ErrorKind::Overloaded),
+    ("server_is_overloaded", ErrorKind::Overloaded),
+    ("slow_down", ErrorKind::Overloaded),
     ("unavailable", ErrorKind::Overloaded),
     ("invalid_api_key", ErrorKind::Authentication),
     ("authentication_error", ErrorKind::Authentication),
     ("permission_error", ErrorKind::Authentication),
     ("invalid_request_error", ErrorKind::InvalidRequest),
+    ("invalid_prompt", ErrorKind::InvalidRequest),
+    ("previous_response_not_found", ErrorKind::InvalidRequest),
     ("timeout_error", ErrorKind::Timeout),
     ("server_error", ErrorKind::Provider),
     ("api_error", ErrorKind::Provider),

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 mod openai_chat;
+mod openai_responses;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] = &[openai_chat::ROW];
+pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW];
 
 /// One wire.
 pub(crate) struct Row {

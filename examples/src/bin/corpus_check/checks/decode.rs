@@ -59,7 +59,10 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
     for block in response.message.blocks() {
         match block {
             Block::Text(block) => read.text.push_str(&block.text),
-            Block::Reasoning(block) => read.reasoning.push_str(&block.text),
+            Block::Reasoning(block) => {
+                read.reasoning.push_str(&block.text);
+                read.more |= block.text.is_empty(); // only its provider can read it
+            }
             Block::ToolCall(call) => read.calls.push(Called {
                 id: call.id.to_string(),
                 name: call.name.to_string(),

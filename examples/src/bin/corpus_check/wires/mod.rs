@@ -1,6 +1,7 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
 mod openai_chat;
+mod openai_responses;
 
 use agent::{Result, llm::Codec};
 use serde_json::Value;
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// All wires that can be checked.
-pub(crate) const WIRES: &[&dyn Wire] = &[&openai_chat::OpenAiChat];
+pub(crate) const WIRES: &[&dyn Wire] = &[&openai_chat::OpenAiChat, &openai_responses::OpenAiResponses];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
 pub(crate) trait Wire: Sync {
