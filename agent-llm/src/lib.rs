@@ -3,6 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
+//! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
 //! | try failed calls again | [`RetryLayer`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
@@ -68,5 +69,6 @@ pub use self::{
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
+    wire::gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
     wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
 };

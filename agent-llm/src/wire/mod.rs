@@ -1,6 +1,8 @@
 //! The wires, one folder per protocol, and what they share.
 
 pub(crate) mod endpoint;
+pub(crate) mod gemini;
+mod ids;
 pub(crate) mod json;
 mod lenient;
 mod merge;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire::{
+    ids::call_id,
     lenient::{Content, Str},
     open_struct::open_struct,
 };
@@ -240,11 +241,6 @@ pub(super) fn call(json: &str, origin: &Origin) -> serde_json::Result<ToolCall> 
         arguments: arguments.map(Cow::into_owned).unwrap_or_default(),
         raw: says_more.then(|| raw(json, origin)),
     })
-}
-
-/// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
-pub(super) fn call_id(response: &str, at: usize) -> String {
-    if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
 }
 
 /// Arguments are JSON in a text; some servers send the JSON itself.
