@@ -10,7 +10,7 @@
 //! | find a model on this machine | [`local::find`] |
 //! | count tokens | [`tokens`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HyperTransport`] is the default |
-//! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help |
+//! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
 //! provider unchanged. A message that was streamed is the message that would have come whole.
@@ -41,9 +41,12 @@
 //! * `http` (default): [`HyperTransport`], HTTP/1.1 over hyper and rustls, and the search for [`local`] servers.
 //! * `scripted` (default): [`ScriptedModel`].
 //! * `tokens` (default): exact token counts.
+//! * `testing`: [`conformance`], the suite that every codec passes.
 
 mod cassette;
 mod codec;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod error;
 #[cfg(feature = "http")]
 pub mod local;
