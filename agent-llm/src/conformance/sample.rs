@@ -82,6 +82,11 @@ impl Samples {
         self.interruptions.iter().map(|interruption| (&interruption.events[..], interruption.kind))
     }
 
+    /// The bodies of requests.
+    pub fn requests(&self) -> impl Iterator<Item = &str> {
+        self.requests.iter().map(String::as_str)
+    }
+
     /// The bodies of the refusals, with their status and the class of error that each is.
     pub fn refusals(&self) -> impl Iterator<Item = (u16, &str, ErrorKind)> {
         self.refusals.iter().map(|refusal| (refusal.status, refusal.body.as_str(), refusal.kind))

@@ -3,6 +3,7 @@
 #[path = "../samples/mod.rs"]
 mod samples;
 
+mod fuzz;
 mod liar;
 
 use agent_llm::conformance::check;
