@@ -87,7 +87,8 @@ fn a_model_may_say_nothing() {
         let body = json!({"candidates": [{"content": content, "finishReason": "MAX_TOKENS"}]});
         let response = read(&body);
         assert!(response.message.is_empty() && response.finish == FinishReason::Length, "{body}");
-        assert_eq!(stream(&[body]).0, response);
+        let (streamed, chunks) = stream(&[body]);
+        assert!(streamed.message.is_empty() && streamed.finish == response.finish && chunks.is_empty());
     }
     let withheld = read(&json!({"candidates": [{"finishReason": "MODEL_ARMOR", "finishMessage": "no"}]}));
     assert_eq!(withheld.finish, FinishReason::ContentFilter);
@@ -193,4 +194,9 @@ fn a_body_that_is_a_list_is_what_a_stream_would_have_held() {
 fn arguments_are_an_object_though_none_are_given() {
     let bare = json!({"functionCall": {"name": "f"}});
     assert!(matches!(&blocks(&[bare])[..], [Block::ToolCall(call)] if call.arguments == "{}"));
+    let body = response(&[call("f", json!({"b": {"d": 1, "c": "=" }, "a": [1.5]}))], Some("STOP"));
+    let written = body.to_string();
+    let otherwise = serde_json::to_string_pretty(&body).expect("JSON").replace('=', r"\u003d");
+    let [one, other] = [written, otherwise].map(|body| codec().decode(body.as_bytes()).expect("an answer"));
+    assert_eq!(one.message.blocks(), other.message.blocks(), "the same object is the same text");
 }

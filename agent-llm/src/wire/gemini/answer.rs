@@ -121,15 +121,14 @@ impl Answer {
         let first = self.candidates.remove(first);
         let mut blocks = first.fold.finish(heard);
         cite(&mut blocks, &first.rest, heard);
-        let message = match (blocks.is_empty(), sent) {
-            (true, _) => AssistantMessage::new(blocks),
-            (false, Some(sent)) => {
-                AssistantMessage::from_provider(blocks, Raw::new(self.manner.origin.clone(), sent.to_owned()))
-            }
-            (false, None) => {
-                let content = content(&self.manner, &blocks);
-                AssistantMessage::from_provider(blocks, raw(&content, &self.manner.origin))
-            }
+        let origin = &self.manner.origin;
+        let raw = match sent {
+            Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
+            None => first.spoke.then(|| raw(&content(&self.manner, &blocks), origin)),
+        };
+        let message = match raw {
+            Some(raw) => AssistantMessage::from_provider(blocks, raw),
+            None => AssistantMessage::new(blocks),
         };
         let finish = finish_reason(&first.finish, &message);
         let mut response = ModelResponse::new(message);

@@ -82,6 +82,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) index: u64,
+    /// There was a content, though perhaps one without parts.
+    pub(super) spoke: bool,
     pub(super) fold: Fold,
     /// Why it ended; empty until it has.
     pub(super) finish: String,
@@ -90,7 +92,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn new(index: u64, origin: Origin) -> Self {
-        Self { index, fold: Fold::new(origin), finish: String::new(), rest: Rest::default() }
+        Self { index, spoke: false, fold: Fold::new(origin), finish: String::new(), rest: Rest::default() }
     }
 
     /// Adds a piece. `response` is the id of the response.
@@ -102,6 +104,7 @@ impl Candidate {
     ) -> serde_json::Result<()> {
         let content: ContentSaid<'_> =
             said.content.map_or(Ok(ContentSaid::default()), |c| serde_json::from_str(c.get()))?;
+        self.spoke |= said.content.is_some();
         for part in content.parts.into_iter().flatten() {
             self.fold.push(part, response, heard);
         }

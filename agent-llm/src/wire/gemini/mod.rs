@@ -7,6 +7,9 @@
 //! which it would have come whole: texts that follow each other are one part, and so are thoughts, unless one is signed; a
 //! part with a signature stays as it came, and parts without a word are left out.
 //!
+//! The API gives the arguments of a call as an object, not as the model wrote them: their text is made here, and is the same
+//! for equal objects.
+//!
 //! Calls go back with the ids that the provider gave them. It often gives none; those that were made up here stay here.
 //!
 //! # What the wire cannot say

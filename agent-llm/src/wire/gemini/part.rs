@@ -1,7 +1,7 @@
 //! One part of a content: from its JSON to what it means.
 
 use agent_core::{Block, Media, MediaSource, Origin, Part, Raw, Text, ToolCall};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::wire::{lenient::Str, open_struct::open_struct};
 
@@ -22,7 +22,7 @@ open_struct! {
     CallSaid {
         id: Str<'a> = "id",
         name: Str<'a> = "name",
-        args: &'a RawValue = "args",
+        args: Value = "args",
     }
 }
 
@@ -80,7 +80,7 @@ impl<'a> PartSaid<'a> {
                 Block::ToolCall(ToolCall {
                     id: id.map_or_else(name, |id| id.0.to_string()).into(),
                     name: call.name.as_ref().map_or("", |name| &name.0).into(),
-                    arguments: call.args.map_or("{}", RawValue::get).to_owned(),
+                    arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
                     raw: says_more.then(|| raw(json, origin)),
                 })
             }
