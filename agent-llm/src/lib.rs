@@ -73,5 +73,5 @@ pub use self::{
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
-    wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
+    wire::openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
 };

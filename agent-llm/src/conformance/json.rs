@@ -46,6 +46,32 @@ fn compare(path: &str, wanted: &Value, got: &Value, out: &mut Vec<String>) {
     }
 }
 
+/// Where the request `back` does not keep the request `sent`: it must have the same fields with equal values, lists in the
+/// same order, and no others. At the top alone, a field that is `null` and `"stream": false` may be left out, since leaving
+/// them out says the same.
+///
+/// ```
+/// use agent_llm::conformance::json::not_kept;
+/// use serde_json::json;
+///
+/// let sent = json!({"messages": [], "stop": null, "stream": false, "seed": 7});
+/// assert_eq!(not_kept(&sent, &json!({"messages": []})), ["/seed: 7 is missing"]);
+/// ```
+pub fn not_kept(sent: &Value, back: &Value) -> Vec<String> {
+    differences(&said(sent), &said(back))
+}
+
+/// The request without what says the same when it is left out.
+fn said(request: &Value) -> Value {
+    let mut request = request.clone();
+    if let Some(fields) = request.as_object_mut() {
+        let says_nothing =
+            |name: &str, value: &Value| value.is_null() || name == "stream" && value == &Value::Bool(false);
+        fields.retain(|name, value| !says_nothing(name, value));
+    }
+    request
+}
+
 /// The texts and numbers in `wanted` that stand nowhere in `got`, with their paths. Empty texts say nothing.
 pub fn lost(wanted: &Value, got: &Value) -> Vec<String> {
     let mut known = HashSet::new();

@@ -27,7 +27,7 @@ impl Mutator {
     }
 
     /// A random number (SplitMix64).
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -37,7 +37,7 @@ impl Mutator {
 
     /// A random number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end.max(1) as u64).unwrap_or_default()
+        usize::try_from(self.number() % end.max(1) as u64).unwrap_or_default()
     }
 
     /// Changes one to three things about a stream's events: their order, their number, or what one of them says.
@@ -144,7 +144,7 @@ impl Mutator {
             0 => Value::Null,
             1 => json!(true),
             2 => json!(-1),
-            3 => json!(self.next()),
+            3 => json!(self.number()),
             4 => json!(1e300),
             5 => json!(""),
             6 => json!("\u{0}\u{202e}😀"),

@@ -8,12 +8,12 @@ use agent_core::{
     testing::detached_run,
 };
 use http::{Method, header};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Samples,
     drive::{complaints, encoded, parsed, request},
-    json::differences,
+    json::not_kept,
 };
 use crate::Codec;
 
@@ -117,16 +117,7 @@ pub(super) fn survive(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> 
 fn survives(codec: &dyn Codec, sent: &str) -> Result<Vec<String>, String> {
     let read = codec.decode_request(sent.as_bytes()).map_err(|error| format!("not read: {error:?}"))?;
     let back = encoded(codec, &read.into_request(detached_run(History::default()).cx().clone()))?;
-    Ok(differences(&said(&parsed(sent)?), &said(&parsed(&back)?)))
-}
-
-/// The request without what says the same when it is left out.
-fn said(request: &Value) -> Value {
-    let mut request = request.clone();
-    if let Some(fields) = request.as_object_mut() {
-        fields.retain(|name, value| !value.is_null() && !(name == "stream" && value == &json!(false)));
-    }
-    request
+    Ok(not_kept(&parsed(sent)?, &parsed(&back)?))
 }
 
 fn question() -> ModelRequest {

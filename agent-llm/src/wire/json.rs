@@ -10,6 +10,7 @@ pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 /// Writes `value`, an object, with `extra` laid over it.
+#[allow(dead_code, reason = "wires whose settings are derived use it")]
 pub(crate) fn write_with(value: &impl Serialize, extra: &Map<String, Value>, out: &mut Vec<u8>) {
     if extra.is_empty() {
         return write(value, out);
@@ -29,6 +30,20 @@ pub(crate) fn lay(base: &mut Value, over: &Value) {
         }
         (base, over) => *base = over.clone(),
     }
+}
+
+/// True if `written` is JSON of the same value as `json`.
+pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
+    let mut out = Vec::new();
+    write(written, &mut out);
+    same_bytes(&out, json)
+}
+
+/// As [`same`], for JSON that is written already.
+pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
+    let value = |bytes| serde_json::from_slice::<Value>(bytes);
+    written == json.get().as_bytes()
+        || matches!((value(written), value(json.get().as_bytes())), (Ok(written), Ok(json)) if written == json)
 }
 
 /// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     assistant::content,
-    candidate::{Candidate, CandidateSaid, List},
+    candidate::{Candidate, CandidateSaid},
     citations::cite,
     fold::Heard,
     manner::Manner,
@@ -16,13 +16,16 @@ use super::{
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::{lenient::Str, open_struct::open_struct},
+    wire::{
+        lenient::{Str, each},
+        open_struct::open_struct,
+    },
 };
 
 open_struct! {
     /// One response: the whole answer, or a piece of it.
     ResponseSaid {
-        candidates: List<CandidateSaid<'a>> = "candidates",
+        candidates: &'a RawValue = "candidates",
         feedback: &'a RawValue = "promptFeedback",
         model: Str<'a> = "modelVersion",
         id: Str<'a> = "responseId",
@@ -67,13 +70,15 @@ impl Answer {
         keep_first(&mut self.model, said.model);
         said.rest.iter().for_each(|(name, json)| self.rest.take(&name.0, json.get()));
         let mut first = None;
-        for candidate in said.candidates.into_iter().flatten() {
-            let index = candidate.index.unwrap_or(0);
-            if index == 0 {
+        let take = |json: &'a RawValue| {
+            let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
+            if candidate.index.unwrap_or(0) == 0 {
                 first = first.or(candidate.content);
             }
-            self.candidate(index, &candidate, heard).map_err(|e| self.unreadable(json).with_source(e))?;
-        }
+            self.candidate(&candidate, heard)
+        };
+        let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
+        taken.map_err(|e| self.unreadable(json).with_source(e))?;
         if let Some(feedback) = said.feedback {
             self.rest.take("promptFeedback", feedback.get());
             if self.candidates.is_empty() {
@@ -83,14 +88,14 @@ impl Answer {
         Ok(first)
     }
 
-    fn candidate(&mut self, index: u64, said: &CandidateSaid<'_>, heard: &mut Heard<'_>) -> serde_json::Result<()> {
+    fn candidate(&mut self, said: &CandidateSaid<'_>, heard: &mut Heard<'_>) -> serde_json::Result<()> {
+        let index = said.index.unwrap_or(0);
         let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
             self.candidates.push(Candidate::new(index, self.manner.origin.clone()));
             self.candidates.len() - 1
         });
         let mut nobody = Heard(None);
-        let heard = if index == 0 { heard } else { &mut nobody };
-        self.candidates[at].take(said, &self.id, heard)
+        self.candidates[at].take(said, &self.id, if index == 0 { heard } else { &mut nobody })
     }
 
     /// A prompt that was refused has no answer.

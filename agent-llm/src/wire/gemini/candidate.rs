@@ -1,19 +1,16 @@
 //! One of the answers that were asked for.
 
-use std::fmt;
-
 use agent_core::Origin;
-use serde::{
-    Deserialize, Deserializer,
-    de::{SeqAccess, Visitor},
-};
 use serde_json::value::RawValue;
 
 use super::{
     fold::{Fold, Heard},
     rest::Rest,
 };
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use crate::wire::{
+    lenient::{Str, each},
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// A candidate, or a piece of one.
@@ -27,54 +24,7 @@ open_struct! {
 open_struct! {
     /// A content. A model that says nothing has no parts.
     ContentSaid {
-        parts: List<&'a RawValue> = "parts",
-    }
-}
-
-/// A list, most often of one item.
-#[derive(Debug)]
-pub(super) struct List<T> {
-    first: Option<T>,
-    more: Vec<T>,
-}
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self { first: None, more: Vec::new() }
-    }
-}
-
-impl<T> IntoIterator for List<T> {
-    type Item = T;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.more)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ListVisitor<T>(std::marker::PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
-            type Value = List<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let first = items.next_element()?;
-                let mut more = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    more.push(item);
-                }
-                Ok(List { first, more })
-            }
-        }
-
-        deserializer.deserialize_seq(ListVisitor(std::marker::PhantomData))
+        parts: &'a RawValue = "parts",
     }
 }
 
@@ -102,11 +52,14 @@ impl Candidate {
         response: &str,
         heard: &mut Heard<'_>,
     ) -> serde_json::Result<()> {
-        let content: ContentSaid<'_> =
-            said.content.map_or(Ok(ContentSaid::default()), |c| serde_json::from_str(c.get()))?;
-        self.spoke |= said.content.is_some();
-        for part in content.parts.into_iter().flatten() {
-            self.fold.push(part, response, heard);
+        if let Some(content) = said.content {
+            self.spoke = true;
+            let content: ContentSaid<'_> = serde_json::from_str(content.get())?;
+            let push = |part| {
+                self.fold.push(part, response, heard);
+                Ok(())
+            };
+            content.parts.map_or(Ok(()), |parts| each(parts, push))?;
         }
         if let Some(finish) = said.finish.as_ref().filter(|finish| !finish.is_empty()) {
             self.finish.clear();

@@ -15,7 +15,10 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod assistant;
+mod candidate;
+mod choices;
 mod decode;
+mod details;
 mod encode;
 mod fold;
 mod fold_call;
@@ -24,8 +27,14 @@ mod model;
 mod parts;
 mod profile;
 mod read;
+mod read_call;
+mod read_part;
+mod request;
+mod request_message;
+mod settings;
 mod speak;
 mod stream;
+mod tools;
 mod usage;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
@@ -35,7 +44,7 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 use self::{message::Manner, stream::StreamDecoder};
 pub use self::{
     model::{OpenAiChat, OpenAiChatBuilder},
-    profile::{MaxTokens, Profile, SystemRole},
+    profile::{Profile, SystemRole},
 };
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
@@ -74,12 +83,18 @@ impl OpenAiChatCodec {
     /// A codec for `model`, as served by a server of this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
+        if let Some(place) = profile.missing() {
+            let Profile { provider, base_url, .. } = &profile;
+            let message = format!("the address of {provider} is {base_url}: use Profile::with(\"{place}\", ..)");
+            return Err(Error::config(message));
+        }
         let uri = endpoint(&profile.base_url, "/chat/completions")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
-        let manner = Manner { origin, system_role: profile.system_role, verbatim: profile.verbatim };
-        let key = WireKey::new(&(WIRE, &profile.provider, profile.system_role, profile.verbatim));
+        let Profile { system_role, verbatim, cache_control, .. } = profile;
+        let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
+        let manner = Manner { origin, system_role, verbatim, cache_control };
         Ok(Self { uri, profile, manner, key, size: BodySize::default() })
     }
 
@@ -100,8 +115,9 @@ impl Codec for OpenAiChatCodec {
         Ok(post(self.uri.clone(), self.size.body(req, write)))
     }
 
-    fn decode_request(&self, _body: &[u8]) -> Result<ParsedRequest> {
-        todo!()
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        let body = String::from_utf8_lossy(body);
+        request::decode_request(&mend_surrogates(&body), &self.profile, &self.manner)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {

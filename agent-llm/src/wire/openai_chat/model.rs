@@ -16,7 +16,7 @@ use crate::{
 /// use agent_llm::{OpenAiChat, Profile};
 ///
 /// let hosted = OpenAiChat::builder("gpt-5").api_key("sk-...").build()?;
-/// let local = OpenAiChat::builder("llama3.2").profile(Profile::ollama()).build()?;
+/// let local = OpenAiChat::builder("llama3.2").profile(Profile::named("ollama")?).build()?;
 /// let other = OpenAiChat::builder("m").base_url("http://10.0.0.7:9000/v1").header("x-team", "7").build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, MediaSource, Part};
+use agent_core::{Block, Media, MediaSource, Part, Text};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::message::Manner;
+use super::{message::Manner, read_part, tools::CacheControl};
 
 /// A content.
 #[derive(Serialize)]
@@ -21,12 +21,18 @@ pub(super) enum Said<'a> {
 pub(super) enum PartJson<'a> {
     Text {
         text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     ImageUrl {
         image_url: Url<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     File {
         file: File<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     #[serde(untagged)]
     Raw(&'a RawValue),
@@ -64,30 +70,52 @@ impl Serialize for Address<'_> {
 
 /// The part in this API's form; none if it is another provider's and means nothing here.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
-    let raw = match part {
-        Part::Text(text) => text.raw.as_ref(),
-        Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
-        Part::Other(raw) => Some(raw),
-        _ => None,
-    };
-    if let Some(own) = manner.own(raw) {
-        return Some(PartJson::Raw(own));
-    }
     match part {
-        Part::Text(text) => Some(PartJson::Text { text: Cow::Borrowed(&text.text) }),
-        Part::Image(media) => Some(image(media)),
-        Part::Document(media) => Some(PartJson::File { file: file(media, Some("document.pdf")) }),
+        Part::Text(text) => Some(text_json(manner, text)),
+        Part::Image(media) => Some(own_media(manner, media).map_or_else(|| image(manner, media), PartJson::Raw)),
+        Part::Document(media) => Some(own_media(manner, media).map_or_else(|| document(manner, media), PartJson::Raw)),
+        Part::Other(raw) => manner.own(Some(raw)).map(PartJson::Raw),
         _ => None,
     }
 }
 
-fn image(media: &Media) -> PartJson<'_> {
+pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> PartJson<'a> {
+    own_text(manner, text).map_or_else(
+        || PartJson::Text { text: Cow::Borrowed(&text.text), cache_control: manner.cache_control(text.cache) },
+        PartJson::Raw,
+    )
+}
+
+/// The provider's own JSON of a text, unless that says something else: the text may have been edited.
+pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
+    let own = manner.own(text.raw.as_ref())?;
+    match read_part::part(own, &manner.origin) {
+        Ok(Block::Text(was)) if was.text != text.text || was.cache != text.cache => None,
+        _ => Some(own),
+    }
+}
+
+/// As [`own_text`], for media.
+pub(super) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
+    let own = manner.own(media.raw.as_ref())?;
+    match read_part::part(own, &manner.origin) {
+        Ok(Block::Image(was) | Block::Document(was)) if was.source != media.source || was.cache != media.cache => None,
+        _ => Some(own),
+    }
+}
+
+fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    let cache_control = manner.cache_control(media.cache);
     match &media.source {
         MediaSource::Url(_) | MediaSource::Base64(_) => {
-            PartJson::ImageUrl { image_url: Url { url: address(media, "image/png") } }
+            PartJson::ImageUrl { image_url: Url { url: address(media, "image/png") }, cache_control }
         }
-        _ => PartJson::File { file: file(media, None) },
+        _ => PartJson::File { file: file(media, None), cache_control },
     }
+}
+
+fn document<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    PartJson::File { file: file(media, Some("document.pdf")), cache_control: manner.cache_control(media.cache) }
 }
 
 fn file<'a>(media: &'a Media, name: Option<&'a str>) -> File<'a> {

@@ -7,7 +7,8 @@ use agent_core::{Block, Chunk, Origin};
 use super::{
     fold::Delta,
     fold_call::CallFold,
-    read::{details_text, part, plain},
+    read::details_text,
+    read_part::{part, plain},
 };
 use crate::wire::lenient::Content;
 
@@ -212,7 +213,7 @@ impl SpokenCall {
 /// True if the block holds something that its provider needs back and no delta carries.
 fn says_more_than_deltas(block: &Block) -> bool {
     match block {
-        Block::Text(text) => text.raw.is_some(),
+        Block::Text(text) => text.raw.is_some() || !text.citations.is_empty(),
         Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
         Block::ToolCall(call) => call.raw.is_some(),
         _ => true,

@@ -1,46 +1,65 @@
 //! What a call used, in all the ways in which servers say it.
 
-use agent_core::Usage;
-use serde::Deserialize;
+use agent_core::{ModelResponse, Usage};
 use serde_json::value::RawValue;
 
-use crate::wire::lenient::Count;
+use super::details::parse;
+use crate::wire::{
+    lenient::{Count, Str},
+    open_struct::open_struct,
+};
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Said {
-    prompt_tokens: Count,
-    completion_tokens: Count,
-    total_tokens: Count,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    /// Servers that give no details.
-    prompt_cache_hit_tokens: Count,
-    cached_tokens: Count,
-    num_cached_tokens: Count,
-    cache_read_input_tokens: Count,
-    cache_creation_input_tokens: Count,
-    reasoning_tokens: Count,
+open_struct! {
+    Said {
+        prompt_tokens: Count = "prompt_tokens",
+        completion_tokens: Count = "completion_tokens",
+        total_tokens: Count = "total_tokens",
+        prompt_tokens_details: PromptDetails<'a> = "prompt_tokens_details",
+        completion_tokens_details: CompletionDetails<'a> = "completion_tokens_details",
+        // Servers that give no details.
+        prompt_cache_hit_tokens: Count = "prompt_cache_hit_tokens",
+        cached_tokens: Count = "cached_tokens",
+        num_cached_tokens: Count = "num_cached_tokens",
+        cache_read_input_tokens: Count = "cache_read_input_tokens",
+        cache_creation_input_tokens: Count = "cache_creation_input_tokens",
+        reasoning_tokens: Count = "reasoning_tokens",
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PromptDetails {
-    cached_tokens: Count,
-    cache_write_tokens: Count,
+open_struct! {
+    PromptDetails {
+        cached_tokens: Count = "cached_tokens",
+        cache_write_tokens: Count = "cache_write_tokens",
+        audio: Count = "audio_tokens",
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CompletionDetails {
-    reasoning_tokens: Count,
+open_struct! {
+    CompletionDetails {
+        reasoning_tokens: Count = "reasoning_tokens",
+        audio: Count = "audio_tokens",
+        accepted: Count = "accepted_prediction_tokens",
+        rejected: Count = "rejected_prediction_tokens",
+    }
 }
 
-/// Reads a `usage` object; one that cannot be read is as good as none.
-pub(super) fn usage(json: &RawValue) -> Usage {
-    let Ok(said) = serde_json::from_str::<Said>(json.get()) else { return Usage::default() };
+/// Reads a `usage` object into `response`; one that cannot be read is as good as none. If it says more than there is room
+/// for, such as what the call cost, it is kept in the details.
+pub(super) fn read(json: &RawValue, response: &mut ModelResponse) {
+    let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
+    if says_more(&said)
+        && let Some(value) = parse(json)
+    {
+        response.details.insert("usage".into(), value);
+    }
+    response.usage = usage(said);
+}
+
+fn usage(said: Said<'_>) -> Usage {
+    let count = |count: Option<Count>| count.unwrap_or_default().0;
     let prompt_details = said.prompt_tokens_details.unwrap_or_default();
-    let reasoning = said.completion_tokens_details.unwrap_or_default().reasoning_tokens.0.max(said.reasoning_tokens.0);
+    let completion_details = said.completion_tokens_details.unwrap_or_default();
+    let reasoning = count(completion_details.reasoning_tokens).max(count(said.reasoning_tokens));
     let cached = [
         prompt_details.cached_tokens,
         said.prompt_cache_hit_tokens,
@@ -48,23 +67,42 @@ pub(super) fn usage(json: &RawValue) -> Usage {
         said.num_cached_tokens,
         said.cache_read_input_tokens,
     ];
-    let (prompt, completion) = (said.prompt_tokens.0, said.completion_tokens.0);
-    let cached = cached.into_iter().map(|c| c.0).max().unwrap_or(0).min(prompt);
-    let cache_write = prompt_details.cache_write_tokens.0.max(said.cache_creation_input_tokens.0).min(prompt - cached);
+    let (prompt, completion) = (count(said.prompt_tokens), count(said.completion_tokens));
+    let cached = cached.into_iter().map(count).max().unwrap_or(0).min(prompt);
+    let cache_write = count(prompt_details.cache_write_tokens).max(count(said.cache_creation_input_tokens));
+    let cache_write = cache_write.min(prompt - cached);
     // Some servers count reasoning apart from the completion: their total shows it.
-    let apart = reasoning > 0 && said.total_tokens.0 == prompt + completion + reasoning;
+    let apart = reasoning > 0 && count(said.total_tokens) == prompt + completion + reasoning;
     let output = if apart { completion + reasoning } else { completion };
     let mut usage = Usage::new(prompt - cached - cache_write, output);
     (usage.cached, usage.cache_write, usage.reasoning) = (cached, cache_write, reasoning.min(output));
     usage
 }
 
+/// True if there is more than [`Usage`] has room for, and it is not nothing.
+fn says_more(said: &Said<'_>) -> bool {
+    let has = |rest: &[(Str<'_>, &RawValue)]| rest.iter().any(|(_, json)| !["0", "0.0", "{}"].contains(&json.get()));
+    let count = |count: Option<Count>| count.is_some_and(|count| count.0 > 0);
+    has(&said.rest)
+        || said.prompt_tokens_details.as_ref().is_some_and(|more| has(&more.rest) || count(more.audio))
+        || said
+            .completion_tokens_details
+            .as_ref()
+            .is_some_and(|more| has(&more.rest) || count(more.audio) || count(more.accepted) || count(more.rejected))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn response(json: &str) -> ModelResponse {
+        let mut response = ModelResponse::new("a");
+        super::read(serde_json::from_str(json).expect("valid JSON"), &mut response);
+        response
+    }
+
     fn read(json: &str) -> Usage {
-        usage(serde_json::from_str(json).expect("valid JSON"))
+        response(json).usage
     }
 
     #[test]
@@ -82,7 +120,7 @@ mod tests {
         let usage = read(r#"{"prompt_tokens": -3, "completion_tokens": null, "prompt_tokens_details": null}"#);
         assert_eq!(usage, Usage::new(0, 0));
         assert_eq!(read(r#"{"prompt_tokens": 2, "prompt_tokens_details": {"cached_tokens": 9}}"#).prompt(), 2);
-        assert_eq!(read("[]"), Usage::new(0, 0));
+        assert_eq!(read("[]"), Usage::default());
         assert_eq!(read("7"), Usage::default());
     }
 
@@ -91,6 +129,16 @@ mod tests {
         let details = r#""completion_tokens_details": {"reasoning_tokens": 7}"#;
         let apart = format!(r#"{{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 22, {details}}}"#);
         assert_eq!((read(&apart).output, read(&apart).reasoning), (12, 7));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_a_detail_unless_it_is_nothing() {
+        let nothing = r#"{"prompt_tokens": 1, "completion_tokens_details": {"audio_tokens": 0, "image_tokens": 0}}"#;
+        assert!(response(nothing).details.is_empty());
+        let priced = r#"{"prompt_tokens": 1, "cost": 0.002}"#;
+        assert_eq!(response(priced).details["usage"]["cost"], 0.002);
+        let spoken = r#"{"completion_tokens": 3, "completion_tokens_details": {"audio_tokens": 2}}"#;
+        assert_eq!(response(spoken).details["usage"]["completion_tokens_details"]["audio_tokens"], 2);
     }
 
     #[test]

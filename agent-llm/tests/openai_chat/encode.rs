@@ -1,7 +1,5 @@
 //! What requests of OpenAI Chat Completions look like.
 
-mod common;
-
 use std::sync::Arc;
 
 use agent_core::{
@@ -201,7 +199,7 @@ fn a_message_without_text_has_a_content_all_the_same() {
 
 #[test]
 fn a_server_that_refuses_its_own_fields_gets_only_the_reasoning_back() {
-    let codec = OpenAiChatCodec::new("m", Profile::groq()).expect("a codec");
+    let codec = OpenAiChatCodec::new("m", Profile::named("groq").expect("known")).expect("a codec");
     let json = r#"{"role":"assistant","content":"a","reasoning":"hm","channel":"final","executed_tools":[1]}"#;
     let raw = Raw::parse(codec.origin().clone(), json).expect("valid");
     let message = AssistantMessage::from_provider(vec![Block::reasoning("hm"), Block::text("a")], raw);
@@ -225,7 +223,8 @@ fn parameters_have_the_names_that_the_server_knows() {
     assert_eq!(body, settings, "nothing of tools without tools");
     let openai = encoded(&OpenAiChatCodec::new("m", Profile::openai()).expect("a codec"), &req);
     assert_eq!((&openai["max_completion_tokens"], openai.get("max_tokens")), (&json!(7), None));
-    let mistral = encoded(&OpenAiChatCodec::new("m", Profile::mistral()).expect("a codec"), &req);
+    let mistral =
+        encoded(&OpenAiChatCodec::new("m", Profile::named("mistral").expect("known")).expect("a codec"), &req);
     assert_eq!((&mistral["stream"], mistral.get("stream_options")), (&json!(true), None));
 
     req.tools = [ToolSpec::new("f", "does", json!({"type": "object"}))].into_iter().collect();

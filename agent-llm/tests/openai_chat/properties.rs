@@ -1,7 +1,5 @@
 //! What holds of every answer.
 
-mod common;
-
 use agent_core::{Block, Chunk, MessageBuilder, ModelResponse};
 use agent_llm::Codec;
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! How answers that come whole are read.
 
-mod common;
-
 use agent_core::{Block, ErrorKind, FinishReason, MediaSource, ModelResponse, Result, Retry};
 use agent_llm::Codec;
 

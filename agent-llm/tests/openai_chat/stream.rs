@@ -1,7 +1,5 @@
 //! How streamed answers are read.
 
-mod common;
-
 use agent_core::{Block, Chunk, ErrorKind, FinishReason, MessageBuilder, ModelResponse};
 use agent_llm::{Codec, Progress};
 use serde_json::{Value, json};
