@@ -2,6 +2,7 @@
 
 mod content;
 pub(crate) mod endpoint;
+pub(crate) mod gemini;
 mod ids;
 pub(crate) mod json;
 mod lenient;

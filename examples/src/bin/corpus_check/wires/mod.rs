@@ -1,5 +1,6 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
+mod gemini_generate;
 mod openai_chat;
 mod openai_responses;
 
@@ -12,7 +13,8 @@ use crate::{
 };
 
 /// All wires that can be checked.
-pub(crate) const WIRES: &[&dyn Wire] = &[&openai_chat::OpenAiChat, &openai_responses::OpenAiResponses];
+pub(crate) const WIRES: &[&dyn Wire] =
+    &[&openai_chat::OpenAiChat, &openai_responses::OpenAiResponses, &gemini_generate::GeminiGenerate];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
 pub(crate) trait Wire: Sync {
@@ -136,7 +138,7 @@ impl Called {
             }
             (said, other) => json::differences(said, other).is_empty(),
         };
-        let same_id = if self.id.is_empty() { !other.id.is_empty() } else { self.id == other.id };
+        let same_id = self.id.is_empty() || self.id == other.id;
         same_id && self.name == other.name && same_arguments
     }
 }
