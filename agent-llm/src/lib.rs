@@ -44,6 +44,7 @@
 mod cassette;
 mod codec;
 mod error;
+pub mod limit;
 #[cfg(feature = "http")]
 pub mod local;
 mod model;
@@ -64,6 +65,7 @@ pub use self::{
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
+    limit::{RateLimitLayer, RateLimiter},
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
