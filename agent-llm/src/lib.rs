@@ -41,6 +41,7 @@
 //! * `scripted` (default): [`ScriptedModel`].
 //! * `tokens` (default): exact token counts.
 
+pub mod cache;
 mod cassette;
 mod codec;
 mod error;
@@ -62,6 +63,7 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
+    cache::{CacheLayer, ResponseCache},
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
