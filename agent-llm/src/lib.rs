@@ -44,11 +44,13 @@
 //! * `tokens` (default): exact token counts.
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
+pub mod cache;
 mod cassette;
 mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
+pub mod limit;
 #[cfg(feature = "http")]
 pub mod local;
 mod model;
@@ -66,9 +68,11 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
+    cache::{CacheLayer, ResponseCache},
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
+    limit::{RateLimitLayer, RateLimiter},
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},

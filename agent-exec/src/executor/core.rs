@@ -50,7 +50,8 @@ impl Service<ModelRequest> for ModelCore {
                 return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
             };
             if let Some(reserved) = reserved {
-                reserved.settle(Amounts::none().model_calls(1).tokens(response.usage.total()));
+                let used = response.usage;
+                reserved.settle(Amounts::none().model_calls(1).tokens(used.total()).cost(used.cost));
             }
             cx.usage_meter().add(response.usage);
             Ok(response)
