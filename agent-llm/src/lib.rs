@@ -3,6 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
+//! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
@@ -68,5 +69,6 @@ pub use self::{
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
+    wire::anthropic::{Anthropic, AnthropicBuilder, AnthropicCodec, AnthropicProfile, ClaudeThinking},
     wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
 };

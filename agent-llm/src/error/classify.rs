@@ -34,11 +34,12 @@ const CODES: [(&str, ErrorKind); 24] = [
 ];
 
 /// What messages say when the conversation is too long and no code does.
-const OVERFLOW: [&str; 9] = [
+const OVERFLOW: [&str; 10] = [
     "context length",
     "context_length",
     "context window",
     "context size",
+    "context limit",
     "prompt is too long",
     "input is too long",
     "too many tokens",

@@ -1,5 +1,6 @@
 //! The wires, one folder per protocol, and what they share.
 
+pub(crate) mod anthropic;
 pub(crate) mod endpoint;
 pub(crate) mod json;
 mod lenient;
