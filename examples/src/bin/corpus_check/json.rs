@@ -1,0 +1,136 @@
+//! Comparing JSON: keys in any order, numbers by value, texts byte for byte, lists in order.
+
+use std::collections::HashSet;
+
+use serde_json::{Number, Value};
+
+/// How far a value is shown in a difference.
+const SHOWN: usize = 120;
+
+/// Where `got` is not as `wanted`, as JSON pointers with what stands there.
+pub(crate) fn differences(wanted: &Value, got: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    compare("", wanted, got, &mut out);
+    out
+}
+
+fn compare(path: &str, wanted: &Value, got: &Value, out: &mut Vec<String>) {
+    match (wanted, got) {
+        (Value::Object(wanted), Value::Object(got)) => {
+            for (name, value) in wanted {
+                match got.get(name) {
+                    Some(other) => compare(&format!("{path}/{name}"), value, other, out),
+                    None => out.push(format!("{path}/{name}: {} is missing", shown(value))),
+                }
+            }
+            let added = got.iter().filter(|(name, _)| !wanted.contains_key(*name));
+            out.extend(added.map(|(name, value)| format!("{path}/{name}: {} was added", shown(value))));
+        }
+        (Value::Array(wanted), Value::Array(got)) => {
+            let pairs = wanted.iter().zip(got).enumerate();
+            pairs.for_each(|(at, (wanted, got))| compare(&format!("{path}/{at}"), wanted, got, out));
+            if wanted.len() != got.len() {
+                out.push(format!("{path}: {} items, not {}", got.len(), wanted.len()));
+            }
+        }
+        (wanted, got) if scalar(wanted) == scalar(got) && wanted.is_object() == got.is_object() => {}
+        (wanted, got) => out.push(format!("{path}: {} is not {}", shown(got), shown(wanted))),
+    }
+}
+
+/// A value without structure in a form that is equal for equal values.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Scalar<'a> {
+    Nothing,
+    Truth(bool),
+    Text(&'a str),
+    Whole(i128),
+    Fraction(u64),
+    Structure,
+}
+
+fn scalar(value: &Value) -> Scalar<'_> {
+    match value {
+        Value::Null => Scalar::Nothing,
+        Value::Bool(truth) => Scalar::Truth(*truth),
+        Value::String(text) => Scalar::Text(text),
+        Value::Number(number) => by_value(number),
+        Value::Array(_) | Value::Object(_) => Scalar::Structure,
+    }
+}
+
+/// `1`, `1.0` and `1e0` are one number.
+fn by_value(number: &Number) -> Scalar<'static> {
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    match (whole, number.as_f64()) {
+        (Some(whole), _) => Scalar::Whole(whole),
+        (None, Some(float)) if float.fract() == 0.0 && float.abs() < 9e15 => Scalar::Whole(float as i128),
+        (None, float) => Scalar::Fraction(float.unwrap_or(f64::NAN).to_bits()),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text,
+    }
+}
+
+/// The texts and numbers in `wanted` that stand nowhere in `got`, with their paths. Empty texts say nothing.
+pub(crate) fn lost(wanted: &Value, got: &Value) -> Vec<String> {
+    let mut known = HashSet::new();
+    leaves("", got, &mut |_, leaf| {
+        known.insert(scalar(leaf));
+    });
+    let mut out = Vec::new();
+    leaves("", wanted, &mut |path, leaf| {
+        if leaf != "" && !known.contains(&scalar(leaf)) {
+            out.push(format!("{path}: {} is nowhere in the response", shown(leaf)));
+        }
+    });
+    out
+}
+
+fn leaves<'a>(path: &str, value: &'a Value, take: &mut impl FnMut(&str, &'a Value)) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| leaves(&format!("{path}/{name}"), value, take));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| leaves(&format!("{path}/{at}"), item, take));
+        }
+        Value::String(_) | Value::Number(_) => take(path, value),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_equal_by_value_and_texts_by_their_bytes() {
+        let one = serde_json::from_str(r#"{"b": [1.0, 0.1], "a": "é"}"#).expect("JSON");
+        let same = serde_json::from_str(r#"{"a": "\u00e9", "b": [1, 1e-1]}"#).expect("JSON");
+        assert_eq!(differences(&one, &same), Vec::<String>::new());
+        assert_eq!(differences(&json!({"a": "é"}), &json!({"a": "e\u{301}"})).len(), 1, "another spelling");
+    }
+
+    #[test]
+    fn every_difference_is_named_by_its_path() {
+        let found = differences(&json!({"a": [1, {"b": null}], "c": 1}), &json!({"a": [1, {"b": []}, 3], "d": {}}));
+        let wanted = ["/a/1/b: [] is not null", "/a: 3 items, not 2", "/c: 1 is missing", "/d: {} was added"];
+        assert_eq!(found, wanted);
+        assert_eq!(differences(&json!([]), &json!({})).len(), 1);
+    }
+
+    #[test]
+    fn a_leaf_that_stands_nowhere_is_lost() {
+        let kept = json!({"elsewhere": [{"x": "said"}, 2.0]});
+        assert_eq!(lost(&json!({"a": ["said", 2, "", true, null]}), &kept), Vec::<String>::new());
+        assert_eq!(lost(&json!({"a": ["sai"]}), &kept), [r#"/a/0: "sai" is nowhere in the response"#]);
+    }
+}
