@@ -81,7 +81,7 @@ impl<'a> Projection<'a> {
 
     fn blocks(&self) -> Vec<BlockJson<'a>> {
         let mut blocks: Vec<_> = self.message.blocks().iter().filter_map(|block| self.block(block)).collect();
-        if let Some(BlockJson::Text { text, .. }) = blocks.last_mut() {
+        if let Some(BlockJson::Text { text, .. }) = blocks.last_mut().filter(|_| !self.is_own) {
             // The API takes no blanks at the end of a turn that it is to go on with.
             *text = match std::mem::take(text) {
                 Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
@@ -96,6 +96,8 @@ impl<'a> Projection<'a> {
 
     fn block(&self, block: &'a Block) -> Option<BlockJson<'a>> {
         match block {
+            // Its own blanks the API takes back.
+            Block::Text(text) if text.raw.is_none() && self.said.contains(block) => Some(plain(&*text.text)),
             Block::Text(text) => text_json(self.origin, text),
             Block::Reasoning(reasoning) => self.reasoning(block, reasoning),
             Block::ToolCall(call) => Some(self.call(call)),
