@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Cache, Effort, History, Media, MediaSource, Message, ModelParams, Origin, OutputFormat, Part,
-    Raw, SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, Cache, Effort, History, Media, MediaSource, Message, ModelParams, Origin, OutputFormat,
+    Part, Raw, SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
 };
 use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec};
 use serde_json::{Value, json};
@@ -80,6 +80,17 @@ fn what_is_written_of_a_message_is_kept_and_stays_right_as_the_history_grows() {
         let last = grown["messages"].as_array().expect("messages").last().expect("one");
         assert!(last["content"].as_array().is_none_or(|blocks| !blocks.is_empty()), "{last}");
     }
+}
+
+#[test]
+fn a_message_that_says_nothing_is_left_out_of_another_and_filled_if_it_is_alone() {
+    let nothing = || Message::User(UserMessage::new(vec!["".into(), "\n".into()]));
+    let alone = History::from_messages([nothing()]).expect("paired");
+    assert_eq!(messages(alone), json!([{"role": "user", "content": [text("[empty]")]}]));
+    let mut history = turn(&["c"], vec![ToolMessage::text("c", "look", "v", false)]);
+    [nothing(), Message::user("go on")].into_iter().for_each(|message| history.push(message).expect("pushes"));
+    let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "v"});
+    assert_eq!(messages(history)[1], json!({"role": "user", "content": [result, text("go on")]}));
 }
 
 #[test]
@@ -253,7 +264,10 @@ fn the_form_of_the_answer_is_a_schema_with_closed_objects() {
 #[test]
 fn tools_have_a_schema_or_run_at_the_provider() {
     let server = |origin: Origin| {
-        ToolSpec::server_side("web_search", Raw::parse(origin, r#"{"type":"web_search_1","name":"web_search"}"#).expect("valid"))
+        ToolSpec::server_side(
+            "web_search",
+            Raw::parse(origin, r#"{"type":"web_search_1","name":"web_search"}"#).expect("valid"),
+        )
     };
     let mut req = ask();
     req.tools = [

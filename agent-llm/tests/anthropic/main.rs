@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cost;
 mod decode;
 mod encode;
 mod model;
@@ -11,7 +12,9 @@ mod replay;
 mod request;
 mod stream;
 
-use agent_core::{AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, Origin, testing::detached_run};
+use agent_core::{
+    AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, Origin, testing::detached_run,
+};
 use agent_llm::{AnthropicCodec, AnthropicProfile};
 use serde_json::{Value, json};
 
@@ -58,11 +61,15 @@ fn event(event: &Value) -> String {
 }
 
 fn start(index: u32, block: Value) -> Value {
-    json!({"type": "content_block_start", "index": index, "content_block": block})
+    let mut event = json!({"type": "content_block_start", "index": index});
+    event["content_block"] = block;
+    event
 }
 
 fn delta(index: u32, delta: Value) -> Value {
-    json!({"type": "content_block_delta", "index": index, "delta": delta})
+    let mut event = json!({"type": "content_block_delta", "index": index});
+    event["delta"] = delta;
+    event
 }
 
 fn text_delta(index: u32, text: &str) -> Value {
@@ -97,9 +104,9 @@ fn messages(history: History) -> Value {
 
 /// What goes back of `message` after a user's word, followed by results of its calls.
 fn sent_back(codec: &AnthropicCodec, message: &AssistantMessage) -> Value {
-    let results = message.calls().map(|call| {
-        Message::Tool(agent_core::ToolMessage::text(call.id.clone(), call.name.clone(), "done", false))
-    });
+    let results = message
+        .calls()
+        .map(|call| Message::Tool(agent_core::ToolMessage::text(call.id.clone(), call.name.clone(), "done", false)));
     let said = [Message::user("u"), Message::Assistant(message.clone())];
     let history = History::from_messages(said.into_iter().chain(results)).expect("paired");
     encoded(codec, &req_of(history))["messages"][1].clone()

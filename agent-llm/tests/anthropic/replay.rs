@@ -61,7 +61,9 @@ fn thinking_that_was_edited_is_not_sent() {
 
 #[test]
 fn thinking_without_a_signature_is_not_sent() {
-    for unsigned in [json!({"type": "thinking", "thinking": "hm"}), json!({"type": "thinking", "thinking": "hm", "signature": ""})] {
+    for unsigned in
+        [json!({"type": "thinking", "thinking": "hm"}), json!({"type": "thinking", "thinking": "hm", "signature": ""})]
+    {
         let message = read(&json!([unsigned, {"type": "text", "text": "a"}]));
         let Block::Reasoning(reasoning) = &message.blocks()[0] else { panic!("thinking") };
         assert_eq!((reasoning.text.as_str(), &reasoning.signature), ("hm", &None));
@@ -73,7 +75,8 @@ fn thinking_without_a_signature_is_not_sent() {
 
 #[test]
 fn empty_texts_are_not_sent_back() {
-    let message = read(&json!([{"type": "text", "text": ""}, {"type": "tool_use", "id": "c", "name": "f", "input": {}}]));
+    let message =
+        read(&json!([{"type": "text", "text": ""}, {"type": "tool_use", "id": "c", "name": "f", "input": {}}]));
     assert!(!message.is_edited() && message.blocks().len() == 1);
     let call = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
     assert_eq!(sent_back(&codec(), &message)["content"], json!([call]));

@@ -1,22 +1,25 @@
 //! A second try for a request whose reasoning was refused.
 
+use std::sync::Arc;
+
 use agent_core::{Block, Error, ErrorKind, History, Message, ModelRequest};
 use serde_json::Value;
 
-use super::parts::EMPTY;
+use super::{claude::ClaudeThinking, parts::EMPTY};
 
 /// `req` without any reasoning, if `refused` says that the provider did not take the reasoning for its own. There is none
 /// to leave out if this was tried already.
-pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
+pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: ClaudeThinking) -> Option<ModelRequest> {
     let is_refusal = refused.kind() == ErrorKind::InvalidRequest && is_about_reasoning(refused.message());
     if !is_refusal || !req.messages.iter().any(has_reasoning) {
         return None;
     }
     let mut amended = req.clone();
     amended.messages = stripped(&req.messages)?;
-    // Models with a budget for thinking insist on the thinking of a turn with calls: they can only go on without any.
-    if is_budget(req.params.extra.get("thinking")) || req.params.effort.is_some() {
-        let params = std::sync::Arc::make_mut(&mut amended.params);
+    // A model with a budget for thinking insists on the thinking of a turn with calls: it can only go on without any.
+    let is_budget = |thinking: &Value| thinking["type"] == "enabled";
+    if told == ClaudeThinking::Budget || req.params.extra.get("thinking").is_some_and(is_budget) {
+        let params = Arc::make_mut(&mut amended.params);
         params.effort = None;
         params.extra.remove("thinking");
     }
@@ -29,10 +32,6 @@ fn is_about_reasoning(message: &str) -> bool {
     let message = message.to_lowercase();
     message.contains("thinking")
         && ["signature", "`data`", "cannot be modified"].iter().any(|reason| message.contains(reason))
-}
-
-fn is_budget(thinking: Option<&Value>) -> bool {
-    thinking.is_some_and(|thinking| thinking["type"] == "enabled")
 }
 
 fn has_reasoning(message: &Message) -> bool {

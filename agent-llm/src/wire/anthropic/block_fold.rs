@@ -113,8 +113,11 @@ impl BlockFold {
 
     /// True if the block came before its start, which is this, or is a call that has no id yet.
     pub(super) fn goes_on_with(&self, start: &Self) -> bool {
-        let lacks_start = !self.has_started || self.kind == Kind::ToolUse && self.text("id").is_empty();
-        lacks_start && (self.kind == start.kind || self.number.is_none())
+        let is_same = self.kind == start.kind;
+        match self.has_started {
+            true => is_same && self.kind == Kind::ToolUse && self.text("id").is_empty(),
+            false => is_same || self.number.is_none(),
+        }
     }
 
     /// True if this start says nothing that is not known.
@@ -134,7 +137,7 @@ impl BlockFold {
         self.kind == Kind::Other || kind.is_none_or(|kind| kind == self.kind)
     }
 
-    /// Takes what is neither text nor thinking.
+    /// Takes what is not [`said`](Self::said).
     pub(super) fn push(&mut self, delta: &Delta<'_>) -> serde_json::Result<()> {
         if let Some(more) = &delta.partial_json {
             self.input.push_str(&more.0);
@@ -154,8 +157,8 @@ impl BlockFold {
                 _ => drop(self.fields.insert("signature".into(), (*more.0).into())),
             }
         }
-        for (name, more) in [("text", &delta.text), ("thinking", &delta.thinking)] {
-            if let Some(more) = more {
+        for (kind, more) in [(Kind::Text, &delta.text), (Kind::Thinking, &delta.thinking)] {
+            if let (Some(name), Some(more)) = (kind.name().filter(|_| kind != self.kind), more) {
                 merge_field(&mut self.fields, name.into(), (*more.0).into());
             }
         }
@@ -171,8 +174,11 @@ impl BlockFold {
 
     /// The id and the name, if it is a call of which both are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
+        if self.kind != Kind::ToolUse {
+            return None;
+        }
         let (id, name) = (self.text("id"), self.text("name"));
-        (self.kind == Kind::ToolUse && !id.is_empty() && !name.is_empty()).then_some((id, name))
+        (!id.is_empty() && !name.is_empty()).then_some((id, name))
     }
 
     pub(super) fn unspoken(&self) -> &str {

@@ -75,14 +75,16 @@ impl Fold {
                 self.open(BlockFold::unstarted(index, kind.unwrap_or(Kind::Other)))
             }
         };
-        match (self.blocks[at].kind, &delta.text, &delta.thinking) {
-            (Kind::Text, Some(said), _) | (Kind::Thinking, _, Some(said)) => self.say(at, &said.0, chunks),
-            (Kind::ToolUse, ..) => {
-                self.blocks[at].push(delta)?;
-                self.call(at, chunks);
-            }
-            _ => self.blocks[at].push(delta)?,
+        let said = match self.blocks[at].kind {
+            Kind::Text => &delta.text,
+            Kind::Thinking => &delta.thinking,
+            _ => &None,
+        };
+        if let Some(said) = said {
+            self.say(at, &said.0, chunks);
         }
+        self.blocks[at].push(delta)?;
+        self.call(at, chunks);
         Ok(())
     }
 

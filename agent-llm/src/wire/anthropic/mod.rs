@@ -161,7 +161,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
-        amend::without_reasoning(req, refused)
+        amend::without_reasoning(req, refused, self.claude.thinking)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

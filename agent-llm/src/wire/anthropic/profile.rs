@@ -78,7 +78,7 @@ mod tests {
     fn a_server_is_named_after_its_host() {
         assert_eq!(AnthropicProfile::of_url("https://api.anthropic.com"), AnthropicProfile::anthropic());
         assert_eq!(AnthropicProfile::of_url("https://api.deepseek.com/anthropic").provider, "api.deepseek.com");
-        assert_eq!(AnthropicProfile::of_url("nonsense").provider, "unknown");
+        assert_eq!(AnthropicProfile::of_url("/v1").provider, "unknown");
     }
 
     #[test]

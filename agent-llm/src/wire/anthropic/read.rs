@@ -124,9 +124,13 @@ pub(super) fn turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>
     Ok(blocks.filter(|block| !says_nothing(block)).collect())
 }
 
-/// True for a text without words, which the API sends and does not take back.
+/// True for a text without words, which the API sends and does not take back, and for thinking without anything.
 pub(super) fn says_nothing(block: &Block) -> bool {
-    matches!(block, Block::Text(text) if text.text.is_empty())
+    match block {
+        Block::Text(text) => text.text.is_empty(),
+        Block::Reasoning(reasoning) => *reasoning == Reasoning::default(),
+        _ => false,
+    }
 }
 
 /// A part of the user's, or of a tool's result. What is not understood is kept as it came.

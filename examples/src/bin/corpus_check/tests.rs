@@ -21,7 +21,10 @@ use crate::{
 };
 
 /// Exchanges of each wire, with what each check must make of them.
-const FIXTURES: &[(&str, &str)] = &[("openai-chat", include_str!("fixtures/openai_chat.jsonl"))];
+const FIXTURES: &[(&str, &str)] = &[
+    ("openai-chat", include_str!("fixtures/openai_chat.jsonl")),
+    ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
+];
 
 #[derive(Deserialize)]
 struct Fixture {

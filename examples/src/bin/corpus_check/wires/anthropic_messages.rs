@@ -35,7 +35,7 @@ impl Wire for AnthropicMessages {
     }
 
     fn is_complete(&self, frames: &Frames) -> bool {
-        frames.data.iter().any(|frame| frame["type"] == "message_stop" || text(frame, "/delta/stop_reason") != "")
+        frames.data.iter().any(|frame| frame["type"] == "message_stop" || !text(frame, "/delta/stop_reason").is_empty())
     }
 
     fn whole(&self, frames: &[Value]) -> Value {
@@ -44,7 +44,7 @@ impl Wire for AnthropicMessages {
             match text(frame, "/type") {
                 "message_start" => join(&mut whole, &frame["message"]),
                 "content_block_start" => {
-                    blocks.push((frame["index"].clone(), frame["content_block"].clone(), String::new()))
+                    blocks.push((frame["index"].clone(), frame["content_block"].clone(), String::new()));
                 }
                 "content_block_delta" => {
                     let block = blocks.iter_mut().rev().find(|(index, ..)| *index == frame["index"]);
@@ -81,7 +81,7 @@ impl Wire for AnthropicMessages {
                 "text" => said.text.push_str(text(block, "/text")),
                 "thinking" => {
                     said.reasoning.push_str(text(block, "/thinking"));
-                    said.more |= text(block, "/signature") != "";
+                    said.more |= !text(block, "/signature").is_empty();
                 }
                 "tool_use" => said.calls.push(Called {
                     id: text(block, "/id").to_owned(),
