@@ -5,6 +5,7 @@
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
 //! | call a model the newer way | [`OpenAiResponses`]: OpenAI's Responses, with its reasoning and the tools that it runs itself |
 //! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
+//! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
@@ -78,6 +79,7 @@ pub use self::{
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
+        anthropic::{Anthropic, AnthropicBuilder, AnthropicCodec, AnthropicProfile, ClaudeThinking},
         gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
         openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},

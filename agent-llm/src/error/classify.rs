@@ -58,11 +58,12 @@ const GOOGLE: [(&str, ErrorKind); 14] = [
 ];
 
 /// What messages say when the conversation is too long and no code does.
-const OVERFLOW: [&str; 9] = [
+const OVERFLOW: [&str; 10] = [
     "context length",
     "context_length",
     "context window",
     "context size",
+    "context limit",
     "prompt is too long",
     "input is too long",
     "too many tokens",

@@ -1,5 +1,6 @@
 //! The wires, one folder per protocol, and what they share.
 
+pub(crate) mod anthropic;
 mod content;
 pub(crate) mod endpoint;
 pub(crate) mod gemini;

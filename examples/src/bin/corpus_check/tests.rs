@@ -24,6 +24,7 @@ use crate::{
 const FIXTURES: &[(&str, &str)] = &[
     ("openai-chat", include_str!("fixtures/openai_chat.jsonl")),
     ("gemini-generate", include_str!("fixtures/gemini_generate.jsonl")),
+    ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
 ];
 
 #[derive(Deserialize)]
