@@ -7,6 +7,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
+use agent_llm::XmlTools;
 use agent_tools::{InvalidAnswer, Structured};
 use futures::StreamExt;
 use schemars::JsonSchema;
@@ -129,4 +130,19 @@ async fn a_tool_that_has_the_name_of_the_answer_is_refused() {
     let agent = agent(&model).tool(double("final_answer")).build().expect("builds");
     let e = agent.run("Twice four?").await.expect_err("two of a name");
     assert!(e.kind() == ErrorKind::Config && e.message().contains("rename it"), "{e}");
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_tools_calls_them_and_answers_in_the_form_all_the_same() {
+    let call = "Let me see.\n<tool_use><tool_name>double</tool_name><parameter><x>4</x></parameter></tool_use>";
+    let answer = "<tool_use><tool_name>final_answer</tool_name><total>8</total><words>twice four</words></tool_use>";
+    let model =
+        ScriptedModel::new([Turn::text(call), Turn::text(answer)]).with_info(ModelInfo::new("m").without_tools());
+    let agent = Agent::builder("adder", XmlTools::new(model.clone())).tool(double("double")).middleware(sums());
+    let end = finished(agent.streaming(true).build().expect("builds").run("Twice four?").await);
+    assert_eq!((end.parse::<Sum>().expect("a sum"), end.tool_calls["double"]), (eight(), 1));
+    let seen = &model.requests()[1];
+    assert_eq!(seen.roles(), ["user", "assistant", "user"]);
+    assert!(seen.texts()[2].contains("<result>\n8\n</result>"), "{}", seen.texts()[2]);
+    assert!(seen.system.as_ref().expect("told of tools").contains("Your answer must be a call."));
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
 //! | try failed calls again | [`RetryLayer`] |
+//! | give tools to a model that takes none | [`XmlTools`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
 //! | find a model on this machine | [`local::find`] |
@@ -54,6 +55,7 @@ mod sse;
 pub mod tokens;
 mod transport;
 mod wire;
+mod xml_tools;
 
 #[cfg(feature = "scripted")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
@@ -69,4 +71,5 @@ pub use self::{
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::openai_chat::{MaxTokens, OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec, Profile, SystemRole},
+    xml_tools::XmlTools,
 };
