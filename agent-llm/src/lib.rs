@@ -7,6 +7,7 @@
 //! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
 //! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
+//! | give tools to a model that takes none | [`XmlTools`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
 //! | find a model on this machine | [`local::find`] |
@@ -62,6 +63,7 @@ mod sse;
 pub mod tokens;
 mod transport;
 mod wire;
+mod xml_tools;
 
 #[cfg(feature = "scripted")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
@@ -85,4 +87,5 @@ pub use self::{
         openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},
         profile::{Profile, SystemRole},
     },
+    xml_tools::XmlTools,
 };

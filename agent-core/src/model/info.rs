@@ -25,6 +25,10 @@ pub struct ModelInfo {
     /// Whether tools can be offered to it. An agent with tools refuses to be built on a model without. Default: true.
     #[serde(default = "yes")]
     pub tools: bool,
+    /// Whether it is held to a JSON Schema ([`ModelParams::output`](crate::ModelParams)) by its provider, beside tools too.
+    /// Default: false.
+    #[serde(default)]
+    pub json_schema: bool,
 }
 
 fn yes() -> bool {
@@ -34,7 +38,14 @@ fn yes() -> bool {
 impl ModelInfo {
     /// A model of which only the name is known.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), provider: String::new(), context_window: None, max_output: None, tools: true }
+        Self {
+            name: name.into(),
+            provider: String::new(),
+            context_window: None,
+            max_output: None,
+            tools: true,
+            json_schema: false,
+        }
     }
 
     /// Sets who serves it.
@@ -55,6 +66,13 @@ impl ModelInfo {
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.tools = false;
+        self
+    }
+
+    /// Says that its provider holds it to a JSON Schema.
+    #[must_use]
+    pub fn with_json_schema(mut self) -> Self {
+        self.json_schema = true;
         self
     }
 }

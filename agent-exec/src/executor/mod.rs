@@ -28,7 +28,7 @@ use crate::builder::Item;
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
     pub(crate) model: ModelService,
-    pub(crate) model_info: ModelInfo,
+    pub(crate) model_info: Arc<ModelInfo>,
     /// For tools that come later: their stacks are composed as those of the agent's own.
     pub(crate) items: Arc<[Item]>,
     pub(crate) raise_tool_errors: bool,

@@ -11,6 +11,7 @@ impl Active<'_> {
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
+        request.model = Some(self.executor.model_info.clone());
         request.system = self.executor.system.clone();
         request.tools = tools;
         request.params = self.executor.params.clone();

@@ -28,6 +28,11 @@ impl<'a> Shape<'a> {
         converted.collect()
     }
 
+    /// Converts a value of the root, and what it holds.
+    pub(crate) fn coerce_value(self, value: &mut Value) {
+        self.coerce(value, &[self.root()], DEEPEST);
+    }
+
     /// Converts `value`, and what it holds, to a type that one of `schemas` wants; true if anything was. What text is
     /// converted to may nest `room` deep.
     fn coerce(self, value: &mut Value, schemas: &[&'a Value], room: usize) -> bool {

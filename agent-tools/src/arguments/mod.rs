@@ -15,6 +15,9 @@ use serde_json::Value;
 use self::{
     problem::Problems,
     read::{Read, read},
+};
+pub(crate) use self::{
+    read::{DEEPEST, decode, json_or_mended},
     shape::Shape,
 };
 
