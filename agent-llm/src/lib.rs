@@ -7,6 +7,11 @@
 //! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
 //! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
+//! | ask another model when one fails | [`Failover`] |
+//! | leave a failing model alone for a while | [`Breakers`] |
+//! | not wait for a slow call | [`HedgeLayer`] |
+//! | put tower layers around one model | [`LayeredModel`] |
+//! | limit how many calls run at once | [tower's own layer](#layers) |
 //! | give tools to a model that takes none | [`XmlTools`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
@@ -39,6 +44,25 @@
 //! # }).expect("answers");
 //! ```
 //!
+//! # Layers
+//!
+//! All layers here are tower layers, beside tower's own: they go around the calls of an agent (its builder's `model_layer`)
+//! or around one model ([`LayeredModel`]). A concurrency limit, for one, is shared by all clones of the model that it is
+//! put around; a `GlobalConcurrencyLimitLayer` is shared by everything that it is put around:
+//!
+//! ```
+//! use agent_llm::{LayeredModel, OpenAiChat, RetryLayer};
+//! use tower::limit::GlobalConcurrencyLimitLayer;
+//!
+//! let eight_in_all = GlobalConcurrencyLimitLayer::new(8);
+//! let large = OpenAiChat::builder("gpt-5").build()?;
+//! let small = OpenAiChat::builder("gpt-5-mini").build()?;
+//! // The limit is inside the retry: who waits to try again holds no place.
+//! let large = LayeredModel::new(large, (RetryLayer::new(), eight_in_all.clone()));
+//! let small = LayeredModel::new(small, (RetryLayer::new(), eight_in_all));
+//! # Ok::<(), agent_core::Error>(())
+//! ```
+//!
 //! # Features
 //!
 //! * `http` (default): [`HyperTransport`], HTTP/1.1 over hyper and rustls, and the search for [`local`] servers.
@@ -46,12 +70,17 @@
 //! * `tokens` (default): exact token counts.
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
+mod attempt;
+pub mod breaker;
 pub mod cache;
 mod cassette;
 mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
+pub mod failover;
+pub mod hedge;
+mod layered;
 pub mod limit;
 #[cfg(feature = "http")]
 pub mod local;
@@ -71,10 +100,14 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
+    breaker::Breakers,
     cache::{CacheLayer, ResponseCache},
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
+    failover::Failover,
+    hedge::HedgeLayer,
+    layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,
