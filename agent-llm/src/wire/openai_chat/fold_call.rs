@@ -6,8 +6,8 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::read_call::{NAMELESS, call_id, push_arguments};
-use crate::wire::{lenient::Str, merge::merge_field, open_struct::open_struct};
+use super::read_call::{NAMELESS, push_arguments};
+use crate::wire::{ids::call_id, lenient::Str, merge::merge_field, open_struct::open_struct};
 
 open_struct! {
     /// One delta of a call.

@@ -25,7 +25,6 @@ mod fold_call;
 mod message;
 mod model;
 mod parts;
-mod profile;
 mod read;
 mod read_call;
 mod read_part;
@@ -35,21 +34,18 @@ mod settings;
 mod speak;
 mod stream;
 mod tools;
-mod usage;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{message::Manner, stream::StreamDecoder};
-pub use self::{
-    model::{OpenAiChat, OpenAiChatBuilder},
-    profile::{Profile, SystemRole},
-};
+use super::{profile, usage};
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
-        endpoint::{BodySize, endpoint, post},
+        endpoint::{BodySize, post},
         surrogates::mend_surrogates,
     },
 };
@@ -85,12 +81,7 @@ impl OpenAiChatCodec {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
-        if let Some(place) = profile.missing() {
-            let Profile { provider, base_url, .. } = &profile;
-            let message = format!("the address of {provider} is {base_url}: use Profile::with(\"{place}\", ..)");
-            return Err(Error::config(message));
-        }
-        let uri = endpoint(&profile.base_url, "/chat/completions")?;
+        let uri = profile.endpoint("/chat/completions")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
         let Profile { system_role, verbatim, cache_control, .. } = profile;
         let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));

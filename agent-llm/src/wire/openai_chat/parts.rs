@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use agent_core::{Block, Media, MediaSource, Part, Text};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{message::Manner, read_part, tools::CacheControl};
+use crate::wire::content::Address;
+pub(super) use crate::wire::content::joined;
 
 /// A content.
 #[derive(Serialize)]
@@ -53,21 +55,6 @@ pub(super) struct File<'a> {
     file_data: Option<Address<'a>>,
 }
 
-/// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
-enum Address<'a> {
-    Url(&'a str),
-    Data { mime: &'a str, base64: &'a str },
-}
-
-impl Serialize for Address<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Url(url) => serializer.serialize_str(url),
-            Self::Data { mime, base64 } => serializer.collect_str(&format_args!("data:{mime};base64,{base64}")),
-        }
-    }
-}
-
 /// The part in this API's form; none if it is another provider's and means nothing here.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
     match part {
@@ -108,7 +95,7 @@ fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
     let cache_control = manner.cache_control(media.cache);
     match &media.source {
         MediaSource::Url(_) | MediaSource::Base64(_) => {
-            PartJson::ImageUrl { image_url: Url { url: address(media, "image/png") }, cache_control }
+            PartJson::ImageUrl { image_url: Url { url: Address::of(media, "image/png") }, cache_control }
         }
         _ => PartJson::File { file: file(media, None), cache_control },
     }
@@ -124,27 +111,7 @@ fn file<'a>(media: &'a Media, name: Option<&'a str>) -> File<'a> {
         _ => File {
             file_id: None,
             filename: media.name.as_deref().or(name),
-            file_data: Some(address(media, "application/pdf")),
+            file_data: Some(Address::of(media, "application/pdf")),
         },
     }
-}
-
-fn address<'a>(media: &'a Media, mime: &'a str) -> Address<'a> {
-    match &media.source {
-        MediaSource::Base64(base64) => Address::Data { mime: media.mime.as_deref().unwrap_or(mime), base64 },
-        MediaSource::Url(url) | MediaSource::File(url) => Address::Url(url),
-        _ => Address::Url(""),
-    }
-}
-
-/// The text parts, joined by line breaks.
-pub(super) fn joined(parts: &[Part]) -> Cow<'_, str> {
-    let mut texts = parts.iter().filter_map(Part::as_text);
-    let first = texts.next().unwrap_or_default();
-    let mut all = Cow::Borrowed(first);
-    for text in texts {
-        all += "\n";
-        all += text;
-    }
-    all
 }

@@ -1,10 +1,10 @@
 //! From the JSON of one call to the call.
 
 use agent_core::{Origin, ToolCall};
-use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
 use super::read_part::raw;
+pub(super) use crate::wire::content::push_arguments;
 use crate::wire::{lenient::Str, open_struct::open_struct};
 
 open_struct! {
@@ -53,45 +53,4 @@ pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolC
         arguments,
         raw: says_more.then(|| raw(json, origin)),
     })
-}
-
-/// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
-pub(super) fn call_id(response: &str, at: usize) -> String {
-    if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
-}
-
-/// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.
-pub(super) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json::Result<()> {
-    match json.get() {
-        "null" => Ok(()),
-        text if text.starts_with('"') => Push(known).deserialize(&mut serde_json::Deserializer::from_str(text)),
-        object => {
-            known.push_str(object);
-            Ok(())
-        }
-    }
-}
-
-/// Reads a text to the end of another, without one of its own between.
-struct Push<'s>(&'s mut String);
-
-impl<'de> DeserializeSeed<'de> for Push<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Push<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a text")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.push_str(text);
-        Ok(())
-    }
 }

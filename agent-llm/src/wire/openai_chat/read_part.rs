@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire::{
+    content::media_at,
     lenient::{Content, Str, each},
     open_struct::open_struct,
 };
@@ -66,25 +67,18 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block
             Block::Reasoning(Reasoning { text, raw: Some(raw(json, origin)), ..Reasoning::default() })
         }
         (Some("image_url"), None, None, Some(ImageUrl { url: Some(url), .. }), None) => {
-            Block::Image(media(from_url(&url.0)))
+            Block::Image(media(media_at(&url.0)))
         }
         (Some("file"), None, None, None, Some(FileSaid { file_id: Some(id), file_data: None, .. })) => {
             Block::Document(media(Media::new(MediaSource::File(id.0.into_owned()))))
         }
         (Some("file"), None, None, None, Some(FileSaid { file_id: None, file_data: Some(data), filename, .. })) => {
-            let mut document = from_url(&data.0);
+            let mut document = media_at(&data.0);
             document.name = filename.map(|name| name.0.into_owned());
             Block::Document(media(document))
         }
         _ => Block::Other(raw(json, origin)),
     })
-}
-
-/// Media at a URL, or within one.
-fn from_url(url: &str) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    let Some((mime, data)) = inline else { return Media::url(url) };
-    Media::base64(data, mime)
 }
 
 /// The mark for the cache among these fields.

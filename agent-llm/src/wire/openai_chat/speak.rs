@@ -10,7 +10,7 @@ use super::{
     read::details_text,
     read_part::{part, plain},
 };
-use crate::wire::lenient::Content;
+use crate::wire::{content::says_more_than_deltas, lenient::Content};
 
 /// Makes chunks of deltas.
 ///
@@ -216,16 +216,6 @@ impl SpokenCall {
             out.push(Chunk::Arguments { index: self.index, delta: delta.to_owned() });
             self.spoken = arguments.len();
         }
-    }
-}
-
-/// True if the block holds something that its provider needs back and no delta carries.
-fn says_more_than_deltas(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.raw.is_some() || !text.citations.is_empty(),
-        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
-        Block::ToolCall(call) => call.raw.is_some(),
-        _ => true,
     }
 }
 

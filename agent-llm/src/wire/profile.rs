@@ -1,18 +1,20 @@
-//! What differs between servers that speak OpenAI Chat Completions: data, and how it is found.
+//! What differs between servers that speak OpenAI's APIs: data, and how it is found.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use agent_core::{Effort, Error, Result};
+use http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 
-use crate::{Auth, wire::json::lay};
+use super::{endpoint::endpoint, json::lay};
+use crate::{Auth, ResponsesProfile};
 
 /// The profiles that come with this crate.
 static KNOWN: LazyLock<Vec<Profile>> =
     LazyLock::new(|| serde_json::from_str(include_str!("profiles.json")).expect("a test reads it"));
 
-/// What is particular to one server that speaks OpenAI Chat Completions.
+/// What is particular to one server that speaks OpenAI's APIs: Chat Completions, Responses, or both.
 ///
 /// Those of many servers are known by [name](Self::named) and by [address](Self::of_url). Another is written down in code,
 /// or in a configuration: what that leaves out is as with a [`compatible`](Self::compatible) server, or as with the
@@ -36,7 +38,7 @@ static KNOWN: LazyLock<Vec<Profile>> =
 pub struct Profile {
     /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name.
     pub provider: String,
-    /// The address up to, and without, `/chat/completions`. May have places to be filled in: see [`with`](Self::with).
+    /// The address up to, and without, `/chat/completions` and `/responses`. May have places to be filled in: see [`with`](Self::with).
     pub base_url: String,
     /// The environment variable that holds the key.
     pub key_variable: String,
@@ -44,8 +46,8 @@ pub struct Profile {
     pub auth: Auth,
     /// The role of instructions.
     pub system_role: SystemRole,
-    /// Fields of a request that this server calls otherwise than OpenAI once did (`max_tokens`, `seed`, ..): its own name
-    /// by the usual one. A field without a name is left out: the server refuses it.
+    /// Fields of a request for Chat Completions that this server calls otherwise than OpenAI once did (`max_tokens`,
+    /// `seed`, ..): its own name by the usual one. A field without a name is left out: the server refuses it.
     pub names: BTreeMap<String, Option<String>>,
     /// Whether a streamed answer is asked to end with its usage (`stream_options`).
     pub include_usage: bool,
@@ -58,6 +60,9 @@ pub struct Profile {
     pub json_schema: bool,
     /// The fields that ask for an effort, for each that is not `reasoning_effort` in the usual words.
     pub effort: BTreeMap<Effort, Map<String, Value>>,
+    /// What is particular to its Responses. (All other fields that are no facts of the server itself are about Chat
+    /// Completions, the role of instructions excepted.)
+    pub responses: ResponsesProfile,
 }
 
 /// The role of instructions in a request.
@@ -73,7 +78,7 @@ pub enum SystemRole {
 }
 
 impl SystemRole {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::Developer => "developer",
@@ -96,7 +101,8 @@ impl Profile {
     }
 
     /// The profile of a server that is known: `azure`, `openrouter`, `groq`, `mistral`, `deepseek`, `ollama`, .., all of
-    /// them in [`known`](Self::known).
+    /// them in [`known`](Self::known). `chatgpt` is the backend of ChatGPT: Responses alone, with the access token of a
+    /// subscriber, and the account's id in the header `chatgpt-account-id`.
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for a name that is not known; it lists those that are.
@@ -131,14 +137,28 @@ impl Profile {
         self
     }
 
+    /// The address of `path` at this server.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is none, or has a place that is not filled in.
+    pub(crate) fn endpoint(&self, path: &str) -> Result<Uri> {
+        let Self { provider, base_url, .. } = self;
+        match self.missing() {
+            None => endpoint(base_url, path),
+            Some(place) => Err(Error::config(format!(
+                "the address of {provider} is {base_url}: use Profile::with(\"{place}\", ..)"
+            ))),
+        }
+    }
+
     /// The first place of the base URL that is not filled in.
-    pub(super) fn missing(&self) -> Option<&str> {
+    fn missing(&self) -> Option<&str> {
         let (_, rest) = self.base_url.split_once('{')?;
         rest.split_once('}').map(|(name, _)| name)
     }
 
     /// What the server calls the field `usual`; none if it refuses it.
-    pub(super) fn name_of<'a>(&'a self, usual: &'a str) -> Option<&'a str> {
+    pub(crate) fn name_of<'a>(&'a self, usual: &'a str) -> Option<&'a str> {
         self.names.get(usual).map_or(Some(usual), Option::as_deref)
     }
 }
@@ -158,6 +178,7 @@ impl Default for Profile {
             cache_control: false,
             json_schema: true,
             effort: BTreeMap::new(),
+            responses: ResponsesProfile::default(),
         }
     }
 }
@@ -214,7 +235,7 @@ mod tests {
                 .fold(known.clone(), |profile, name| profile.with(name, "x"));
             assert_eq!(filled.missing(), None, "{}", known.provider);
             assert_eq!(Profile::of_url(&filled.base_url), filled);
-            super::super::OpenAiChatCodec::new("m", filled).expect("its address is one");
+            crate::OpenAiChatCodec::new("m", filled).expect("its address is one");
         }
         let error = Profile::named("grok").expect_err("not known");
         assert!(error.message().contains("xai"), "{error}");

@@ -1,10 +1,9 @@
-//! What a call used, in all the ways in which servers say it.
+//! What a call used, in all the ways in which servers of OpenAI's APIs say it.
 
 use agent_core::{ModelResponse, Usage};
 use serde_json::value::RawValue;
 
-use super::details::parse;
-use crate::wire::{
+use super::{
     lenient::{Count, Str},
     open_struct::open_struct,
 };
@@ -16,6 +15,11 @@ open_struct! {
         total_tokens: Count = "total_tokens",
         prompt_tokens_details: PromptDetails<'a> = "prompt_tokens_details",
         completion_tokens_details: CompletionDetails<'a> = "completion_tokens_details",
+        // The names in Responses; some servers use both.
+        input_tokens: Count = "input_tokens",
+        output_tokens: Count = "output_tokens",
+        input_tokens_details: PromptDetails<'a> = "input_tokens_details",
+        output_tokens_details: CompletionDetails<'a> = "output_tokens_details",
         // Servers that give no details.
         prompt_cache_hit_tokens: Count = "prompt_cache_hit_tokens",
         cached_tokens: Count = "cached_tokens",
@@ -45,10 +49,10 @@ open_struct! {
 
 /// Reads a `usage` object into `response`; one that cannot be read is as good as none. If it says more than there is room
 /// for, such as what the call cost, it is kept in the details.
-pub(super) fn read(json: &RawValue, response: &mut ModelResponse) {
+pub(crate) fn read(json: &RawValue, response: &mut ModelResponse) {
     let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
     if says_more(&said)
-        && let Some(value) = parse(json)
+        && let Ok(value) = serde_json::from_str(json.get())
     {
         response.details.insert("usage".into(), value);
     }
@@ -57,8 +61,8 @@ pub(super) fn read(json: &RawValue, response: &mut ModelResponse) {
 
 fn usage(said: Said<'_>) -> Usage {
     let count = |count: Option<Count>| count.unwrap_or_default().0;
-    let prompt_details = said.prompt_tokens_details.unwrap_or_default();
-    let completion_details = said.completion_tokens_details.unwrap_or_default();
+    let prompt_details = said.prompt_tokens_details.or(said.input_tokens_details).unwrap_or_default();
+    let completion_details = said.completion_tokens_details.or(said.output_tokens_details).unwrap_or_default();
     let reasoning = count(completion_details.reasoning_tokens).max(count(said.reasoning_tokens));
     let cached = [
         prompt_details.cached_tokens,
@@ -67,7 +71,8 @@ fn usage(said: Said<'_>) -> Usage {
         said.num_cached_tokens,
         said.cache_read_input_tokens,
     ];
-    let (prompt, completion) = (count(said.prompt_tokens), count(said.completion_tokens));
+    let prompt = count(said.prompt_tokens).max(count(said.input_tokens));
+    let completion = count(said.completion_tokens).max(count(said.output_tokens));
     let cached = cached.into_iter().map(count).max().unwrap_or(0).min(prompt);
     let cache_write = count(prompt_details.cache_write_tokens).max(count(said.cache_creation_input_tokens));
     let cache_write = cache_write.min(prompt - cached);
@@ -83,12 +88,13 @@ fn usage(said: Said<'_>) -> Usage {
 fn says_more(said: &Said<'_>) -> bool {
     let has = |rest: &[(Str<'_>, &RawValue)]| rest.iter().any(|(_, json)| !["0", "0.0", "{}"].contains(&json.get()));
     let count = |count: Option<Count>| count.is_some_and(|count| count.0 > 0);
+    let of_prompt = |more: &PromptDetails<'_>| has(&more.rest) || count(more.audio);
+    let of_completion = |more: &CompletionDetails<'_>| {
+        has(&more.rest) || count(more.audio) || count(more.accepted) || count(more.rejected)
+    };
     has(&said.rest)
-        || said.prompt_tokens_details.as_ref().is_some_and(|more| has(&more.rest) || count(more.audio))
-        || said
-            .completion_tokens_details
-            .as_ref()
-            .is_some_and(|more| has(&more.rest) || count(more.audio) || count(more.accepted) || count(more.rejected))
+        || [&said.prompt_tokens_details, &said.input_tokens_details].into_iter().flatten().any(of_prompt)
+        || [&said.completion_tokens_details, &said.output_tokens_details].into_iter().flatten().any(of_completion)
 }
 
 #[cfg(test)]
@@ -113,6 +119,16 @@ mod tests {
         );
         assert_eq!((usage.input, usage.cached, usage.output, usage.reasoning), (6, 4, 5, 3));
         assert_eq!((usage.total(), usage.calls), (15, 1));
+    }
+
+    #[test]
+    fn the_names_of_both_apis_are_known() {
+        let usage = read(
+            r#"{"input_tokens": 12, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 5,
+                "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 17}"#,
+        );
+        assert_eq!((usage.input, usage.cached, usage.output, usage.reasoning), (10, 2, 5, 3));
+        assert_eq!(usage.total(), 17);
     }
 
     #[test]
