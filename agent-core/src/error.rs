@@ -39,6 +39,8 @@ pub enum ErrorKind {
     Protocol,
     /// The provider failed in a way of its own (a 5xx).
     Provider,
+    /// The model's answer has not the form that it must have, even after it was told so.
+    InvalidAnswer,
 
     // --- the agent's side ---
     /// A tool failed; the model is told.
@@ -264,6 +266,7 @@ impl ErrorKind {
             Self::Transport => "transport",
             Self::Protocol => "protocol",
             Self::Provider => "provider",
+            Self::InvalidAnswer => "invalid answer",
             Self::Tool => "tool",
             Self::InvalidArguments => "invalid arguments",
             Self::SubAgentNotFound => "sub-agent not found",

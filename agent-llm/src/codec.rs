@@ -39,6 +39,15 @@ pub trait Codec: Send + Sync + 'static {
     /// Reads the answer to a request that was refused. `body` may have been cut.
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error;
 
+    /// The request to send instead of `req`, which the provider refused with `refused`: once, before anybody hears of it.
+    /// Default: none, so that the error is what the caller gets.
+    ///
+    /// For what only the protocol knows: content that was the provider's own and that it does not take back.
+    fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
+        let _ = (req, refused);
+        None
+    }
+
     /// Begins to read a streamed answer. Without `chunks` nobody looks at them, so that none need be made.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
 }

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
 //! | call a model the newer way | [`OpenAiResponses`]: OpenAI's Responses, with its reasoning and the tools that it runs itself |
+//! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
+//! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
+//! | give tools to a model that takes none | [`XmlTools`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
 //! | find a model on this machine | [`local::find`] |
@@ -43,11 +46,13 @@
 //! * `tokens` (default): exact token counts.
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
+pub mod cache;
 mod cassette;
 mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
+pub mod limit;
 #[cfg(feature = "http")]
 pub mod local;
 mod model;
@@ -58,6 +63,7 @@ mod sse;
 pub mod tokens;
 mod transport;
 mod wire;
+mod xml_tools;
 
 #[cfg(feature = "scripted")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
@@ -65,16 +71,21 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
+    cache::{CacheLayer, ResponseCache},
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
+    limit::{RateLimitLayer, RateLimiter},
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
+        anthropic::{Anthropic, AnthropicBuilder, AnthropicCodec, AnthropicProfile, ClaudeThinking},
+        gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
         openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},
         profile::{Profile, SystemRole},
     },
+    xml_tools::XmlTools,
 };

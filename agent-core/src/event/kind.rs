@@ -181,10 +181,10 @@ impl Projector {
             EntryBody::RunResumed { .. } => EventKind::RunResumed,
             EntryBody::MessageAppended { message } => EventKind::Message(message),
             EntryBody::ModelFinished { response, .. } => {
-                run.answer = Some((response.message, response.usage));
+                run.answer = Some((response.message.clone(), response.usage));
                 return None;
             }
-            EntryBody::ModelAccepted { step, message } => {
+            EntryBody::ModelAccepted { step, message, .. } => {
                 let (finished, usage) = run.answer.take().unzip();
                 EventKind::ModelAnswered { step, message: message.or(finished)?, usage: usage.unwrap_or_default() }
             }
@@ -206,7 +206,7 @@ impl Projector {
             EntryBody::StateChanged { state, globals } => {
                 EventKind::StateChanged { state: state.into_keys().collect(), globals: globals.into_keys().collect() }
             }
-            EntryBody::RunEnded { status, usage, error } => EventKind::RunEnded { status, usage, error },
+            EntryBody::RunEnded { status, usage, error, .. } => EventKind::RunEnded { status, usage, error },
             _ => return None,
         };
         Some(Event { position: Position { seq: entry.seq, after: 0 }, ids: run.ids.clone(), kind })

@@ -27,13 +27,16 @@ pub(super) fn never_panics(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<Str
             let mut random = Mutator::new(seed * 1_000 + at as u64);
             let mut events = answer.events.clone();
             random.events(&mut events);
-            out.extend(complaint(&events, || read_events(codec, &events).map(drop)));
+            out.extend(complaint(&events.join("\n"), || read_events(codec, &events).map(drop)));
             let mut bytes = event_stream(&answer.events).into_bytes();
             random.bytes(&mut bytes);
-            out.extend(complaint(&bytes, || read_pieces(codec, bytes.chunks(7)).map(drop)));
-            let mut body = answer.whole.clone();
+            out.extend(complaint(&bytes.escape_ascii(), || read_pieces(codec, bytes.chunks(7)).map(drop)));
+            let (mut body, mut bytes) = (answer.whole.clone(), answer.whole.clone().into_bytes());
             random.json(&mut body);
-            out.extend(complaint(&body, || codec.decode(body.as_bytes()).map(drop)));
+            random.bytes(&mut bytes);
+            for body in [body.as_bytes(), &bytes] {
+                out.extend(complaint(&body.escape_ascii(), || codec.decode(body).map(drop)));
+            }
         }
         for (at, request) in samples.requests.iter().enumerate() {
             let (mut random, mut request) = (Mutator::new(seed * 1_000 + at as u64), request.clone());
@@ -44,17 +47,17 @@ pub(super) fn never_panics(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<Str
             let (mut random, mut body) = (Mutator::new(seed), refusal.body.clone().into_bytes());
             random.bytes(&mut body);
             let refused = || Err(codec.decode_error(StatusCode::BAD_REQUEST, &HeaderMap::new(), &body));
-            out.extend(complaint(&body, refused));
+            out.extend(complaint(&body.escape_ascii(), refused));
         }
     }
     out
 }
 
 /// What is wrong with how `data` is read: it must give an answer, or an error that has a class.
-fn complaint(data: &dyn std::fmt::Debug, read: impl FnOnce() -> Result<()>) -> Option<String> {
+fn complaint(data: &dyn std::fmt::Display, read: impl FnOnce() -> Result<()>) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(Err(error)) if error.kind() == ErrorKind::Unexpected => Some(format!("{data:?}: {error:?}")),
+        Ok(Err(error)) if error.kind() == ErrorKind::Unexpected => Some(format!("{data}: {error:?}")),
         Ok(_) => None,
-        Err(panic) => Some(format!("{data:?}: {}", panicked(&*panic))),
+        Err(panic) => Some(format!("{data}: {}", panicked(&*panic))),
     }
 }

@@ -25,16 +25,35 @@ const LAST_BYTES: Duration = Duration::from_millis(250);
 
 impl HttpModel {
     pub(super) async fn exchange(&self, req: &ModelRequest) -> Result<ModelResponse> {
+        let (headers, body) = match self.send(req).await? {
+            Ok(answer) => answer,
+            Err(refused) => match self.codec.amend(req, &refused) {
+                Some(amended) => self.send(&amended).await??,
+                None => return Err(refused),
+            },
+        };
+        self.read(req, &headers, body).await
+    }
+
+    /// The answer's headers, and its body as it comes; the inner error is the provider's refusal.
+    async fn send(&self, req: &ModelRequest) -> Result<Result<(HeaderMap, Incoming)>> {
         let mut request = self.codec.encode(req)?;
-        request.headers_mut().extend(self.http.headers.clone());
+        let own = std::mem::replace(request.headers_mut(), self.http.headers.clone());
+        for (name, value) in &own {
+            request.headers_mut().entry(name).or_insert_with(|| value.clone());
+        }
         let mut silence = Silence::new(self.http.idle_timeout);
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
             let text = body.start().await;
-            return Err(self.codec.decode_error(head.status, &head.headers, &text));
+            return Ok(Err(self.codec.decode_error(head.status, &head.headers, &text)));
         }
-        match Form::of(&head.headers, req.stream) {
+        Ok(Ok((head.headers, body)))
+    }
+
+    async fn read(&self, req: &ModelRequest, headers: &HeaderMap, mut body: Incoming) -> Result<ModelResponse> {
+        match Form::of(headers, req.stream) {
             Form::Stream => self.read_stream(req, body).await,
             Form::Whole => {
                 let mut response = self.codec.decode(&body.whole().await?)?;

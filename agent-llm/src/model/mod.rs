@@ -19,7 +19,8 @@ const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
 /// A model behind any [`Codec`]: the way to a wire of your own.
 ///
 /// For the wires of this crate there are models with builders of their own, such as [`OpenAiChat`](crate::OpenAiChat).
-/// Nothing is tried again here: that is [`RetryLayer`](crate::RetryLayer)'s. Errors and `Debug` never show the key.
+/// A failed call is not tried again here: that is [`RetryLayer`](crate::RetryLayer)'s. A refused request is sent once more
+/// if the codec knows what to change in it ([`Codec::amend`]). Errors and `Debug` never show the key.
 pub struct HttpModel {
     codec: Box<dyn Codec>,
     info: ModelInfo,

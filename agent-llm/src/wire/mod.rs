@@ -1,7 +1,9 @@
 //! The wires, one folder per protocol, and what they share.
 
+pub(crate) mod anthropic;
 mod content;
 pub(crate) mod endpoint;
+pub(crate) mod gemini;
 mod ids;
 pub(crate) mod json;
 mod lenient;

@@ -34,7 +34,8 @@ pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolC
     let function = call.function.unwrap_or_default();
     let says_more = !call.rest.is_empty() || !function.rest.is_empty() || call.custom.is_some();
     let mut arguments = String::new();
-    let name = match call.custom {
+    // Some servers send both forms, one of them empty.
+    let name = match call.custom.filter(|custom| custom.name.as_ref().is_some_and(|name| !name.is_empty())) {
         Some(custom) => {
             arguments = custom.input.map(|input| input.0.into_owned()).unwrap_or_default();
             custom.name

@@ -23,6 +23,8 @@ pub(super) struct Speaker {
     blocks: u32,
     texts: VecDeque<u32>,
     thoughts: VecDeque<u32>,
+    /// Parts of the content that come whole.
+    others: VecDeque<u32>,
     /// The content is a list of parts.
     in_parts: bool,
     /// The text or reasoning block under way.
@@ -71,7 +73,7 @@ impl Speaker {
                     match part(json, origin)? {
                         Block::Text(text) => self.say(&text.text, out),
                         Block::Reasoning(reasoning) => self.think(&reasoning.text, out),
-                        _ => {} // spoken whole, at the end
+                        other => self.place(other, out),
                     }
                 }
             }
@@ -120,6 +122,13 @@ impl Speaker {
             let index = self.block(Kind::Text, out);
             out.push(Chunk::Text { index, delta: delta.to_owned() });
         }
+    }
+
+    fn place(&mut self, block: Block, out: &mut Vec<Chunk>) {
+        self.turn_to(None, out);
+        let index = next(&mut self.blocks);
+        self.others.push_back(index);
+        out.extend([Chunk::Block { index, block }, Chunk::End { index }]);
     }
 
     /// Opens the block that the next delta of this kind belongs to.
@@ -182,7 +191,7 @@ impl Speaker {
                     spoken.go_on(&call.arguments, out);
                     Some(spoken.index)
                 }
-                _ => None,
+                _ => self.others.pop_front(),
             };
             let index = spoken.unwrap_or_else(|| next(&mut self.blocks));
             if spoken.is_none() || says_more_than_deltas(block) {

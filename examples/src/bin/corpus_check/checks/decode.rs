@@ -72,6 +72,9 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
         }
     }
     let mut out = said.differences(&read);
+    if read.calls.iter().any(|call| call.id.is_empty()) {
+        out.push("a call was given no id".into());
+    }
     if read.is_empty() && !said.is_empty() {
         out.push("something was said, and the message is empty".into());
     }

@@ -4,7 +4,7 @@ use agent::{
     Block, ModelResponse,
     core::{Chunk, MessageBuilder},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outcome, Subject, decode::to_json};
 use crate::{exchange::Recording, json};
@@ -41,6 +41,10 @@ fn other_answer(subject: &Subject<'_>, whole: &ModelResponse, streamed: &ModelRe
         if !subject.wire.has_order() {
             blocks.sort_by_key(|block| rank(block));
         }
+        let mut blocks = json!(blocks);
+        if subject.wire.arguments_are_json() {
+            blocks.as_array_mut().into_iter().flatten().for_each(read_arguments);
+        }
         let json = to_json(response);
         json!({"blocks": blocks, "finish": json["finish"], "usage": json["usage"], "id": json["id"], "model": json["model"]})
     });
@@ -54,6 +58,14 @@ fn other_answer(subject: &Subject<'_>, whole: &ModelResponse, streamed: &ModelRe
         (whole, streamed) => out.push(format!("/raw: {streamed:?} is not {whole:?}")),
     }
     out
+}
+
+/// Puts the value of a call's arguments in the place of their text.
+fn read_arguments(block: &mut Value) {
+    let Some(arguments) = block.pointer_mut("/tool_call/arguments") else { return };
+    if let Some(value) = arguments.as_str().and_then(|text| serde_json::from_str(text).ok()) {
+        *arguments = value;
+    }
 }
 
 /// Reasoning, text, calls, and then what else there is.

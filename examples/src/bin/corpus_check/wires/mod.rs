@@ -1,5 +1,7 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
+mod anthropic_messages;
+mod gemini_generate;
 mod openai_chat;
 mod openai_responses;
 
@@ -12,7 +14,12 @@ use crate::{
 };
 
 /// All wires that can be checked.
-pub(crate) const WIRES: &[&dyn Wire] = &[&openai_chat::OpenAiChat, &openai_responses::OpenAiResponses];
+pub(crate) const WIRES: &[&dyn Wire] = &[
+    &openai_chat::OpenAiChat,
+    &openai_responses::OpenAiResponses,
+    &anthropic_messages::AnthropicMessages,
+    &gemini_generate::GeminiGenerate,
+];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
 pub(crate) trait Wire: Sync {
@@ -69,6 +76,11 @@ pub(crate) trait Wire: Sync {
     /// True if a whole turn says in which order the model thought, spoke and called. Default: it does.
     fn has_order(&self) -> bool {
         true
+    }
+
+    /// True if a whole body holds the arguments of a call as JSON, so that only their value matters. Default: they are text.
+    fn arguments_are_json(&self) -> bool {
+        false
     }
 
     /// Brings what means the same to the same form, in the recorded request as in the encoded one. Default: nothing.
@@ -136,7 +148,7 @@ impl Called {
             }
             (said, other) => json::differences(said, other).is_empty(),
         };
-        let same_id = if self.id.is_empty() { !other.id.is_empty() } else { self.id == other.id };
+        let same_id = self.id.is_empty() || self.id == other.id;
         same_id && self.name == other.name && same_arguments
     }
 }

@@ -84,7 +84,7 @@ impl Wire for OpenAiChat {
         let spellings = [text(turn, "/reasoning_content"), text(turn, "/reasoning"), &details];
         said.reasoning.push_str(spellings.into_iter().find(|text| !text.is_empty()).unwrap_or_default());
         said.calls.extend(items(turn, "/tool_calls").iter().map(|call| {
-            let is_custom = call["custom"].is_object();
+            let is_custom = !text(call, "/custom/name").is_empty();
             let (name, arguments) = if is_custom { ("/custom/name", "/custom/input") } else { FUNCTION };
             let arguments = call.pointer(arguments).filter(|arguments| !arguments.is_null());
             Called {

@@ -1,0 +1,61 @@
+//! A second try for a request whose reasoning was refused.
+
+use std::sync::Arc;
+
+use agent_core::{Block, Error, ErrorKind, History, Message, ModelRequest};
+use serde_json::Value;
+
+use super::{claude::ClaudeThinking, parts::EMPTY};
+
+/// `req` without any reasoning, if `refused` says that the provider did not take the reasoning for its own. There is none
+/// to leave out if this was tried already.
+pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: ClaudeThinking) -> Option<ModelRequest> {
+    let is_refusal = refused.kind() == ErrorKind::InvalidRequest && is_about_reasoning(refused.message());
+    if !is_refusal || !req.messages.iter().any(has_reasoning) {
+        return None;
+    }
+    let mut amended = req.clone();
+    amended.messages = stripped(&req.messages)?;
+    // A model with a budget for thinking insists on the thinking of a turn with calls: it can only go on without any.
+    let is_budget = |thinking: &Value| thinking["type"] == "enabled";
+    if told == ClaudeThinking::Budget || req.params.extra.get("thinking").is_some_and(is_budget) {
+        let params = Arc::make_mut(&mut amended.params);
+        params.effort = None;
+        params.extra.remove("thinking");
+    }
+    Some(amended)
+}
+
+/// What providers say: "Invalid `signature` in `thinking` block", "`thinking` blocks in the latest assistant message cannot
+/// be modified", and the like.
+fn is_about_reasoning(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.contains("thinking")
+        && ["signature", "`data`", "cannot be modified"].iter().any(|reason| message.contains(reason))
+}
+
+fn has_reasoning(message: &Message) -> bool {
+    message.as_assistant().is_some_and(|m| m.blocks().iter().any(is_reasoning))
+}
+
+fn is_reasoning(block: &Block) -> bool {
+    matches!(block, Block::Reasoning(_))
+}
+
+fn stripped(history: &History) -> Option<History> {
+    let mut history = history.clone();
+    let strip = |messages: &mut Vec<Message>| {
+        for message in messages {
+            if let Message::Assistant(message) = message
+                && message.blocks().iter().any(is_reasoning)
+            {
+                let blocks = message.blocks_mut();
+                blocks.retain(|block| !is_reasoning(block));
+                if blocks.is_empty() {
+                    blocks.push(Block::text(EMPTY));
+                }
+            }
+        }
+    };
+    history.edit(strip).ok().map(|()| history)
+}

@@ -1,0 +1,128 @@
+//! Answers that come whole.
+
+use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result, Usage};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{read, usage};
+use crate::{
+    ProviderError,
+    error::not_the_protocol,
+    wire::{lenient::Str, open_struct::open_struct},
+};
+
+open_struct! {
+    Answer {
+        _kind: &'a RawValue = "type",
+        _role: &'a RawValue = "role",
+        id: Str<'a> = "id",
+        model: Str<'a> = "model",
+        content: Vec<&'a RawValue> = "content",
+        usage: &'a RawValue = "usage",
+        stop_reason: Str<'a> = "stop_reason",
+        error: &'a RawValue = "error",
+    }
+}
+
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
+    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    if answer.error.is_some() {
+        return Err(provider_error(body, origin));
+    }
+    let content = answer.content.ok_or_else(unreadable)?;
+    let blocks = content.iter().map(|json| (json.get(), read::block(json.get(), origin)));
+    let mut about = About { id: owned(answer.id), model: owned(answer.model), ..About::default() };
+    about.keep(&answer.rest);
+    if let Some(usage) = answer.usage {
+        about.used(usage);
+    }
+    about.stopped(answer.stop_reason.as_ref().map_or("", |reason| &reason.0));
+    Ok(respond(blocks, about, origin))
+}
+
+/// What is said of an answer beside its content.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    pub(super) id: String,
+    pub(super) model: String,
+    stop_reason: String,
+    usage: Usage,
+    details: Map<String, Value>,
+}
+
+impl About {
+    /// Keeps fields that nothing here understands; the newer hold.
+    pub(super) fn keep(&mut self, fields: &[(Str<'_>, &RawValue)]) {
+        for (name, json) in fields {
+            if let Ok(value) = serde_json::from_str(json.get()) {
+                self.details.insert(name.0.to_string(), value);
+            }
+        }
+    }
+
+    /// Keeps a `usage` object, of which one answer may have several.
+    pub(super) fn used(&mut self, json: &RawValue) {
+        usage::add(&mut self.usage, json);
+        let Ok(Value::Object(more)) = serde_json::from_str(json.get()) else { return };
+        let known = self.details.entry("usage").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(known) = known {
+            let says_something = more.into_iter().filter(|(_, value)| !value.is_null());
+            known.extend(says_something);
+        }
+    }
+
+    pub(super) fn stopped(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            self.stop_reason = reason.to_owned();
+            self.details.insert("stop_reason".into(), reason.into());
+        }
+    }
+
+    /// True if the answer has said why it ends.
+    pub(super) fn has_stopped(&self) -> bool {
+        !self.stop_reason.is_empty()
+    }
+}
+
+/// The response of these blocks, each with the JSON that it was read from.
+pub(super) fn respond<S: AsRef<str>>(
+    blocks: impl Iterator<Item = (S, Block)>,
+    about: About,
+    origin: &Origin,
+) -> ModelResponse {
+    let mut json = String::from(r#"{"role":"assistant","content":["#);
+    let mut said = Vec::new();
+    for (block_json, block) in blocks.filter(|(_, block)| !read::says_nothing(block)) {
+        if !said.is_empty() {
+            json.push(',');
+        }
+        json += block_json.as_ref();
+        said.push(block);
+    }
+    json += "]}";
+    let raw = Raw::parse(origin.clone(), json).expect("it was just read as JSON");
+    let message = AssistantMessage::from_provider(said, raw);
+    let finish = match about.stop_reason.as_str() {
+        "" | "end_turn" | "tool_use" if message.has_calls() => FinishReason::ToolCalls,
+        "tool_use" => FinishReason::ToolCalls,
+        "" | "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    };
+    let mut response = ModelResponse::new(message).with_finish(finish).with_usage(about.usage);
+    response.id = Some(about.id).filter(|id| !id.is_empty());
+    response.model = Some(about.model).filter(|model| !model.is_empty());
+    response.details = about.details;
+    response
+}
+
+/// The error that stands in place of an answer, or in the middle of one.
+pub(super) fn provider_error(json: &str, origin: &Origin) -> Error {
+    ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default()).into_error(origin.provider())
+}
+
+pub(super) fn owned(text: Option<Str<'_>>) -> String {
+    text.map(|text| text.0.into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! Anthropic Messages, as Anthropic and the servers compatible with it speak it.
+//!
+//! # What goes back to the provider
+//!
+//! An unedited assistant message goes back as its provider sent it: with the signatures of its thinking, its citations, the
+//! calls and results of tools that ran at the provider, and whatever else only the provider understands. "Its provider" is
+//! a server with the same [`AnthropicProfile::provider`]. A streamed message is put together in the shape in which it
+//! would have come whole. Two things that the API sends and does not take back are left out: empty texts, and thinking
+//! without a signature. Another provider's thinking is never sent.
+//!
+//! If the provider refuses its own thinking all the same (it is bound to a model, and to a conversation), the request is
+//! sent once more without any.
+//!
+//! # What the wire cannot say
+//!
+//! * There is no seed, and no form of the answer but a JSON Schema.
+//! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is 32,000 tokens (4,096
+//!   for models before Claude 3.7), or what [`AnthropicBuilder::max_output`] says.
+//! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
+//!   take them elsewhere. One with the API's own JSON ([`SystemMessage::with_raw`](agent_core::SystemMessage::with_raw))
+//!   goes as it is.
+//! * A call id may hold only letters, digits, `_` and `-`: another provider's is mapped to one.
+//! * A model's own images stand as `[image]`.
+
+mod amend;
+mod assistant;
+mod block_fold;
+mod claude;
+mod decode;
+mod encode;
+mod fold;
+mod messages;
+mod model;
+mod parts;
+mod profile;
+mod read;
+mod request;
+mod request_parts;
+mod schema;
+mod settings;
+mod stream;
+mod tools;
+mod usage;
+
+use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+
+use self::{claude::Claude, stream::StreamDecoder};
+pub use self::{
+    claude::ClaudeThinking,
+    model::{Anthropic, AnthropicBuilder},
+    profile::AnthropicProfile,
+};
+use crate::{
+    Codec, Decoder, ParsedRequest, ProviderError,
+    wire::{
+        endpoint::{BodySize, endpoint, post},
+        surrogates::mend_surrogates,
+    },
+};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "anthropic-messages";
+
+/// The [`Codec`] of Anthropic Messages.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{AnthropicCodec, AnthropicProfile, Codec};
+///
+/// let codec = AnthropicCodec::new("claude-opus-4-6", AnthropicProfile::anthropic())?.with_max_tokens(64);
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri(), "https://api.anthropic.com/v1/messages");
+/// let messages = r#"[{"role":"user","content":[{"type":"text","text":"hello"}]}]"#;
+/// let body = format!(r#"{{"model":"claude-opus-4-6","max_tokens":64,"messages":{messages}}}"#);
+/// assert_eq!(request.body(), &body);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AnthropicCodec {
+    uri: Uri,
+    headers: HeaderMap,
+    profile: AnthropicProfile,
+    origin: Origin,
+    claude: Claude,
+    key: WireKey,
+    size: BodySize,
+}
+
+impl AnthropicCodec {
+    /// A codec for `model`, as served by a server of this profile. How the model is told to think, and how many tokens it
+    /// can answer, is guessed from its name.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is none, or the version or a beta is not what a header can
+    /// hold.
+    pub fn new(model: impl Into<String>, profile: AnthropicProfile) -> Result<Self> {
+        let model = model.into();
+        // Some write the version of the path, others do not.
+        let base = profile.base_url.trim_end_matches('/');
+        let uri = endpoint(base.strip_suffix("/v1").unwrap_or(base), "/v1/messages")?;
+        let mut headers = HeaderMap::new();
+        let betas = profile.betas.join(",");
+        for (name, value) in [("anthropic-version", &profile.version), ("anthropic-beta", &betas)] {
+            if !value.is_empty() {
+                let value = HeaderValue::try_from(value)
+                    .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let claude = Claude::of(&model);
+        let origin = Origin::new(WIRE, profile.provider.clone(), model);
+        let key = WireKey::new(&(WIRE, &profile.provider));
+        Ok(Self { uri, headers, profile, origin, claude, key, size: BodySize::default() })
+    }
+
+    /// Sets the most tokens of an answer to a request that does not say.
+    #[must_use]
+    pub fn with_max_tokens(mut self, tokens: u64) -> Self {
+        self.claude.max_tokens = tokens;
+        self
+    }
+
+    /// Sets how the model is told how much to think.
+    #[must_use]
+    pub fn with_thinking(mut self, thinking: ClaudeThinking) -> Self {
+        self.claude.thinking = thinking;
+        self
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &AnthropicProfile {
+        &self.profile
+    }
+}
+
+impl Codec for AnthropicCodec {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let write = |out: &mut Vec<u8>| encode::encode(req, &self.origin, &self.claude, self.key, out);
+        let mut request = post(self.uri.clone(), self.size.body(req, write));
+        request.headers_mut().extend(self.headers.clone());
+        Ok(request)
+    }
+
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        request::decode_request(body, &self.origin, &self.claude)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.origin)
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
+        amend::without_reasoning(req, refused, self.claude.thinking)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(StreamDecoder::new(self.origin.clone(), chunks))
+    }
+}

@@ -1,0 +1,181 @@
+//! Content, as the API writes it.
+
+use std::borrow::Cow;
+
+use agent_core::{Cache, Media, MediaSource, Origin, Part, Text};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::read;
+use crate::wire::json::own;
+
+/// One block of a content.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum BlockJson<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Input<'a>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Content<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    #[serde(untagged)]
+    Raw(&'a RawValue),
+    /// The provider's own JSON with another cache mark.
+    #[serde(untagged)]
+    Marked(Value),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+    File { file_id: &'a str },
+}
+
+/// Asks for the prompt to be cached up to here.
+#[derive(Serialize)]
+pub(super) struct CacheControl {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
+}
+
+impl From<Cache> for CacheControl {
+    fn from(cache: Cache) -> Self {
+        Self { r#type: "ephemeral", ttl: (cache == Cache::Long).then_some("1h") }
+    }
+}
+
+/// The arguments of a call: an object, whatever the model wrote.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Input<'a> {
+    Object(&'a RawValue),
+    None {},
+    Invalid {
+        #[serde(rename = "INVALID_JSON")]
+        text: &'a str,
+    },
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(arguments: &'a str) -> Self {
+        match serde_json::from_str::<&RawValue>(arguments) {
+            Ok(json) if json.get().starts_with('{') => Self::Object(json),
+            _ if arguments.trim().is_empty() => Self::None {},
+            _ => Self::Invalid { text: arguments },
+        }
+    }
+}
+
+/// The content of a tool's result.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<BlockJson<'a>>),
+}
+
+/// What stands where something must: the API takes no empty content.
+pub(super) const EMPTY: &str = "[empty]";
+
+/// A text and nothing else.
+pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
+    BlockJson::Text { text: text.into(), cache_control: None }
+}
+
+/// The part in this API's form; none if it says nothing, or is another provider's and means nothing here.
+pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson<'a>> {
+    match part {
+        Part::Text(text) => text_json(origin, text),
+        Part::Image(media) => Some(media_json(origin, media, false)),
+        Part::Document(media) => Some(media_json(origin, media, true)),
+        Part::Other(raw) => own(origin, Some(raw)).map(BlockJson::Raw),
+        _ => None,
+    }
+}
+
+/// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
+pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
+    if let Some(raw) = own(origin, text.raw.as_ref())
+        && let Part::Text(was) = read::part(raw, origin)
+        && (&was.text, &was.citations) == (&text.text, &text.citations)
+    {
+        return Some(with_mark(raw, was.cache, text.cache));
+    }
+    let cache_control = text.cache.map(CacheControl::from);
+    (!text.text.trim().is_empty()).then(|| BlockJson::Text { text: Cow::Borrowed(&text.text), cache_control })
+}
+
+fn media_json<'a>(origin: &Origin, media: &'a Media, is_document: bool) -> BlockJson<'a> {
+    if let Some(raw) = own(origin, media.raw.as_ref())
+        && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
+        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
+    {
+        return with_mark(raw, was.cache, media.cache);
+    }
+    let mime = media.mime.as_deref();
+    let source = match &media.source {
+        MediaSource::Base64(data) => {
+            let usual = if is_document { "application/pdf" } else { "image/png" };
+            Source::Base64 { media_type: mime.unwrap_or(usual), data }
+        }
+        MediaSource::File(file_id) => Source::File { file_id },
+        MediaSource::Url(url) => Source::Url { url },
+        _ => Source::Url { url: "" },
+    };
+    let cache_control = media.cache.map(CacheControl::from);
+    if is_document {
+        BlockJson::Document { source, title: media.name.as_deref(), cache_control }
+    } else {
+        BlockJson::Image { source, cache_control }
+    }
+}
+
+/// The provider's own JSON, with the cache mark that is wanted now.
+fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
+    if was == wanted { BlockJson::Raw(raw) } else { BlockJson::Marked(marked(raw, wanted)) }
+}
+
+/// The JSON of a block or a tool with another cache mark.
+pub(super) fn marked(raw: &RawValue, cache: Option<Cache>) -> Value {
+    let mut fields: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
+    fields.remove("cache_control");
+    if let Some(mark) = cache {
+        let mark = serde_json::to_value(CacheControl::from(mark)).unwrap_or_default();
+        fields.insert("cache_control".into(), mark);
+    }
+    Value::Object(fields)
+}

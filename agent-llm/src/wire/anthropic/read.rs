@@ -1,0 +1,234 @@
+//! From the API's blocks to those of a message.
+
+use std::borrow::Cow;
+
+use agent_core::{Block, Cache, Citation, Media, MediaSource, Origin, Part, Raw, Reasoning, Text, ToolCall};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::wire::{
+    lenient::{Content, Str},
+    open_struct::open_struct,
+};
+
+/// What a block is.
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Str<'a>>,
+}
+
+/// What may have a cache mark.
+#[derive(Deserialize)]
+struct Marked<'a> {
+    #[serde(borrow)]
+    cache_control: Option<CacheSaid<'a>>,
+}
+
+/// What somebody said: a text or blocks.
+#[derive(Deserialize)]
+struct Spoken<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+}
+
+open_struct! {
+    TextSaid {
+        _kind: &'a RawValue = "type",
+        text: Str<'a> = "text",
+        citations: &'a RawValue = "citations",
+        cache_control: CacheSaid<'a> = "cache_control",
+    }
+}
+
+open_struct! {
+    CacheSaid { _kind: &'a RawValue = "type", ttl: Str<'a> = "ttl", }
+}
+
+open_struct! {
+    CitationSaid {
+        url: Str<'a> = "url",
+        source: Str<'a> = "source",
+        title: Str<'a> = "title",
+        document_title: Str<'a> = "document_title",
+        cited_text: Str<'a> = "cited_text",
+    }
+}
+
+open_struct! {
+    ThinkingSaid { _kind: &'a RawValue = "type", thinking: Str<'a> = "thinking", signature: Str<'a> = "signature", }
+}
+
+open_struct! {
+    RedactedSaid { _kind: &'a RawValue = "type", data: Str<'a> = "data", }
+}
+
+open_struct! {
+    ToolUseSaid {
+        _kind: &'a RawValue = "type",
+        id: Str<'a> = "id",
+        name: Str<'a> = "name",
+        input: &'a RawValue = "input",
+    }
+}
+
+open_struct! {
+    MediaSaid {
+        _kind: &'a RawValue = "type",
+        source: SourceSaid<'a> = "source",
+        title: Str<'a> = "title",
+        cache_control: CacheSaid<'a> = "cache_control",
+    }
+}
+
+open_struct! {
+    SourceSaid {
+        kind: Str<'a> = "type",
+        media_type: Str<'a> = "media_type",
+        data: Str<'a> = "data",
+        url: Str<'a> = "url",
+        file_id: Str<'a> = "file_id",
+    }
+}
+
+/// The type of a block; empty if it has none.
+pub(super) fn kind(json: &str) -> Cow<'_, str> {
+    let typed = serde_json::from_str::<Typed<'_>>(json);
+    typed.ok().and_then(|typed| typed.kind).unwrap_or_default().0
+}
+
+/// A block of the assistant's. What is not understood is kept as it came.
+pub(super) fn block(json: &str, origin: &Origin) -> Block {
+    let block = match &*kind(json) {
+        "text" => text(json, origin).map(Block::Text),
+        "thinking" => thinking(json, origin).map(Block::Reasoning),
+        "redacted_thinking" => redacted(json, origin).map(Block::Reasoning),
+        "tool_use" => tool_use(json, origin).map(Block::ToolCall),
+        _ => None,
+    };
+    block.unwrap_or_else(|| Block::Other(raw(json, origin)))
+}
+
+/// The blocks of the assistant's message, or of its messages in a list.
+///
+/// # Errors
+/// If it is no message.
+pub(super) fn turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
+    let messages: Vec<Spoken<'_>> =
+        if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
+    let blocks = messages.iter().flat_map(|message| match &message.content {
+        Some(Content::Text(text)) => vec![Block::text(&**text)],
+        Some(Content::Parts(parts)) => parts.iter().map(|json| block(json.get(), origin)).collect(),
+        None => Vec::new(),
+    });
+    Ok(blocks.filter(|block| !says_nothing(block)).collect())
+}
+
+/// True for a text without words, which the API sends and does not take back, and for thinking without anything.
+pub(super) fn says_nothing(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => text.text.is_empty(),
+        Block::Reasoning(reasoning) => *reasoning == Reasoning::default(),
+        _ => false,
+    }
+}
+
+/// A part of the user's, or of a tool's result. What is not understood is kept as it came.
+pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
+    let json = json.get();
+    let part = match &*kind(json) {
+        "text" => text(json, origin).map(Part::Text),
+        "image" => media(json, origin).map(Part::Image),
+        "document" => media(json, origin).map(Part::Document),
+        _ => None,
+    };
+    part.unwrap_or_else(|| Part::Other(raw(json, origin)))
+}
+
+/// Keeps its JSON if that says more than the text.
+fn text(json: &str, origin: &Origin) -> Option<Text> {
+    let said: TextSaid<'_> = serde_json::from_str(json).ok()?;
+    let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
+    let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw(json, origin)));
+    text.citations = said.citations.map(citations).unwrap_or_default();
+    text.cache = said.cache_control.map(|said| said.cache());
+    Some(text)
+}
+
+/// The cache mark of a block or a tool.
+pub(super) fn cache(json: &RawValue) -> Option<Cache> {
+    let marked: Marked<'_> = serde_json::from_str(json.get()).ok()?;
+    marked.cache_control.map(|said| said.cache())
+}
+
+/// In a request, `citations` are a setting.
+fn citations(json: &RawValue) -> Vec<Citation> {
+    let said: Vec<CitationSaid<'_>> = serde_json::from_str(json.get()).unwrap_or_default();
+    let typed = said.into_iter().map(|said| {
+        let mut citation = Citation::default();
+        let address = said.source.filter(|source| source.0.contains("://"));
+        citation.url = owned(said.url.or(address));
+        citation.title = owned(said.title.or(said.document_title));
+        citation.quote = owned(said.cited_text);
+        citation
+    });
+    typed.collect()
+}
+
+impl CacheSaid<'_> {
+    fn cache(&self) -> Cache {
+        if self.ttl.as_ref().is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short }
+    }
+}
+
+fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
+    let said: ThinkingSaid<'_> = serde_json::from_str(json).ok()?;
+    Some(Reasoning {
+        raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
+        text: said.thinking.unwrap_or_default().0.into_owned(),
+        signature: owned(said.signature),
+        encrypted: None,
+    })
+}
+
+fn redacted(json: &str, origin: &Origin) -> Option<Reasoning> {
+    let said: RedactedSaid<'_> = serde_json::from_str(json).ok()?;
+    let raw = (!said.rest.is_empty()).then(|| raw(json, origin));
+    Some(Reasoning { encrypted: Some(said.data?.0.into_owned()), raw, ..Reasoning::default() })
+}
+
+fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
+    let said: ToolUseSaid<'_> = serde_json::from_str(json).ok()?;
+    Some(ToolCall {
+        raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
+        id: said.id?.0.into(),
+        name: said.name?.0.into(),
+        arguments: said.input.map_or("{}", RawValue::get).to_owned(),
+    })
+}
+
+/// Keeps its JSON if that says more than the fields of a [`Media`].
+fn media(json: &str, origin: &Origin) -> Option<Media> {
+    let said: MediaSaid<'_> = serde_json::from_str(json).ok()?;
+    let source = said.source?;
+    let says_more = !said.rest.is_empty() || !source.rest.is_empty() || said.cache_control.is_some();
+    let place = match &*source.kind?.0 {
+        "base64" => MediaSource::Base64(source.data?.0.into_owned()),
+        "url" => MediaSource::Url(source.url?.0.into_owned()),
+        "file" => MediaSource::File(source.file_id?.0.into_owned()),
+        _ => return None,
+    };
+    let mut media = Media::new(place).with_raw(says_more.then(|| raw(json, origin)));
+    media.mime = owned(source.media_type);
+    media.name = owned(said.title);
+    media.cache = said.cache_control.map(|said| said.cache());
+    Some(media)
+}
+
+fn owned(text: Option<Str<'_>>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(|text| text.0.into_owned())
+}
+
+fn raw(json: &str, origin: &Origin) -> Raw {
+    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
+}

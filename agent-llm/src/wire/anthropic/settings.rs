@@ -1,0 +1,144 @@
+//! Everything of a request but the conversation and the tools.
+
+use agent_core::{Effort, ModelParams, ModelRequest, OutputFormat, ToolChoice};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    claude::{Claude, ClaudeThinking, Thoughtless},
+    schema::closed,
+};
+
+/// The least budget for thinking that the API takes.
+const LEAST_BUDGET: u64 = 1_024;
+
+#[derive(Serialize)]
+pub(super) struct Settings<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "OutputConfig::is_empty")]
+    output_config: OutputConfig,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disable_parallel_tool_use: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Adaptive,
+    Enabled { budget_tokens: u64 },
+    Disabled,
+}
+
+#[derive(Default, Serialize)]
+struct OutputConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: Value,
+}
+
+impl<'a> Settings<'a> {
+    pub(super) fn of(req: &'a ModelRequest, model: &'a str, claude: &Claude) -> Self {
+        // The API refuses a word about tools where there are none.
+        let has_tools = !req.tools.is_empty() || req.params.extra.contains_key("tools");
+        Self::new(&req.params, has_tools, req.stream, model, claude)
+    }
+
+    pub(super) fn new(params: &'a ModelParams, has_tools: bool, stream: bool, model: &'a str, claude: &Claude) -> Self {
+        let max_tokens = params.max_tokens.unwrap_or(claude.max_tokens);
+        let (thinking, effort) = params.effort.map_or((None, None), |effort| think(effort, max_tokens, claude));
+        Self {
+            model,
+            max_tokens,
+            temperature: params.temperature,
+            top_p: params.top_p,
+            stop_sequences: &params.stop,
+            tool_choice: Choice::new(params).filter(|_| has_tools),
+            thinking,
+            output_config: OutputConfig { effort, format: params.output.as_deref().and_then(Format::new) },
+            stream: stream.then_some(true),
+        }
+    }
+}
+
+fn think(effort: Effort, max_tokens: u64, claude: &Claude) -> (Option<Thinking>, Option<&'static str>) {
+    match (effort, claude.thoughtless, claude.thinking) {
+        (Effort::None, Thoughtless::ByDefault, _) => (None, None),
+        (Effort::None, Thoughtless::WhenTold, _) => (Some(Thinking::Disabled), None),
+        (Effort::None, Thoughtless::Never, _) => (None, Some("low")),
+        (_, _, ClaudeThinking::Adaptive) => (Some(Thinking::Adaptive), Some(word(effort))),
+        (_, _, ClaudeThinking::Budget) => (budget(effort, max_tokens), None),
+    }
+}
+
+fn word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        _ => "high",
+    }
+}
+
+/// A share of the answer's tokens; none if that is less than the API takes.
+fn budget(effort: Effort, max_tokens: u64) -> Option<Thinking> {
+    let share = match effort {
+        Effort::None | Effort::Minimal => 0,
+        Effort::Low => max_tokens / 8,
+        Effort::Medium => max_tokens / 4,
+        _ => max_tokens / 2,
+    };
+    (max_tokens > LEAST_BUDGET).then(|| Thinking::Enabled { budget_tokens: share.max(LEAST_BUDGET) })
+}
+
+impl<'a> Choice<'a> {
+    fn new(params: &'a ModelParams) -> Option<Self> {
+        let one_at_a_time = params.parallel_tool_calls == Some(false);
+        let choice = |r#type| Self { r#type, name: None, disable_parallel_tool_use: one_at_a_time };
+        match &params.tool_choice {
+            None => one_at_a_time.then(|| choice("auto")),
+            Some(ToolChoice::None) => Some(Self { disable_parallel_tool_use: false, ..choice("none") }),
+            Some(ToolChoice::Required) => Some(choice("any")),
+            Some(ToolChoice::Tool(name)) => Some(Self { name: Some(name), ..choice("tool") }),
+            Some(_) => Some(choice("auto")),
+        }
+    }
+}
+
+impl OutputConfig {
+    fn is_empty(&self) -> bool {
+        self.effort.is_none() && self.format.is_none()
+    }
+}
+
+impl Format {
+    /// None for any JSON: the API enforces a schema or nothing.
+    fn new(format: &OutputFormat) -> Option<Self> {
+        (!format.schema.is_null()).then(|| Self { r#type: "json_schema", schema: closed(&format.schema) })
+    }
+}
