@@ -60,7 +60,7 @@ fn split<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)
 
 #[test]
 fn the_splitter_finds_the_same_events_however_bytes_are_cut() {
-    for_every_seed("splitting", 4, |random, target| {
+    for_every_seed("splitting", 2, |random, target| {
         let answers = target.samples.answers();
         let mut bytes = answers[random.below(answers.len())].stream().into_bytes();
         random.bytes(&mut bytes);
@@ -87,7 +87,7 @@ fn read(codec: &dyn Codec, events: &[String], listened_to: bool) -> (Result<Mode
 
 #[test]
 fn a_damaged_stream_is_one_answer_to_all_or_one_error() {
-    for_every_seed("streams", 2, |random, target| {
+    for_every_seed("streams", 4, |random, target| {
         let answers = target.samples.answers();
         let mut events = answers[random.below(answers.len())].events().to_vec();
         random.events(&mut events);

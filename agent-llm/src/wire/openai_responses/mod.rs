@@ -33,7 +33,8 @@
 //!
 //! # What the wire cannot say
 //!
-//! * There are no stop sequences: a request with some is refused. There is no seed: it is left out.
+//! * OpenAI knows no stop sequences, and refuses a request with some; a seed is not sent to it. Other servers know `stop`
+//!   and `seed`.
 //! * An assistant message holds no images: another provider's stands as `[image]`.
 //! * Nothing marks a failed tool result: its text has to say so.
 //! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
@@ -126,7 +127,6 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        settings::check(&req.params)?;
         let write = |out: &mut Vec<u8>| encode::encode(req, &self.profile, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.size.body(req, write)))
     }

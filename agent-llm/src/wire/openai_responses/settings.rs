@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{
-    Effort, Error, ErrorKind, ModelParams, OutputFormat, Result, Retry, SystemMessage, ToolChoice, ToolSpec,
-};
+use agent_core::{Effort, ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,6 +21,10 @@ pub(super) struct Settings<'a> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,17 +79,6 @@ enum Choice<'a> {
     },
 }
 
-/// # Errors
-/// [`InvalidRequest`](ErrorKind::InvalidRequest) for what the API cannot be asked.
-pub(super) fn check(params: &ModelParams) -> Result<()> {
-    if params.stop.is_empty() || params.extra.contains_key("stop") {
-        return Ok(());
-    }
-    let message = "OpenAI Responses has no stop sequences: leave them out, or set 'stop' as an extra field if this server \
-                   knows it";
-    Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
-}
-
 impl<'a> Settings<'a> {
     pub(super) fn new(
         system: Option<&'a SystemMessage>,
@@ -110,6 +101,8 @@ impl<'a> Settings<'a> {
             temperature: params.temperature.filter(|_| server.takes("temperature")),
             top_p: params.top_p.filter(|_| server.takes("top_p")),
             max_output_tokens: params.max_tokens.filter(|_| server.takes("max_output_tokens")),
+            stop: &params.stop,
+            seed: params.seed.filter(|_| server.takes("seed")),
             reasoning: Some(reasoning).filter(|r| r.effort.is_some() || r.summary.is_some()),
             text: params.output.as_deref().map(|output| Text { format: Format::new(output) }),
             tool_choice: choice.map(|choice| Choice::new(choice, specs, manner)),

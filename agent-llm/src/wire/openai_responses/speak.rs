@@ -10,6 +10,9 @@ use super::{
 };
 use crate::wire::content::says_more_than_deltas;
 
+/// The item of blocks that are told when all items have ended.
+const NO_ITEM: usize = usize::MAX;
+
 /// Makes chunks of events.
 ///
 /// A block has the number of blocks that were spoken of before it. Text and reasoning end when another block begins, calls
@@ -146,7 +149,7 @@ impl Speaker {
     }
 
     /// The answer is complete, and these are its blocks: speaks what of them was not spoken yet, and ends every block.
-    pub(super) fn finish(mut self, fold: &Fold, blocks: &[Block], out: &mut Vec<Chunk>) {
+    pub(super) fn finish(mut self, blocks: &[Block], out: &mut Vec<Chunk>) {
         let kinds = |told: &Told, block: &Block| discriminant(&told.block) == discriminant(block);
         if self.told.len() > blocks.len() || !self.told.iter().zip(blocks).all(|(told, block)| kinds(told, block)) {
             // What was spoken cannot be mended: a provider took something back, or its order.
@@ -164,7 +167,7 @@ impl Speaker {
                     }
                 }
                 None => {
-                    let index = self.open(fold.items().len(), fold, block.clone(), out);
+                    let index = self.push(NO_ITEM, block.clone(), out);
                     self.tell(index, out);
                 }
             }

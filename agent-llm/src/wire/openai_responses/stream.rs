@@ -150,7 +150,7 @@ impl Decoder for StreamDecoder {
         (answer.id, answer.model) = (Some(id), Some(model));
         let response = respond(&answer, output, &self.origin);
         if let Some(speaker) = self.speaker {
-            speaker.finish(&self.fold, response.message.blocks(), chunks);
+            speaker.finish(response.message.blocks(), chunks);
         }
         Ok(response)
     }
