@@ -47,12 +47,7 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
     }
     let terms = Terms { profile, generation: manner.generation, model: manner.origin.model() };
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
-    for (name, value) in &Settings::new(&req.params, calls, terms).with(extra) {
-        write_json(name, out);
-        out.push(b':');
-        write_json(value, out);
-        out.push(b',');
-    }
+    Settings::new(&req.params, calls, terms).write(extra, out);
     out.pop_if(|last| *last == b',');
     out.push(b'}');
 }
