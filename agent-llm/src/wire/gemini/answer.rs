@@ -121,7 +121,8 @@ impl Answer {
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
     pub(super) fn finish(mut self, sent: Option<&RawValue>, heard: &mut Heard<'_>) -> Result<ModelResponse> {
         let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
-            return Err(not_the_protocol(self.manner.origin.provider(), "the answer holds no candidate", ""));
+            let provider = self.manner.origin.provider();
+            return Err(not_the_protocol(provider, "the answer is none", "it holds no candidate"));
         };
         let first = self.candidates.remove(first);
         let mut blocks = first.fold.finish(heard);

@@ -118,7 +118,8 @@ impl Projection<'_> {
     /// A call that was edited keeps its signature: a call without one is refused.
     fn call<'a>(&self, call: &'a ToolCall, must_be_signed: bool) -> PartJson<'a> {
         let own = self.manner.own(call.raw.as_ref());
-        let says = |was: &Block| matches!(was, Block::ToolCall(was) if (&was.name, &was.arguments) == (&call.name, &call.arguments));
+        let said = (&call.name, &call.arguments);
+        let says = |was: &Block| matches!(was, Block::ToolCall(was) if (&was.name, &was.arguments) == said);
         if let Some(own) = own.filter(|own| self.is_of(own, says)) {
             return PartJson::Raw(own);
         }

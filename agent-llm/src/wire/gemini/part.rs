@@ -90,7 +90,8 @@ impl<'a> PartSaid<'a> {
         match self {
             Self { call: Some(call), .. } => {
                 let id = call.id.as_ref().filter(|id| !id.is_empty());
-                let says_more = id.is_some() || self.says_more_than_text() || !call.rest.is_empty();
+                let says_more =
+                    id.is_some() || self.text.is_some() || self.says_more_than_text() || !call.rest.is_empty();
                 Block::ToolCall(ToolCall {
                     id: id.map_or_else(name, |id| id.0.to_string()).into(),
                     name: call.name().into(),
