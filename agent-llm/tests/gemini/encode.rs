@@ -63,6 +63,20 @@ fn the_roles_of_a_conversation() {
 }
 
 #[test]
+fn a_system_prompt_in_the_providers_words_goes_as_it_is() {
+    let mut req = request([Message::user("u")]);
+    let words = json!({"role": "user", "parts": [{"text": "s", "x": 1}]});
+    for (raw, name) in
+        [(words.clone(), "systemInstruction"), (json!({"system_instruction": words}), "system_instruction")]
+    {
+        req.system = Some(SystemMessage::new(vec!["s".into()]).with_raw(own(&raw)));
+        assert_eq!(encoded(&codec(), &req)[name], words);
+    }
+    req.system = Some(SystemMessage::new(vec![]));
+    assert_eq!(encoded(&codec(), &req).as_object().expect("a body").len(), 1);
+}
+
+#[test]
 fn media_are_parts() {
     let stored = Media::new(MediaSource::File("https://files.test/f1".into())).with_mime("application/pdf");
     let req = request([Message::User(UserMessage::new(vec![

@@ -6,6 +6,7 @@ mod common;
 mod decode;
 mod encode;
 mod errors;
+mod model;
 mod parse;
 mod properties;
 mod settings;

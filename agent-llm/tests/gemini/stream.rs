@@ -147,3 +147,37 @@ fn without_a_listener_the_answer_is_the_same_and_no_chunks_are_made() {
     assert_eq!(answer, crate::common::streamed(&codec(), &body).expect("an answer").0);
     assert!(chunks.is_empty());
 }
+
+#[test]
+fn arguments_may_come_in_pieces() {
+    let piece = |piece: Value| json!({"functionCall": piece});
+    let arg = |path: &str, text: &str| json!({"jsonPath": path, "stringValue": text, "willContinue": true});
+    let (answer, chunks) = stream(&frames(&[
+        vec![text("a"), signed(piece(json!({"name": "f", "willContinue": true})))],
+        vec![piece(json!({"partialArgs": [arg("$.city", "Bos")], "willContinue": true}))],
+        vec![piece(
+            json!({"partialArgs": [arg("$.city", "ton"), {"jsonPath": "$.n", "numberValue": 2}], "willContinue": true}),
+        )],
+        vec![piece(json!({}))],
+        vec![piece(json!({"name": "g", "willContinue": true})), text("b")],
+    ]));
+    let parts = [text("a"), signed(call("f", json!({"city": "Boston", "n": 2}))), call("g", json!({})), text("b")];
+    assert_eq!(raw(&answer), json!({"role": "model", "parts": parts}));
+    assert_eq!(heard(&chunks), answer.message.blocks());
+    let whole = read(&response(&parts, Some("STOP")));
+    assert_eq!(whole.message.blocks(), answer.message.blocks());
+}
+
+#[test]
+fn fields_of_a_content_that_nobody_knows_are_kept() {
+    let mut frames = frames(&[vec![text("a")], vec![text("b")]]);
+    frames[0]["candidates"][0]["content"]["vendor"] = json!({"n": 1});
+    let (answer, _) = stream(&frames);
+    assert_eq!(raw(&answer), json!({"role": "model", "vendor": {"n": 1}, "parts": [text("ab")]}));
+}
+
+#[test]
+fn a_call_without_a_name_has_one_that_others_take() {
+    let (answer, _) = stream(&frames(&[vec![json!({"functionCall": {"args": {}}})]]));
+    assert!(matches!(answer.message.blocks(), [Block::ToolCall(call)] if &*call.name == "unknown"));
+}

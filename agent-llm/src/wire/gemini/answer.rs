@@ -121,7 +121,8 @@ impl Answer {
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
     pub(super) fn finish(mut self, sent: Option<&RawValue>, heard: &mut Heard<'_>) -> Result<ModelResponse> {
         let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
-            return Err(not_the_protocol(self.manner.origin.provider(), "the answer holds no candidate", ""));
+            let provider = self.manner.origin.provider();
+            return Err(not_the_protocol(provider, "the answer is none", "it holds no candidate"));
         };
         let first = self.candidates.remove(first);
         let mut blocks = first.fold.finish(heard);
@@ -129,7 +130,7 @@ impl Answer {
         let origin = &self.manner.origin;
         let raw = match sent {
             Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
-            None => first.spoke.then(|| raw(&content(&self.manner, &blocks), origin)),
+            None => first.content.map(|rest| raw(&content(&self.manner, &blocks, &rest), origin)),
         };
         let message = match raw {
             Some(raw) => AssistantMessage::from_provider(blocks, raw),
@@ -163,7 +164,8 @@ fn told(candidate: Candidate, manner: &Manner) -> Value {
     let blocks = candidate.fold.finish(&mut Heard(None));
     let mut fields = Map::new();
     fields.insert("index".into(), candidate.index.into());
-    fields.insert("content".into(), serde_json::from_str(&content(manner, &blocks)).unwrap_or_default());
+    let content = content(manner, &blocks, &candidate.content.unwrap_or_default());
+    fields.insert("content".into(), serde_json::from_str(&content).unwrap_or_default());
     if !candidate.finish.is_empty() {
         fields.insert("finishReason".into(), json!(candidate.finish));
     }

@@ -11,6 +11,7 @@ use super::{
     manner::Manner,
     part::PartSaid,
     profile::GeminiGeneration,
+    rest::Rest,
     speak::{CallJson, Object, PartJson},
     wrapper::inner,
 };
@@ -46,10 +47,19 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     out.push(b',');
 }
 
-/// The content that these blocks of the provider's make.
-pub(super) fn content(manner: &Manner, blocks: &[Block]) -> String {
-    let parts = Projection { manner, is_own: true }.parts(blocks);
-    serde_json::to_string(&ContentJson { role: "model", parts }).expect("parts are JSON")
+/// The content that these blocks of the provider's make, with what else it holds.
+pub(super) fn content(manner: &Manner, blocks: &[Block], rest: &Rest) -> String {
+    let mut out = b"{".to_vec();
+    for (name, json) in [("role", "\"model\"")].into_iter().filter(|_| rest.get("role").is_none()).chain(rest.iter()) {
+        write_json(&name, &mut out);
+        out.push(b':');
+        out.extend_from_slice(json.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"parts\":");
+    write_json(&Projection { manner, is_own: true }.parts(blocks), &mut out);
+    out.push(b'}');
+    String::from_utf8(out).expect("JSON is text")
 }
 
 /// The provider's id of a call; none if it gave none, and the call was named here.
@@ -108,7 +118,8 @@ impl Projection<'_> {
     /// A call that was edited keeps its signature: a call without one is refused.
     fn call<'a>(&self, call: &'a ToolCall, must_be_signed: bool) -> PartJson<'a> {
         let own = self.manner.own(call.raw.as_ref());
-        let says = |was: &Block| matches!(was, Block::ToolCall(was) if (&was.name, &was.arguments) == (&call.name, &call.arguments));
+        let said = (&call.name, &call.arguments);
+        let says = |was: &Block| matches!(was, Block::ToolCall(was) if (&was.name, &was.arguments) == said);
         if let Some(own) = own.filter(|own| self.is_of(own, says)) {
             return PartJson::Raw(own);
         }

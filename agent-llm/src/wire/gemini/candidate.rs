@@ -32,8 +32,8 @@ open_struct! {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) index: u64,
-    /// There was a content, though perhaps one without parts.
-    pub(super) spoke: bool,
+    /// What the content holds besides parts; none as long as there was no content.
+    pub(super) content: Option<Rest>,
     pub(super) fold: Fold,
     /// Why it ended; empty until it has.
     pub(super) finish: String,
@@ -42,7 +42,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn new(index: u64, origin: Origin) -> Self {
-        Self { index, spoke: false, fold: Fold::new(origin), finish: String::new(), rest: Rest::default() }
+        Self { index, content: None, fold: Fold::new(origin), finish: String::new(), rest: Rest::default() }
     }
 
     /// Adds a piece. `response` is the id of the response.
@@ -53,8 +53,9 @@ impl Candidate {
         heard: &mut Heard<'_>,
     ) -> serde_json::Result<()> {
         if let Some(content) = said.content {
-            self.spoke = true;
             let content: ContentSaid<'_> = serde_json::from_str(content.get())?;
+            let kept = self.content.get_or_insert_default();
+            content.rest.iter().for_each(|(name, json)| kept.take(&name.0, json.get()));
             let push = |part| {
                 self.fold.push(part, response, heard);
                 Ok(())

@@ -1,6 +1,6 @@
 //! Writing the conversation.
 
-use agent_core::{AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, UserMessage};
+use agent_core::{AssistantMessage, History, Message, Part, Raw, ToolMessage, UserMessage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -50,8 +50,9 @@ impl Contents<'_> {
                 self.close(at, out);
                 match message {
                     Message::Assistant(m) => assistant::write(self.manner, m, out),
-                    Message::User(m) => self.write_user(m, out),
-                    Message::System(m) => self.write_system(m, out),
+                    Message::User(m) => self.write_spoken(m.raw(), m.parts(), out),
+                    // The API has no such role within a conversation: the user says it.
+                    Message::System(m) => self.write_spoken(m.raw(), m.parts(), out),
                     Message::Tool(_) => {}
                 }
             }
@@ -92,17 +93,8 @@ impl Contents<'_> {
         out.extend_from_slice(if self.is_open(at) { b"," } else { OPEN });
     }
 
-    fn write_user(&self, message: &UserMessage, out: &mut Vec<u8>) {
-        self.write_spoken(self.manner.own(message.raw()), message.parts(), out);
-    }
-
-    /// The API has no such role within a conversation: the user says it.
-    fn write_system(&self, message: &SystemMessage, out: &mut Vec<u8>) {
-        self.write_spoken(self.manner.own(message.raw()), message.parts(), out);
-    }
-
-    fn write_spoken(&self, own: Option<&RawValue>, parts: &[Part], out: &mut Vec<u8>) {
-        match own.filter(|own| own.get().starts_with('{')) {
+    fn write_spoken(&self, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
+        match self.manner.own(raw).filter(|own| own.get().starts_with('{')) {
             Some(own) => out.extend_from_slice(own.get().as_bytes()),
             None => {
                 let parts: Vec<_> = parts.iter().filter_map(|part| PartJson::of(self.manner, part)).collect();
@@ -120,7 +112,7 @@ impl Contents<'_> {
             self.begin_part(at, out);
             return self.write_new_result(at, message, text(), out);
         };
-        match Wrapper::read(own, &PARTS) {
+        match Wrapper::read(own, &PARTS).filter(|content| !content.items.is_empty()) {
             Some(content) => {
                 self.close(at, out);
                 content.open(out);

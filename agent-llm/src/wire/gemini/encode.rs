@@ -11,6 +11,7 @@ use super::{
     settings::{Settings, Terms},
     speak::PartJson,
     tools,
+    wrapper::Wrapper,
 };
 use crate::wire::json::write as write_json;
 
@@ -47,31 +48,30 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
     }
     let terms = Terms { profile, generation: manner.generation, model: manner.origin.model() };
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
-    for (name, value) in &Settings::new(&req.params, calls, terms).with(extra) {
-        write_json(name, out);
-        out.push(b':');
-        write_json(value, out);
-        out.push(b',');
-    }
+    Settings::new(&req.params, calls, terms).write(extra, out);
     out.pop_if(|last| *last == b',');
     out.push(b'}');
 }
 
 /// Writes the system prompt with the name of its field and a comma after it.
 ///
-/// A provider's own JSON of it is an object with nothing but that field, so that its spelling is kept, too.
+/// A provider's own JSON of it is the field's value, or an object with nothing but that field, which keeps its spelling.
 fn write_system(manner: &Manner, system: &SystemMessage, out: &mut Vec<u8>) {
-    let field = manner.own(system.raw()).map(RawValue::get).and_then(|own| own.strip_prefix('{')?.strip_suffix('}'));
-    match field {
-        Some(field) => out.extend_from_slice(field.as_bytes()),
-        None => {
-            let parts: Vec<_> = system.parts().iter().filter_map(|part| PartJson::of(manner, part)).collect();
-            if parts.is_empty() {
-                return; // the API refuses one without parts
-            }
-            out.extend_from_slice(b"\"systemInstruction\":");
-            write_json(&SystemJson { parts }, out);
-        }
+    let own = manner.own(system.raw()).map(RawValue::get);
+    let field = own.and_then(|own| Wrapper::fields(own)?.into_iter().find(|(name, _)| SYSTEM.contains(&name.as_str())));
+    let (name, json) = match &field {
+        Some((name, json)) => (name.as_str(), Some(json.get())),
+        None => (SYSTEM[0], own),
+    };
+    let parts: Vec<_> = system.parts().iter().filter_map(|part| PartJson::of(manner, part)).collect();
+    if json.is_none() && parts.is_empty() {
+        return; // the API refuses one without parts
+    }
+    write_json(&name, out);
+    out.push(b':');
+    match json {
+        Some(json) => out.extend_from_slice(json.as_bytes()),
+        None => write_json(&SystemJson { parts }, out),
     }
     out.push(b',');
 }

@@ -4,7 +4,8 @@ use agent_core::{Block, Chunk, Origin, Raw, Reasoning, Text};
 use serde_json::value::RawValue;
 
 use super::{
-    part::{PartSaid, raw},
+    part::{CallSaid, PartSaid, raw},
+    partial::Partial,
     speak::{PartJson, write_list},
 };
 use crate::wire::ids::call_id;
@@ -37,6 +38,8 @@ pub(super) struct Fold {
     blocks: Vec<Block>,
     /// The text or the thoughts under way.
     run: Option<Run>,
+    /// The call under way, if it comes in pieces.
+    partial: Option<Partial>,
     calls: usize,
 }
 
@@ -53,7 +56,7 @@ struct Run {
 
 impl Fold {
     pub(super) fn new(origin: Origin) -> Self {
-        Self { origin, blocks: Vec::new(), run: None, calls: 0 }
+        Self { origin, blocks: Vec::new(), run: None, partial: None, calls: 0 }
     }
 
     /// Adds a part. `response` is the id of the response, and part of the ids of calls that have none.
@@ -62,6 +65,11 @@ impl Fold {
         let said = PartSaid::read(json);
         match &said {
             Some(said) if said.is_text() => self.say(said, part, heard),
+            Some(said @ PartSaid { call: Some(call), .. })
+                if call.is_piece() || self.partial.is_some() && call.name.is_none() =>
+            {
+                self.call(said, call, response, heard);
+            }
             _ => {
                 self.cut(heard);
                 let calls = self.calls;
@@ -79,6 +87,9 @@ impl Fold {
     fn say(&mut self, said: &PartSaid<'_>, part: &RawValue, heard: &mut Heard<'_>) {
         let is_thought = said.is_thought();
         let text = said.text.as_ref().map_or("", |text| &text.0);
+        if self.partial.is_some() {
+            self.cut(heard);
+        }
         if text.is_empty() && !is_thought {
             return self.sign(said, part, heard);
         }
@@ -103,6 +114,24 @@ impl Fold {
         });
     }
 
+    /// A piece of a call. The first has its name; the last says that nothing follows.
+    fn call(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>, response: &str, heard: &mut Heard<'_>) {
+        if self.partial.is_none() || call.name.is_some() {
+            self.cut(heard);
+            let partial = Partial::new(call, || call_id(response, self.calls));
+            self.calls += 1;
+            let (index, id, name) = (self.blocks.len() as u32, partial.id().into(), partial.name().into());
+            heard.say(|| Chunk::ToolCall { index, id, name });
+            self.partial = Some(partial);
+        }
+        if let Some(partial) = &mut self.partial {
+            partial.take(said, call);
+        }
+        if call.continues != Some(true) {
+            self.cut(heard);
+        }
+    }
+
     /// A signature that stands alone.
     fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, heard: &mut Heard<'_>) {
         let Some(signature) = said.signed() else { return };
@@ -112,8 +141,12 @@ impl Fold {
         self.add(Block::Reasoning(proof), heard);
     }
 
-    /// Ends the text or the thoughts under way.
+    /// Ends the text, the thoughts or the call under way.
     pub(super) fn cut(&mut self, heard: &mut Heard<'_>) {
+        if let Some(call) = self.partial.take() {
+            let block = call.finish(&self.origin);
+            self.end(block, heard);
+        }
         let Some(mut run) = self.run.take() else { return };
         let raw = run.raw(&self.origin);
         let says_more = raw.is_some();
@@ -121,12 +154,10 @@ impl Fold {
             true => Block::Reasoning(Reasoning { text: run.text, signature: run.signature, encrypted: None, raw }),
             false => Block::Text(Text::new(run.text).with_raw(raw)),
         };
-        let index = self.blocks.len() as u32;
         if says_more {
-            heard.say(|| Chunk::Block { index, block: block.clone() });
+            heard.retell(self.blocks.len() as u32, &block);
         }
-        heard.say(|| Chunk::End { index });
-        self.blocks.push(block);
+        self.end(block, heard);
     }
 
     /// Adds a block that came whole.
@@ -135,12 +166,20 @@ impl Fold {
         match &block {
             Block::ToolCall(call) => {
                 heard.say(|| Chunk::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
-                heard.say(|| Chunk::Arguments { index, delta: call.arguments.clone() });
-                if call.raw.is_some() {
-                    heard.say(|| Chunk::Block { index, block: block.clone() });
-                }
             }
-            _ => heard.say(|| Chunk::Block { index, block: block.clone() }),
+            _ => heard.retell(index, &block),
+        }
+        self.end(block, heard);
+    }
+
+    /// Ends a block, of which all was told that has no end.
+    fn end(&mut self, block: Block, heard: &mut Heard<'_>) {
+        let index = self.blocks.len() as u32;
+        if let Block::ToolCall(call) = &block {
+            heard.say(|| Chunk::Arguments { index, delta: call.arguments.clone() });
+            if call.raw.is_some() {
+                heard.retell(index, &block);
+            }
         }
         heard.say(|| Chunk::End { index });
         self.blocks.push(block);

@@ -12,6 +12,18 @@
 //!
 //! Calls go back with the ids that the provider gave them. It often gives none; those that were made up here stay here.
 //!
+//! # Tools that the provider runs
+//!
+//! Google's search, code execution and the like are offered in the provider's own JSON:
+//!
+//! ```
+//! use agent_core::{Origin, Raw, ToolSpec};
+//! use serde_json::json;
+//!
+//! let gemini = Origin::new("gemini-generate", "gemini", "");
+//! let search = ToolSpec::server_side("googleSearch", Raw::from_value(gemini, &json!({"googleSearch": {}})));
+//! ```
+//!
 //! # What the wire cannot say
 //!
 //! * Instructions within a conversation are said by the user.
@@ -31,6 +43,7 @@ mod fold;
 mod manner;
 mod model;
 mod part;
+mod partial;
 mod profile;
 mod request;
 mod rest;

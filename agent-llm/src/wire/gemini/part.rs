@@ -3,7 +3,8 @@
 use agent_core::{Block, Media, MediaSource, Origin, Part, Raw, Text, ToolCall};
 use serde_json::{Value, value::RawValue};
 
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use super::partial::ArgSaid;
+use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct};
 
 open_struct! {
     /// A part, as far as it is understood. Clients write its fields in two spellings.
@@ -23,6 +24,8 @@ open_struct! {
         id: Str<'a> = "id",
         name: Str<'a> = "name",
         args: Value = "args",
+        partial: Vec<ArgSaid<'a>> = "partialArgs" | "partial_args",
+        continues: bool = "willContinue" | "will_continue",
     }
 }
 
@@ -42,6 +45,17 @@ open_struct! {
 
 /// Where files are that were uploaded for a model, and that only its provider can fetch.
 const STORES: [&str; 2] = ["https://generativelanguage.googleapis.com/", "gs://"];
+
+impl CallSaid<'_> {
+    pub(super) fn name(&self) -> &str {
+        self.name.as_ref().map(|name| &*name.0).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
+    }
+
+    /// True if more of the call follows, or came before.
+    pub(super) fn is_piece(&self) -> bool {
+        self.continues == Some(true) || self.partial.is_some()
+    }
+}
 
 impl<'a> PartSaid<'a> {
     /// None if the JSON is no part.
@@ -76,10 +90,11 @@ impl<'a> PartSaid<'a> {
         match self {
             Self { call: Some(call), .. } => {
                 let id = call.id.as_ref().filter(|id| !id.is_empty());
-                let says_more = id.is_some() || self.says_more_than_text() || !call.rest.is_empty();
+                let says_more =
+                    id.is_some() || self.text.is_some() || self.says_more_than_text() || !call.rest.is_empty();
                 Block::ToolCall(ToolCall {
                     id: id.map_or_else(name, |id| id.0.to_string()).into(),
-                    name: call.name.as_ref().map_or("", |name| &name.0).into(),
+                    name: call.name().into(),
                     arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
                     raw: says_more.then(|| raw(json, origin)),
                 })

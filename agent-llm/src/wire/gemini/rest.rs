@@ -31,6 +31,11 @@ impl Rest {
         self.0.iter().find(|(known, _)| known == name).map(|(_, json)| json.as_str())
     }
 
+    /// The fields, in the order in which they came.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, json)| (name.as_str(), json.as_str()))
+    }
+
     /// Adds the fields to `details`.
     pub(super) fn add_to(self, details: &mut Map<String, Value>) {
         for (name, json) in self.0 {

@@ -8,7 +8,7 @@ use super::{
     profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
     schema::open_api,
 };
-use crate::wire::json::lay;
+use crate::wire::json::{lay, write as write_json};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -139,6 +139,16 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// Writes the settings with `extra` laid over them, each with a comma after it.
+    pub(super) fn write(&self, extra: &Map<String, Value>, out: &mut Vec<u8>) {
+        if extra.is_empty() {
+            self.tool_config.iter().for_each(|config| write_field("toolConfig", config, out));
+            self.generation_config.iter().for_each(|config| write_field("generationConfig", config, out));
+        } else {
+            self.with(extra).iter().for_each(|(name, value)| write_field(name, value, out));
+        }
+    }
+
     /// The settings with `extra` laid over them.
     pub(super) fn with(&self, extra: &Map<String, Value>) -> Map<String, Value> {
         let mut settings = serde_json::to_value(self).expect("its keys are texts");
@@ -148,6 +158,13 @@ impl<'a> Settings<'a> {
             _ => Map::new(),
         }
     }
+}
+
+fn write_field(name: &str, value: &impl Serialize, out: &mut Vec<u8>) {
+    write_json(&name, out);
+    out.push(b':');
+    write_json(value, out);
+    out.push(b',');
 }
 
 /// The type of an answer in JSON.

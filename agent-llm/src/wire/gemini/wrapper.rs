@@ -69,7 +69,7 @@ pub(super) fn write_items(items: &[&RawValue], out: &mut Vec<u8>) {
     }
 }
 
-/// What stands between the brackets of a list; none if the JSON is no list.
+/// What stands between the brackets of a list; none if the JSON is no list, or an empty one.
 pub(super) fn inner(json: &str) -> Option<&str> {
-    Some(json.trim().strip_prefix('[')?.strip_suffix(']')?.trim())
+    Some(json.trim().strip_prefix('[')?.strip_suffix(']')?.trim()).filter(|items| !items.is_empty())
 }

@@ -6,8 +6,13 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::read_call::{NAMELESS, push_arguments};
-use crate::wire::{ids::call_id, lenient::Str, merge::merge_field, open_struct::open_struct};
+use super::read_call::push_arguments;
+use crate::wire::{
+    ids::{NAMELESS, call_id},
+    lenient::Str,
+    merge::merge_field,
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// One delta of a call.

@@ -4,11 +4,11 @@ use agent_core::{AssistantMessage, Block, Origin, Raw, Reasoning};
 use serde_json::value::RawValue;
 
 use super::{
-    read_call::{NAMELESS, call},
+    read_call::call,
     read_part::{citations, lenient, part, plain, raw},
 };
 use crate::wire::{
-    ids::call_id,
+    ids::{NAMELESS, call_id},
     lenient::{Content, Str, each},
     open_struct::open_struct,
 };

@@ -25,9 +25,6 @@ open_struct! {
     Custom { name: Str<'a> = "name", input: Str<'a> = "input", }
 }
 
-/// The tool of a call that names none. It is answered like any tool that is unknown, and providers refuse an empty name.
-pub(super) const NAMELESS: &str = "unknown";
-
 /// One call, as it was sent; it keeps its JSON if that says more than the call.
 pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {
     let call: Call<'_> = serde_json::from_str(json.get())?;
