@@ -173,6 +173,24 @@ async fn silence_in_the_middle_ends_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_beginning_of_an_answer_has_a_limit_of_its_own() {
+    let limited = async |steps: Vec<Step>, first, between| {
+        let model = model(&Provider::new([Answer::stream(steps)]));
+        let model = model.first_timeout(Duration::from_secs(first)).idle_timeout(Duration::from_secs(between));
+        let began = Instant::now();
+        let error = model.build().expect("a model").call(ask_to_stream()).await.expect_err("silence");
+        (error.kind(), error.message().to_owned(), began.elapsed().as_secs())
+    };
+    let late = "the answer did not begin within 5s";
+    assert_eq!(limited(vec![Step::Stall], 5, 60).await, (ErrorKind::Timeout, late.into(), 5));
+    for (first, between) in [(5, 60), (60, 5)] {
+        let silent = format!("nothing arrived for {between}s");
+        let steps = vec![say(delta(r#"{"content":"hel"}"#)), Step::Stall];
+        assert_eq!(limited(steps, first, between).await, (ErrorKind::Timeout, silent, between));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_complete_answer_outlives_its_connection() {
     let complete = || [say(delta(r#"{"content":"hello"}"#)), say(finish("stop"))];
     for fate in [Step::Break, Step::Stall] {

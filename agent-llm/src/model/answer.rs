@@ -27,7 +27,7 @@ impl HttpModel {
     pub(super) async fn exchange(&self, req: &ModelRequest) -> Result<ModelResponse> {
         let mut request = self.codec.encode(req)?;
         request.headers_mut().extend(self.http.headers.clone());
-        let mut silence = Silence::new(self.http.idle_timeout);
+        let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
@@ -126,7 +126,9 @@ struct Incoming {
 
 impl Incoming {
     async fn next(&mut self) -> Option<Result<Bytes>> {
-        match self.silence.wait(self.body.next()).await {
+        let next = self.silence.wait(self.body.next()).await;
+        self.silence.heard();
+        match next {
             Ok(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
                 Some(left) => {
                     self.left = left;

@@ -27,6 +27,7 @@ pub(crate) struct HttpSettings {
     pub(crate) api_key: Option<SecretString>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) headers: Vec<(String, SecretString)>,
+    pub(crate) first_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_answer: usize,
 }
@@ -36,6 +37,7 @@ pub(super) struct Http {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) headers: HeaderMap,
     pub(super) redactor: Redactor,
+    pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
 }
@@ -46,6 +48,7 @@ impl Default for HttpSettings {
             api_key: None,
             transport: None,
             headers: Vec::new(),
+            first_timeout: None,
             idle_timeout: Duration::from_secs(300),
             max_answer: 64 << 20,
         }
@@ -72,7 +75,9 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        Ok(Http { transport, headers, redactor, idle_timeout: self.idle_timeout, max_answer: self.max_answer })
+        let (idle_timeout, max_answer) = (self.idle_timeout, self.max_answer);
+        let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
+        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer })
     }
 }
 
@@ -119,7 +124,15 @@ macro_rules! http_setters {
             self
         }
 
-        /// Sets the longest silence: until the answer begins, and between any two pieces of it. Default: 300 s.
+        /// Sets the longest wait until the answer begins. One that is not streamed begins when it is complete. Default: as
+        /// the longest silence.
+        #[must_use]
+        pub fn first_timeout(mut self, longest: std::time::Duration) -> Self {
+            self.http.first_timeout = Some(longest);
+            self
+        }
+
+        /// Sets the longest silence between any two pieces of the answer. Default: 300 s.
         #[must_use]
         pub fn idle_timeout(mut self, longest: std::time::Duration) -> Self {
             self.http.idle_timeout = longest;
@@ -186,6 +199,7 @@ impl fmt::Debug for HttpSettings {
         f.debug_struct("HttpSettings")
             .field("api_key", &self.api_key)
             .field("headers", &self.headers)
+            .field("first_timeout", &self.first_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_answer", &self.max_answer)
             .finish_non_exhaustive()
@@ -202,6 +216,7 @@ impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("headers", &self.headers)
+            .field("first_timeout", &self.first_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_answer", &self.max_answer)
             .finish_non_exhaustive()
