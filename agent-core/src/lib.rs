@@ -38,7 +38,7 @@ pub use futures::future::BoxFuture;
 pub use self::{
     budget::{Amounts, Budget, Caps, Reservation},
     error::{BoxError, Error, ErrorKind, Result, Retry},
-    event::{Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
+    event::{CircuitState, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
     history::{History, Repair, WireKey, unique_ids},
     journal::{
         Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,

@@ -4,6 +4,11 @@
 //! |---|---|
 //! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
 //! | try failed calls again | [`RetryLayer`] |
+//! | ask another model when one fails | [`Failover`] |
+//! | leave a failing model alone for a while | [`Breakers`] |
+//! | not wait for a slow call | [`HedgeLayer`] |
+//! | put tower layers around one model | [`LayeredModel`] |
+//! | limit how many calls run at once | [tower's own layer](#layers) |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
 //! | find a model on this machine | [`local::find`] |
@@ -35,15 +40,39 @@
 //! # }).expect("answers");
 //! ```
 //!
+//! # Layers
+//!
+//! All layers here are tower layers, beside tower's own: they go around the calls of an agent (its builder's `model_layer`)
+//! or around one model ([`LayeredModel`]). A concurrency limit, for one, is shared by all clones of the model that it is
+//! put around; a `GlobalConcurrencyLimitLayer` is shared by everything that it is put around:
+//!
+//! ```
+//! use agent_llm::{LayeredModel, OpenAiChat, RetryLayer};
+//! use tower::limit::GlobalConcurrencyLimitLayer;
+//!
+//! let eight_in_all = GlobalConcurrencyLimitLayer::new(8);
+//! let large = OpenAiChat::builder("gpt-5").build()?;
+//! let small = OpenAiChat::builder("gpt-5-mini").build()?;
+//! // The limit is inside the retry: who waits to try again holds no place.
+//! let large = LayeredModel::new(large, (RetryLayer::new(), eight_in_all.clone()));
+//! let small = LayeredModel::new(small, (RetryLayer::new(), eight_in_all));
+//! # Ok::<(), agent_core::Error>(())
+//! ```
+//!
 //! # Features
 //!
 //! * `http` (default): [`HyperTransport`], HTTP/1.1 over hyper and rustls, and the search for [`local`] servers.
 //! * `scripted` (default): [`ScriptedModel`].
 //! * `tokens` (default): exact token counts.
 
+mod attempt;
+pub mod breaker;
 mod cassette;
 mod codec;
 mod error;
+pub mod failover;
+pub mod hedge;
+mod layered;
 #[cfg(feature = "http")]
 pub mod local;
 mod model;
@@ -61,9 +90,13 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
+    breaker::Breakers,
     cassette::Cassette,
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
+    failover::Failover,
+    hedge::HedgeLayer,
+    layered::LayeredModel,
     model::{Auth, HttpModel, HttpModelBuilder},
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
