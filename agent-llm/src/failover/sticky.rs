@@ -82,3 +82,28 @@ impl Memory {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{
+        Error, ErrorKind, History,
+        testing::{ScriptedModel, detached_run},
+    };
+
+    use super::*;
+    use crate::failover::{Candidate, rules::Rules};
+
+    #[test]
+    fn runs_that_are_over_are_forgotten() {
+        let model = Arc::new(ScriptedModel::new([]));
+        let candidates = [0, 1].map(|_| Candidate { model: model.clone(), label: "m".into(), window: None });
+        let memory = Memory::new(Sticky::Run);
+        for _ in 0..5 {
+            let run = detached_run(History::default());
+            let mut course = Course::new(&candidates, 0);
+            course.advance(&Error::new(ErrorKind::Overloaded, "why"), &Rules::default()).expect("there is another");
+            memory.keep(run.cx(), &course);
+            assert_eq!((memory.first(run.cx()), memory.kept().runs.len()), (1, 1));
+        }
+    }
+}

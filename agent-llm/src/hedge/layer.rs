@@ -70,6 +70,9 @@ impl HedgeLayer {
 
     /// Makes the second call when the first has been silent for longer than this part of the calls before it, from 0 to 1:
     /// with 0.95 about one call in twenty. The last 128 calls are remembered; until there are 20, none is made twice.
+    ///
+    /// Watched calls are silent until their first chunk and others until their answer is complete, so give a layer calls of
+    /// one sort.
     pub fn at_percentile(part: f64) -> Self {
         Self(Arc::new(Slow::percentile(part)))
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{ErrorKind, EventKind, Model, ModelRequest, Result};
+use agent_core::{Chunk, ErrorKind, EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
 use agent_llm::{Body, HedgeLayer, LayeredModel, OpenAiChat, ScriptedModel, Turn, transport_fn};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -61,10 +61,10 @@ async fn the_first_call_can_still_win() {
 #[tokio::test(start_paused = true)]
 async fn who_has_spoken_is_not_slow_however_long_the_answer_is() {
     let (model, hedged) = hedged([slow("a b c d e f g", 4)]);
-    let mut req = ask_to_stream();
+    let (_run, mut req, reports) = observed();
     let heard = listen(&mut req);
     hedged.call(req).await.expect("an answer");
-    assert_eq!((texts(&heard).len(), model.calls()), (7, 1));
+    assert_eq!((texts(&heard).len(), model.calls(), reports.seen()), (7, 1, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,6 +81,36 @@ async fn only_the_chunks_of_the_call_that_speaks_first_are_heard() {
     });
     assert_eq!(response.expect("an answer").message.text(), "soon but long");
     assert_eq!(texts(&heard), ["soon ", "but ", "long"]);
+}
+
+/// Speaks from a task of its own, which outlives the call.
+struct Stray(AtomicUsize);
+
+#[async_trait]
+impl Model for Stray {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("stray")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            tokio::spawn(async move {
+                tokio::time::sleep(secs(10)).await;
+                req.sink.push(Chunk::Text { index: 0, delta: "stray".into() })
+            });
+            return std::future::pending().await;
+        }
+        ScriptedModel::new([slow("one two three", 3)]).call(req).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loser_that_speaks_though_its_call_was_dropped_is_not_heard() {
+    let hedged = LayeredModel::new(Stray(AtomicUsize::new(0)), HedgeLayer::after(secs(5)));
+    let mut req = ask_to_stream();
+    let heard = listen(&mut req);
+    hedged.call(req).await.expect("an answer");
+    assert_eq!(texts(&heard), ["one ", "two ", "three"]);
 }
 
 #[tokio::test(start_paused = true)]
