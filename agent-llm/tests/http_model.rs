@@ -40,8 +40,10 @@ async fn the_key_and_the_headers_go_with_every_request() {
     assert_eq!(provider.header("content-type").as_deref(), Some("application/json"));
 
     let provider = Provider::new([Answer::json(200, hello())]);
-    let azure =
-        OpenAiChat::builder("m").profile(Profile::named("azure").expect("known").with("resource", "x")).api_key("a-key-of-mine").transport(provider.clone());
+    let azure = OpenAiChat::builder("m")
+        .profile(Profile::named("azure").expect("known").with("resource", "x"))
+        .api_key("a-key-of-mine")
+        .transport(provider.clone());
     azure.build().expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.header("api-key").as_deref(), Some("a-key-of-mine"));
     assert_eq!(provider.header("authorization"), None);
