@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, History, Media, MediaSource, Message, ModelParams, ModelRequest, Origin, Part, Raw,
-    Reasoning, SystemMessage, ToolChoice, ToolMessage, ToolSpec, UserMessage, testing::detached_run,
+    AssistantMessage, Block, Cache, Effort, History, Media, MediaSource, Message, ModelParams, ModelRequest, Origin,
+    OutputFormat, Part, Raw, Reasoning, SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    testing::detached_run,
 };
 use agent_llm::{Codec, OpenAiChatCodec, Profile, SystemRole};
 use serde_json::{Value, json};
@@ -21,6 +22,14 @@ fn origin() -> Origin {
 
 fn from_acme(blocks: Vec<Block>, json: &str) -> AssistantMessage {
     AssistantMessage::from_provider(blocks, Raw::parse(origin(), json).expect("valid JSON"))
+}
+
+fn named(profile: &str) -> OpenAiChatCodec {
+    OpenAiChatCodec::new("m", Profile::named(profile).expect("known")).expect("a codec")
+}
+
+fn raw(json: &str) -> Raw {
+    Raw::parse(origin(), json).expect("valid JSON")
 }
 
 fn sent(message: &AssistantMessage) -> Value {
@@ -199,7 +208,7 @@ fn a_message_without_text_has_a_content_all_the_same() {
 
 #[test]
 fn a_server_that_refuses_its_own_fields_gets_only_the_reasoning_back() {
-    let codec = OpenAiChatCodec::new("m", Profile::named("groq").expect("known")).expect("a codec");
+    let codec = named("groq");
     let json = r#"{"role":"assistant","content":"a","reasoning":"hm","channel":"final","executed_tools":[1]}"#;
     let raw = Raw::parse(codec.origin().clone(), json).expect("valid");
     let message = AssistantMessage::from_provider(vec![Block::reasoning("hm"), Block::text("a")], raw);
@@ -221,11 +230,11 @@ fn parameters_have_the_names_that_the_server_knows() {
         "max_tokens": 7, "stop": ["x"], "stream": true, "stream_options": {"include_usage": true},
     });
     assert_eq!(body, settings, "nothing of tools without tools");
-    let openai = encoded(&OpenAiChatCodec::new("m", Profile::openai()).expect("a codec"), &req);
+    let openai = encoded(&named("openai"), &req);
     assert_eq!((&openai["max_completion_tokens"], openai.get("max_tokens")), (&json!(7), None));
-    let mistral =
-        encoded(&OpenAiChatCodec::new("m", Profile::named("mistral").expect("known")).expect("a codec"), &req);
+    let mistral = encoded(&named("mistral"), &req);
     assert_eq!((&mistral["stream"], mistral.get("stream_options")), (&json!(true), None));
+    assert_eq!((&mistral["random_seed"], mistral.get("seed")), (&json!(3), None));
 
     req.tools = [ToolSpec::new("f", "does", json!({"type": "object"}))].into_iter().collect();
     let body = encoded(&codec(), &req);
@@ -233,6 +242,118 @@ fn parameters_have_the_names_that_the_server_knows() {
     assert_eq!(body["tools"], json!([{"type": "function", "function": function}]));
     assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "f"}}));
     assert_eq!(body["parallel_tool_calls"], json!(false));
+    assert_eq!(encoded(&named("cerebras"), &req).get("parallel_tool_calls"), None, "it refuses the field");
+}
+
+#[test]
+fn an_effort_is_asked_for_in_the_words_of_the_server() {
+    let mut req = ask();
+    let mut asked = |profile: &str, effort| {
+        req.params = Arc::new(ModelParams::default().effort(effort));
+        let mut body = encoded(&named(profile), &req);
+        let fields = body.as_object_mut().expect("an object");
+        fields.retain(|name, _| !matches!(name.as_str(), "model" | "messages"));
+        body
+    };
+    assert_eq!(asked("openai", Effort::Minimal), json!({"reasoning_effort": "minimal"}));
+    assert_eq!(asked("openai", Effort::None), json!({"reasoning_effort": "none"}));
+    assert_eq!(asked("deepseek", Effort::None), json!({"thinking": {"type": "disabled"}}));
+    assert_eq!(asked("deepseek", Effort::High), json!({"reasoning_effort": "high"}));
+    assert_eq!(asked("mistral", Effort::Low), json!({"reasoning_effort": "high"}), "it knows none and high");
+}
+
+#[test]
+fn a_form_of_the_answer_is_enforced_as_far_as_the_server_can() {
+    let schema = json!({"type": "object", "properties": {}});
+    let mut req = ask();
+    let mut asked = |profile: &str, output: OutputFormat| {
+        req.params = Arc::new(ModelParams::default().output(output));
+        encoded(&named(profile), &req)["response_format"].clone()
+    };
+    let form = OutputFormat::new("city", schema.clone()).with_description("a city").strict(true);
+    let strict = json!({"name": "city", "description": "a city", "schema": schema, "strict": true});
+    assert_eq!(asked("openai", form.clone()), json!({"type": "json_schema", "json_schema": strict}));
+    let lax = json!({"name": "city", "schema": schema});
+    assert_eq!(asked("openai", OutputFormat::new("city", schema)), json!({"type": "json_schema", "json_schema": lax}));
+    assert_eq!(asked("openai", OutputFormat::json()), json!({"type": "json_object"}));
+    assert_eq!(asked("deepseek", form), json!({"type": "json_object"}), "it takes no schema");
+}
+
+#[test]
+fn marks_for_the_cache_go_where_the_server_takes_them() {
+    let mut history = turn(&["c"], vec![vec![Text::new("r").with_cache(Cache::Short).into()]]);
+    history
+        .push(Message::User(UserMessage::new(vec![
+            Text::new("u").with_cache(Cache::Long).into(),
+            Part::Image(Media::url("i").with_cache(Cache::Short)),
+        ])))
+        .expect("pushes");
+    let mut req = ModelRequest::new(detached_run(history).cx().clone());
+    req.system = Some(SystemMessage::new(vec![Text::new("s").with_cache(Cache::Short).into()]));
+    req.tools = [ToolSpec::new("f", "does", json!({})).with_cache(Cache::Short)].into_iter().collect();
+    let (short, long) = (json!({"type": "ephemeral"}), json!({"type": "ephemeral", "ttl": "1h"}));
+    let text = |text: &str, mark: &Value| json!({"type": "text", "text": text, "cache_control": mark});
+
+    let marked = encoded(&named("openrouter"), &req);
+    assert_eq!(marked["messages"][0]["content"], json!([text("s", &short)]));
+    assert_eq!(marked["messages"][2]["content"], json!([text("r", &short)]));
+    let image = json!({"type": "image_url", "image_url": {"url": "i"}, "cache_control": short});
+    assert_eq!(marked["messages"][3]["content"], json!([text("u", &long), image]));
+    assert_eq!(marked["tools"][0]["cache_control"], short);
+
+    let plain = encoded(&named("openai"), &req);
+    assert!(!plain.to_string().contains("cache_control"), "{plain}");
+    assert_eq!(plain["messages"][0]["content"], "s");
+    assert_eq!(encoded(&named("openrouter"), &req), marked, "what one wrote is not the other's");
+}
+
+#[test]
+fn a_providers_own_json_of_any_message_and_tool_goes_back_to_it() {
+    let system = r#"{"role":"system","content":"s","name":"house"}"#;
+    let user = r#"{"role":"user","content":"u","name":"ann"}"#;
+    let result = r#"{"role":"tool","tool_call_id":"c","content":[{"type":"image_url","image_url":{"url":"i"}}]}"#;
+    let tool = r#"{"type":"function","function":{"name":"f","strict":true}}"#;
+    let search = r#"{"type":"web_search"}"#;
+    let mut history = History::default();
+    history.push(Message::User(UserMessage::new(vec!["u".into()]).with_raw(raw(user)))).expect("pushes");
+    let parts = Arc::new(vec![Part::Image(Media::url("i"))]);
+    let answer = ToolMessage::new("c", "f", parts, false).with_raw(raw(result));
+    history.push_turn(AssistantMessage::new(vec![Block::tool_call("c", "f", "{}")]), vec![answer]).expect("a turn");
+    let mut req = ModelRequest::new(detached_run(history).cx().clone());
+    req.system = Some(SystemMessage::new(vec!["s".into()]).with_raw(raw(system)));
+    let schema = json!({"type": "object"});
+    let specs = [ToolSpec::new("f", "", schema.clone()).with_raw(raw(tool)), ToolSpec::server_side("s", raw(search))];
+    req.tools = specs.into_iter().collect();
+
+    let read = |json: &str| serde_json::from_str::<Value>(json).expect("JSON");
+    let own = encoded(&codec(), &req);
+    let messages = own["messages"].as_array().expect("messages");
+    assert_eq!((&messages[0], &messages[1], &messages[3]), (&read(system), &read(user), &read(result)));
+    assert_eq!(messages.len(), 4, "the image is shown in the result, and not once more");
+    assert_eq!(own["tools"], json!([read(tool), read(search)]));
+
+    let elsewhere = encoded(&named("openai"), &req);
+    assert_eq!(elsewhere["messages"][1], json!({"role": "user", "content": "u"}));
+    assert_eq!(elsewhere["messages"].as_array().expect("messages").len(), 5);
+    let function = json!({"name": "f", "description": "", "parameters": schema});
+    assert_eq!(elsewhere["tools"], json!([{"type": "function", "function": function}]));
+}
+
+#[test]
+fn without_a_tool_to_tell_of_nothing_is_said_of_tools() {
+    let mut req = ask();
+    let elsewhere = Raw::parse(Origin::new("other", "p", "m"), "{}").expect("valid");
+    req.tools = [ToolSpec::server_side("search", elsewhere)].into_iter().collect();
+    req.params = Arc::new(ModelParams::default().tool_choice(ToolChoice::Auto));
+    assert_eq!(encoded(&codec(), &req), json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}));
+}
+
+#[test]
+fn a_limit_in_the_extra_fields_is_the_only_one() {
+    let mut req = ask();
+    req.params = Arc::new(ModelParams::default().max_tokens(7).extra("max_completion_tokens", 9));
+    let body = encoded(&codec(), &req);
+    assert_eq!((body.get("max_tokens"), &body["max_completion_tokens"]), (None, &json!(9)));
 }
 
 #[test]
@@ -274,4 +395,6 @@ fn an_address_that_is_none_is_refused_when_the_codec_is_made() {
         let error = OpenAiChatCodec::new("m", Profile::compatible("x", url)).expect_err(url);
         assert_eq!(error.kind(), agent_core::ErrorKind::Config, "{url}");
     }
+    let error = OpenAiChatCodec::new("m", Profile::named("azure").expect("known")).expect_err("whose resource?");
+    assert!(error.message().contains(r#"Profile::with("resource", ..)"#), "{error}");
 }

@@ -4,6 +4,9 @@
 mod common;
 
 mod decode;
+mod details;
 mod encode;
+mod pathologies;
 mod properties;
+mod requests;
 mod stream;

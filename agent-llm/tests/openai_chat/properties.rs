@@ -1,11 +1,11 @@
 //! What holds of every answer.
 
-use agent_core::{Block, Chunk, MessageBuilder, ModelResponse};
+use agent_core::{Block, Chunk, History, MessageBuilder, ModelResponse, testing::detached_run};
 use agent_llm::Codec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::common::{DONE, codec, completion, delta, finish, sent_back, streamed};
+use crate::common::{DONE, codec, completion, delta, encoded, finish, sent_back, streamed};
 
 /// A message in all its parts, and how it is cut into deltas.
 #[derive(Clone, Debug)]
@@ -113,7 +113,102 @@ fn words(blocks: &[Block]) -> Vec<Block> {
     blocks
 }
 
+/// Any JSON, small.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z\"\\\\ ]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,4}", inner, 0..3)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// A part of a content: one that is known, with or without a field that is not, or anything with a type.
+fn part() -> impl Strategy<Value = Value> {
+    let known = prop_oneof![
+        "[a-zä😀 ]{0,6}".prop_map(|text| json!({"type": "text", "text": text})),
+        "[a-z]{1,6}".prop_map(|url| json!({"type": "image_url", "image_url": {"url": url}})),
+        "[a-z]{1,6}".prop_map(|id| json!({"type": "file", "file": {"file_id": id}})),
+        anything().prop_map(|odd| json!({"type": "odd", "odd": odd})),
+    ];
+    (known, prop::option::of(anything())).prop_map(|(mut part, more)| {
+        if let Some(more) = more {
+            part["more"] = more;
+        }
+        part
+    })
+}
+
+/// A request with fields that are understood, half understood and not understood at all.
+fn request() -> impl Strategy<Value = Value> {
+    let content = prop_oneof![
+        "[a-zä😀\"\n]{0,6}".prop_map(Value::from),
+        prop::collection::vec(part(), 0..3).prop_map(Value::from),
+    ];
+    let role = prop_oneof![Just("system"), Just("developer"), Just("user"), Just("function")];
+    let message = (role, content, prop::option::of(anything())).prop_map(|(role, content, name)| {
+        let mut message = json!({"role": role, "content": content});
+        if let Some(name) = name {
+            message["name"] = name;
+        }
+        message
+    });
+    let tool = prop_oneof![
+        ("[a-z]{1,4}", anything()).prop_map(|(name, schema)| {
+            json!({"type": "function", "function": {"name": name, "description": "d", "parameters": {"x": schema}}})
+        }),
+        anything().prop_map(|odd| json!({"type": "odd", "odd": odd})),
+    ];
+    let name = prop_oneof![
+        Just("temperature"),
+        Just("stop"),
+        Just("max_tokens"),
+        Just("max_completion_tokens"),
+        Just("tool_choice"),
+        Just("response_format"),
+        Just("reasoning_effort"),
+        Just("stream"),
+        Just("stream_options"),
+        Just("seed"),
+        Just("odd"),
+    ];
+    let value = prop_oneof![
+        anything(),
+        Just(json!("auto")),
+        Just(json!("low")),
+        Just(json!(true)),
+        Just(json!({"type": "json_object"}))
+    ];
+    (
+        prop::collection::vec(message, 0..4),
+        prop::option::of(prop::collection::vec(tool, 0..3)),
+        prop::collection::btree_map(name, value, 0..5),
+    )
+        .prop_map(|(messages, tools, fields)| {
+            let mut request = json!({"model": "m", "messages": messages});
+            if let Some(tools) = tools {
+                request["tools"] = tools.into();
+            }
+            fields.into_iter().for_each(|(name, value)| request[name] = value);
+            request
+        })
+}
+
 proptest! {
+    #[test]
+    fn a_request_that_is_read_is_written_again_as_it_came(request in request()) {
+        let read = codec().decode_request(request.to_string().as_bytes()).expect("a request");
+        let again = encoded(&codec(), &read.into_request(detached_run(History::default()).cx().clone()));
+        prop_assert_eq!(again, request);
+    }
+
     #[test]
     fn a_streamed_message_is_the_one_that_would_have_come_whole(said in said()) {
         let (streamed, _) = streamed(&codec(), &said.stream()).expect("an answer");
@@ -151,6 +246,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = codec().decode(&body);
+        let _ = codec().decode_request(&body);
         let _ = streamed(&codec(), &format!("data: {}\n\n", String::from_utf8_lossy(&body)));
     }
 

@@ -29,10 +29,11 @@ open_struct! {
 pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {
     let call: Call<'_> = serde_json::from_str(json.get())?;
     let function = call.function.unwrap_or_default();
-    let says_more = !call.rest.is_empty() || !function.rest.is_empty() || call.custom.is_some();
+    // Some servers send both kinds, and leave one empty.
+    let custom = call.custom.filter(|custom| custom.name.as_ref().is_some_and(|name| !name.is_empty()));
+    let says_more = !call.rest.is_empty() || !function.rest.is_empty() || custom.is_some();
     let mut arguments = String::new();
-    // Some servers send both forms, one of them empty.
-    let name = match call.custom.filter(|custom| custom.name.as_ref().is_some_and(|name| !name.is_empty())) {
+    let name = match custom {
         Some(custom) => {
             arguments = custom.input.map(|input| input.0.into_owned()).unwrap_or_default();
             custom.name
