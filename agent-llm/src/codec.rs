@@ -73,6 +73,10 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
         (**self).decode_error(status, headers, body)
     }
 
+    fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
+        (**self).amend(req, refused)
+    }
+
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         (**self).decoder(chunks)
     }

@@ -8,7 +8,7 @@ use agent_core::{
     testing::detached_run,
 };
 use http::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Samples,
@@ -26,21 +26,12 @@ const FOREIGN: &str = "foreign-4711";
 
 pub(super) fn are_paired(codec: &Arc<dyn Codec>, _: &Samples) -> Vec<String> {
     let codec = &**codec;
-    let own = [
-        ("a conversation", conversation()),
-        ("a request with everything", with_everything()),
-        ("a question", question()),
-    ];
-    own.iter().flat_map(|(name, request)| complaints(is_sound(codec, request), name)).collect()
+    let check = |request: Result<ModelRequest, String>| request.and_then(|request| is_sound(codec, &request));
+    own(codec).into_iter().flat_map(|(name, request)| complaints(check(request), name)).collect()
 }
 
 fn is_sound(codec: &dyn Codec, request: &ModelRequest) -> Result<Vec<String>, String> {
-    let sent = match codec.encode(request) {
-        Ok(sent) => sent,
-        // Not every wire has a word for every parameter; it must not leave one out in silence.
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidRequest | ErrorKind::Config) => return Ok(Vec::new()),
-        Err(error) => return Err(format!("not encoded: {error:?}")),
-    };
+    let sent = codec.encode(request).map_err(|error| format!("not encoded: {error:?}"))?;
     let mut out = Vec::new();
     if sent.method() != Method::POST || sent.uri().scheme().is_none() || sent.uri().authority().is_none() {
         out.push(format!("it is sent as {} {}", sent.method(), sent.uri()));
@@ -105,9 +96,8 @@ fn append(history: &mut History, rest: &[Message]) {
 
 pub(super) fn survive(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
     let codec = &**codec;
-    let own = [("a conversation", conversation()), ("a request with everything", with_everything())];
-    let own = own.iter().flat_map(|(name, request)| {
-        let sent = encoded(codec, request);
+    let own = own(codec).into_iter().flat_map(|(name, request)| {
+        let sent = request.and_then(|request| encoded(codec, &request));
         complaints(sent.and_then(|sent| survives(codec, &sent)), name)
     });
     let given = samples.requests.iter().enumerate();
@@ -120,11 +110,16 @@ fn survives(codec: &dyn Codec, sent: &str) -> Result<Vec<String>, String> {
     Ok(not_kept(&parsed(sent)?, &parsed(&back)?))
 }
 
-fn question() -> ModelRequest {
-    request([Message::user("question-1")])
+/// Requests of the suite's own.
+fn own(codec: &dyn Codec) -> [(&'static str, Result<ModelRequest, String>); 3] {
+    [
+        ("a question", Ok(request([Message::user("question-1")]))),
+        ("a conversation", Ok(conversation())),
+        ("a request with everything", with_everything(codec)),
+    ]
 }
 
-/// Calls with results, an edited message, pictures, and what is another provider's own.
+/// Calls with results, a picture, and what is another provider's own.
 fn conversation() -> ModelRequest {
     let foreign = || Raw::from_value(Origin::new("another-wire", "another", "m"), &json!({"type": "x", "x": FOREIGN}));
     let reasoning = Reasoning { text: "thinking-1".into(), raw: Some(foreign()), ..Reasoning::default() };
@@ -145,26 +140,50 @@ fn conversation() -> ModelRequest {
     request(turn.into_iter().chain(results.map(Message::Tool)).chain([Message::user("question-2")]))
 }
 
-/// A conversation with every parameter, tools, and a system prompt.
-fn with_everything() -> ModelRequest {
-    let mut req = conversation();
-    req.system = Some(SystemMessage::new(vec![Part::text("Be brief."), Part::text("Be kind.")]));
-    let schema = json!({"type": "object", "properties": {"for": {"type": "string"}}, "required": ["for"]});
-    let elsewhere = Raw::from_value(Origin::new("another-wire", "another", "m"), &json!({"type": FOREIGN}));
-    let tools = [ToolSpec::new("look", "Looks.", schema.clone()), ToolSpec::server_side("search", elsewhere)];
-    req.tools = tools.into_iter().collect();
-    let mut params = ModelParams::default()
-        .temperature(0.5)
-        .max_tokens(77)
-        .effort(Effort::Low)
-        .tool_choice(ToolChoice::Auto)
-        .output(OutputFormat::new("answer", schema).strict(true))
-        .extra("x_vendor", json!({"a": [1, 2.5, null]}));
-    params.top_p = Some(0.25);
-    params.stop = vec!["END".into()];
-    params.seed = Some(7);
-    params.parallel_tool_calls = Some(false);
-    req.params = Arc::new(params);
-    req.stream = true;
-    req
+/// What can be said beside a conversation.
+const SETTINGS: [fn(&mut ModelRequest); 13] = [
+    |req| req.system = Some(SystemMessage::new(vec![Part::text("Be brief."), Part::text("Be kind.")])),
+    |req| req.tools = [ToolSpec::new("look", "Looks.", schema()), elsewhere()].into_iter().collect(),
+    |req| set(req, |params| params.tool_choice = Some(ToolChoice::Auto)),
+    |req| set(req, |params| params.parallel_tool_calls = Some(false)),
+    |req| set(req, |params| params.max_tokens = Some(4_711)),
+    |req| set(req, |params| params.effort = Some(Effort::Low)),
+    |req| set(req, |params| params.temperature = Some(0.5)),
+    |req| set(req, |params| params.top_p = Some(0.25)),
+    |req| set(req, |params| params.stop = vec!["END".into()]),
+    |req| set(req, |params| params.seed = Some(7)),
+    |req| set(req, |params| params.output = Some(Arc::new(OutputFormat::new("answer", schema()).strict(true)))),
+    |req| set(req, |params| drop(params.extra.insert("x_vendor".into(), json!({"a": [1, 2.5, null]})))),
+    |req| req.stream = true,
+];
+
+fn set(req: &mut ModelRequest, setting: impl FnOnce(&mut ModelParams)) {
+    setting(Arc::make_mut(&mut req.params));
+}
+
+fn schema() -> Value {
+    let answer = json!({"for": {"type": "string"}});
+    json!({"type": "object", "properties": answer, "required": ["for"], "additionalProperties": false})
+}
+
+/// A tool that another provider runs.
+fn elsewhere() -> ToolSpec {
+    let raw = Raw::from_value(Origin::new("another-wire", "another", "m"), &json!({"type": FOREIGN}));
+    ToolSpec::server_side("search", raw)
+}
+
+/// A conversation with every setting that the wire has a word for. One that it has none for must be an error, not left out
+/// in silence.
+fn with_everything(codec: &dyn Codec) -> Result<ModelRequest, String> {
+    let mut request = conversation();
+    for setting in SETTINGS {
+        let mut with_it = request.clone();
+        setting(&mut with_it);
+        match codec.encode(&with_it) {
+            Ok(_) => request = with_it,
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidRequest | ErrorKind::Config) => {}
+            Err(error) => return Err(format!("not encoded: {error:?}")),
+        }
+    }
+    Ok(request)
 }

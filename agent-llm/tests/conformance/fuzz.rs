@@ -1,7 +1,7 @@
 //! What holds of data that nobody should send: real streams, bodies and requests, damaged at random.
 //!
 //! `AGENT_FUZZ_ITERATIONS` sets how many are made in all (default 100,000, some seconds), `AGENT_FUZZ_SEED` the first seed
-//! (default 0). A failure names the seed that makes it again.
+//! (default 0), `AGENT_FUZZ_WIRE` the only wire that is tried. A failure names the settings that make it again.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -32,14 +32,17 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// Runs `body` for every seed; this is one part in `share` of all.
 fn for_every_seed(what: &str, share: u64, body: impl Fn(&mut Mutator, &Target)) {
-    let targets = ROWS.iter().map(|row| Target { wire: row.wire, codec: (row.codec)(), samples: (row.samples)() });
+    let only = std::env::var("AGENT_FUZZ_WIRE").ok();
+    let rows = ROWS.iter().filter(|row| only.as_ref().is_none_or(|only| only == row.wire));
+    let targets = rows.map(|row| Target { wire: row.wire, codec: (row.codec)(), samples: (row.samples)() });
     let targets: Vec<_> = targets.collect();
     let (first, times) = (setting("AGENT_FUZZ_SEED", 0), setting("AGENT_FUZZ_ITERATIONS", 100_000).div_ceil(share));
     for seed in first..first + times {
         let mut random = Mutator::new(seed);
         let target = &targets[random.below(targets.len())];
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(&mut random, target))) {
-            eprintln!("{what} of {}: again with AGENT_FUZZ_SEED={seed} AGENT_FUZZ_ITERATIONS=1", target.wire);
+            let wire = only.map(|wire| format!(" AGENT_FUZZ_WIRE={wire}")).unwrap_or_default();
+            eprintln!("{what} of {}: again with AGENT_FUZZ_SEED={seed} AGENT_FUZZ_ITERATIONS=1{wire}", target.wire);
             std::panic::resume_unwind(panic);
         }
     }

@@ -1,6 +1,7 @@
 //! What the servers of each wire say: one row a wire, for every test that is about all of them.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+mod anthropic;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
@@ -14,7 +15,7 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, gemini::ROW];
+pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW];
 
 /// One wire.
 pub(crate) struct Row {
