@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::HttpModel;
-use crate::{Codec, Transport, redact::Redactor};
+use crate::{Catalogue, Codec, Transport, redact::Redactor};
 
 /// How a key is shown to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +29,7 @@ pub(crate) struct HttpSettings {
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_answer: usize,
+    pub(crate) catalogue: Catalogue,
 }
 
 /// Ready to send.
@@ -38,6 +39,7 @@ pub(super) struct Http {
     pub(super) redactor: Redactor,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
+    pub(super) catalogue: Catalogue,
 }
 
 impl Default for HttpSettings {
@@ -48,6 +50,7 @@ impl Default for HttpSettings {
             headers: Vec::new(),
             idle_timeout: Duration::from_secs(300),
             max_answer: 64 << 20,
+            catalogue: Catalogue::builtin(),
         }
     }
 }
@@ -71,8 +74,9 @@ impl HttpSettings {
         if let Some(key) = &self.api_key {
             redactor.learn(key.expose_secret());
         }
-        let transport = self.transport.map_or_else(default_transport, Ok)?;
-        Ok(Http { transport, headers, redactor, idle_timeout: self.idle_timeout, max_answer: self.max_answer })
+        let Self { transport, idle_timeout, max_answer, catalogue, .. } = self;
+        let transport = transport.map_or_else(default_transport, Ok)?;
+        Ok(Http { transport, headers, redactor, idle_timeout, max_answer, catalogue })
     }
 }
 
@@ -132,6 +136,14 @@ macro_rules! http_setters {
             self.http.max_answer = bytes;
             self
         }
+
+        /// Sets what is known of models: from it come the context window, if none was set, and what calls cost.
+        /// Default: [`Catalogue::builtin`](crate::Catalogue::builtin).
+        #[must_use]
+        pub fn catalogue(mut self, models: $crate::Catalogue) -> Self {
+            self.http.catalogue = models;
+            self
+        }
     };
 }
 pub(crate) use http_setters;
@@ -165,7 +177,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets what is known of the model. Default: its name and its provider.
+    /// Sets what is known of the model. What it leaves open comes from the catalogue. Default: its name and its provider.
     #[must_use]
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = info;
@@ -177,7 +189,8 @@ impl HttpModelBuilder {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
     pub fn build(self) -> Result<HttpModel> {
-        Ok(HttpModel { http: self.http.ready(&self.auth)?, codec: self.codec, info: self.info })
+        let http = self.http.ready(&self.auth)?;
+        Ok(HttpModel { info: http.catalogue.complete(self.info), codec: self.codec, http })
     }
 }
 

@@ -70,7 +70,7 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// Says how many tokens a request and its answer may have together.
+    /// Says how many tokens a request and its answer may have together. Default: what the catalogue knows.
     #[must_use]
     pub fn context_window(mut self, tokens: u64) -> Self {
         self.context_window = Some(tokens);
