@@ -47,8 +47,7 @@ impl Usage {
         self.input + self.cached + self.cache_write
     }
 
-    /// The same usage of one call of `model` with what `prices` say it cost. Without a price, or if the cost is known, it
-    /// stays as it is.
+    /// The same usage of one call of `model` with what `prices` say that it cost: see [`with_cost`](Self::with_cost).
     ///
     /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
     ///
@@ -69,10 +68,18 @@ impl Usage {
     /// assert_eq!((run.cost, run.whole_cost()), (120, None));
     /// ```
     #[must_use]
-    pub fn priced_by(mut self, prices: &(impl PriceTable + ?Sized), model: &str) -> Self {
+    pub fn priced_by(self, prices: &(impl PriceTable + ?Sized), model: &str) -> Self {
+        let cost = prices.cost(model, &self);
+        self.with_cost(cost)
+    }
+
+    /// The same usage of one call that cost so much, in millionths of a US dollar. If that is not known, or was known
+    /// already, it stays as it is.
+    #[must_use]
+    pub fn with_cost(mut self, cost: Option<u64>) -> Self {
         if self.calls > 0
             && self.priced == 0
-            && let Some(cost) = prices.cost(model, &self)
+            && let Some(cost) = cost
         {
             (self.cost, self.priced) = (cost, self.calls);
         }

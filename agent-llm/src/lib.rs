@@ -13,10 +13,13 @@
 //! | put tower layers around one model | [`LayeredModel`] |
 //! | limit how many calls run at once | [tower's own layer](#layers) |
 //! | give tools to a model that takes none | [`XmlTools`] |
+//! | keep within a provider's rate limits, all agents together | [`RateLimiter`] |
+//! | give the same answer again | [`ResponseCache`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
 //! | find a model on this machine | [`local::find`] |
 //! | count tokens | [`tokens`] |
+//! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HyperTransport`] is the default |
 //! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
@@ -85,6 +88,7 @@ pub mod limit;
 #[cfg(feature = "http")]
 pub mod local;
 mod model;
+pub mod models;
 pub mod offline;
 mod redact;
 pub mod retry;
@@ -110,6 +114,7 @@ pub use self::{
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
     model::{Auth, HttpModel, HttpModelBuilder},
+    models::Catalogue,
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},

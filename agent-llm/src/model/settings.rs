@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::HttpModel;
-use crate::{Codec, Transport, redact::Redactor};
+use crate::{Catalogue, Codec, Transport, redact::Redactor};
 
 /// How a key is shown to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,6 +30,7 @@ pub(crate) struct HttpSettings {
     pub(crate) first_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_answer: usize,
+    pub(crate) catalogue: Catalogue,
 }
 
 /// Ready to send.
@@ -40,6 +41,7 @@ pub(super) struct Http {
     pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
+    pub(super) catalogue: Catalogue,
 }
 
 impl Default for HttpSettings {
@@ -51,6 +53,7 @@ impl Default for HttpSettings {
             first_timeout: None,
             idle_timeout: Duration::from_secs(300),
             max_answer: 64 << 20,
+            catalogue: Catalogue::builtin(),
         }
     }
 }
@@ -75,9 +78,9 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        let (idle_timeout, max_answer) = (self.idle_timeout, self.max_answer);
+        let (idle_timeout, max_answer, catalogue) = (self.idle_timeout, self.max_answer, self.catalogue);
         let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
-        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer })
+        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer, catalogue })
     }
 }
 
@@ -145,6 +148,14 @@ macro_rules! http_setters {
             self.http.max_answer = bytes;
             self
         }
+
+        /// Sets what is known of models: from it come the context window, if none was set, and what calls cost.
+        /// Default: [`Catalogue::builtin`](crate::Catalogue::builtin).
+        #[must_use]
+        pub fn catalogue(mut self, models: $crate::Catalogue) -> Self {
+            self.http.catalogue = models;
+            self
+        }
     };
 }
 pub(crate) use http_setters;
@@ -178,7 +189,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets what is known of the model. Default: its name and its provider.
+    /// Sets what is known of the model. What it leaves open comes from the catalogue. Default: its name and its provider.
     #[must_use]
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = info;
@@ -190,7 +201,8 @@ impl HttpModelBuilder {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
     pub fn build(self) -> Result<HttpModel> {
-        Ok(HttpModel { http: self.http.ready(&self.auth)?, codec: self.codec, info: self.info })
+        let http = self.http.ready(&self.auth)?;
+        Ok(HttpModel { info: http.catalogue.complete(self.info), codec: self.codec, http })
     }
 }
 
