@@ -38,8 +38,8 @@ pub(super) fn read(body: &str, profile: &Profile, manner: &Manner) -> Result<Par
     let refused = |what: &'static str| Error::new(ErrorKind::InvalidRequest, what).with_retry(Retry::Permanent);
     let unreadable = |e| refused("the body is not the JSON of a request to OpenAI Responses").with_source(e);
     let said: RequestSaid<'_> = serde_json::from_str(body).map_err(unreadable)?;
-    let mut parsed = ParsedRequest::default();
-    parsed.model = said.model.map(|model| model.0.into_owned()).unwrap_or_default();
+    let model = said.model.map(|model| model.0.into_owned()).unwrap_or_default();
+    let mut parsed = ParsedRequest { model, ..ParsedRequest::default() };
     let mut rest = Value::Null;
     for (name, json) in &said.rest {
         rest[&*name.0] = serde_json::from_str(json.get()).map_err(unreadable)?;

@@ -68,7 +68,7 @@ impl Speaker {
             }
             Field::Summary | Field::Thought => {
                 let index = self.index(at, None).unwrap_or_else(|| self.open(at, fold, Block::reasoning(""), out));
-                let before = replace(&mut self.told[index as usize].part, Some(key));
+                let before = self.told[index as usize].part.replace(key);
                 let space = if before.is_some_and(|before| before != key) { PARAGRAPH } else { "" };
                 out.push(Chunk::Reasoning { index, delta: format!("{space}{delta}") });
             }

@@ -97,15 +97,26 @@ impl Wire for OpenAiResponses {
     }
 
     fn beside(&self, whole: &Value) -> Value {
-        let fields = whole.as_object().into_iter().flatten();
-        let beside = fields.filter(|(name, _)| !REPEATED.contains(&name.as_str()));
-        Value::Object(beside.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>())
+        let mut beside = without(whole, &REPEATED);
+        if let Some(usage) = beside.get_mut("usage") {
+            *usage = Value::Object(without(usage, &COUNTS));
+        }
+        Value::Object(beside)
     }
 
     fn tokens(&self, whole: &Value) -> Option<u64> {
         whole.pointer("/usage/total_tokens")?.as_u64().filter(|total| *total > 0)
     }
 }
+
+/// The fields of an object but for these.
+fn without(json: &Value, names: &[&str]) -> Map<String, Value> {
+    let fields = json.as_object().into_iter().flatten().filter(|(name, _)| !names.contains(&name.as_str()));
+    fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// What is counted, as [`tokens`](Wire::tokens) checks.
+const COUNTS: [&str; 3] = ["input_tokens", "output_tokens", "total_tokens"];
 
 fn is_last(frame: &Value) -> bool {
     matches!(text(frame, "/type"), "response.completed" | "response.incomplete")
