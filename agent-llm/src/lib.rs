@@ -63,7 +63,7 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HyperTransport;
 pub use self::{
-    cassette::Cassette,
+    cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
     model::{Auth, HttpModel, HttpModelBuilder},
