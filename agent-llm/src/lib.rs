@@ -106,7 +106,7 @@ pub use self::transport::HyperTransport;
 pub use self::{
     breaker::Breakers,
     cache::{CacheLayer, ResponseCache},
-    cassette::Cassette,
+    cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, ParsedRequest, Progress},
     error::ProviderError,
     failover::Failover,

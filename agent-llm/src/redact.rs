@@ -1,6 +1,6 @@
 //! Taking secrets out of texts that others will read.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use http::HeaderMap;
 use memchr::memmem;
@@ -20,7 +20,10 @@ const PREFIXES: [&str; 12] =
 const SHORTEST_KEY: usize = 20;
 
 /// Headers that hold a key.
-const KEY_HEADERS: [&str; 5] = ["authorization", "api-key", "x-api-key", "x-goog-api-key", "proxy-authorization"];
+const KEY_HEADERS: [&str; 2] = ["authorization", "proxy-authorization"];
+
+/// What names of other such headers contain.
+const KEY_WORDS: [&str; 6] = ["api-key", "apikey", "token", "secret", "password", "cookie"];
 
 /// Takes known secrets, and what looks like the key of a well-known service, out of texts.
 #[derive(Default)]
@@ -29,56 +32,78 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Learns a secret.
+    /// Learns a secret, and the other ways in which it may stand in an address or in JSON.
     pub(crate) fn learn(&mut self, secret: &str) {
-        let known = self.secrets.iter().any(|s| s.expose_secret() == secret);
-        if secret.len() >= SHORTEST && !known {
-            self.secrets.push(SecretString::from(secret));
+        if secret.len() < SHORTEST {
+            return;
+        }
+        for form in [secret.to_owned(), percent_encoded(secret), secret.replace('/', "\\/")] {
+            if !self.secrets.iter().any(|known| known.expose_secret() == form) {
+                self.secrets.push(SecretString::from(form));
+            }
         }
     }
 
     /// Learns the keys that `headers` hold.
     pub(crate) fn learn_headers(&mut self, headers: &HeaderMap) {
-        for value in KEY_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok()) {
-            self.learn(value.split_once(' ').map_or(value, |(_scheme, key)| key));
+        for (name, value) in headers {
+            if let Some(value) = value.to_str().ok().filter(|_| is_key_header(name.as_str())) {
+                self.learn(value.split_once(' ').map_or(value, |(_scheme, key)| key));
+            }
         }
     }
 
     /// The text without secrets; borrowed if it holds none.
     pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
-        for secret in &self.secrets {
-            if text.contains(secret.expose_secret()) {
-                text = Cow::Owned(text.replace(secret.expose_secret(), REDACTED));
-            }
+        let secrets = self.find(text.as_bytes());
+        if secrets.is_empty() {
+            return Cow::Borrowed(text);
         }
-        for prefix in PREFIXES {
-            if let Cow::Owned(clean) = without_keys(&text, prefix) {
-                text = Cow::Owned(clean);
-            }
+        let (mut clean, mut copied) = (String::new(), 0);
+        for secret in secrets {
+            clean.push_str(&text[copied..secret.start]);
+            clean.push_str(REDACTED);
+            copied = secret.end;
         }
-        text
+        clean.push_str(&text[copied..]);
+        Cow::Owned(clean)
+    }
+
+    /// Where secrets are, in order. Each begins and ends with a character.
+    pub(crate) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let known = self.secrets.iter().map(|secret| secret.expose_secret().as_bytes());
+        let known = known.flat_map(|secret| memmem::find_iter(text, secret).map(move |at| at..at + secret.len()));
+        let mut found: Vec<_> = known.chain(PREFIXES.iter().flat_map(|prefix| keys(text, prefix.as_bytes()))).collect();
+        found.sort_unstable_by_key(|range| range.start);
+        found.dedup_by(|next, last| {
+            let overlap = next.start < last.end;
+            last.end = if overlap { last.end.max(next.end) } else { last.end };
+            overlap
+        });
+        found
     }
 }
 
-/// The text without the keys that begin with `prefix`.
-fn without_keys<'a>(text: &'a str, prefix: &str) -> Cow<'a, str> {
-    let bytes = text.as_bytes();
-    let (mut clean, mut copied) = (String::new(), 0);
-    for start in memmem::find_iter(bytes, prefix) {
-        let rest = &bytes[start + prefix.len()..];
+/// True for headers that hold a key, a token or the like.
+fn is_key_header(name: &str) -> bool {
+    KEY_HEADERS.contains(&name) || KEY_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn percent_encoded(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~') => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
+
+/// The keys that begin with `prefix`.
+fn keys<'a>(text: &'a [u8], prefix: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+    memmem::find_iter(text, prefix).filter_map(move |start| {
+        let rest = &text[start + prefix.len()..];
         let length = prefix.len() + rest.iter().take_while(|b| is_key_byte(**b)).count();
-        if start >= copied && length >= SHORTEST_KEY && begins_a_word(bytes, start) {
-            clean.push_str(&text[copied..start]);
-            clean.push_str(REDACTED);
-            copied = start + length;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    clean.push_str(&text[copied..]);
-    Cow::Owned(clean)
+        (length >= SHORTEST_KEY && begins_a_word(text, start)).then_some(start..start + length)
+    })
 }
 
 fn is_key_byte(byte: u8) -> bool {
@@ -111,6 +136,37 @@ mod tests {
         let text = r#"{"a":"my-own-secret","b":"line\nsk-proj-0123456789abcdefghij","c":"Bearer abcdefghijklmnopq."}"#;
         let clean = redactor.redact(text);
         assert_eq!(clean, r#"{"a":"[redacted]","b":"line\n[redacted]","c":"[redacted]."}"#);
+    }
+
+    #[test]
+    fn a_secret_is_found_however_an_address_or_json_spells_it() {
+        let mut redactor = Redactor::default();
+        redactor.learn("a/secret+of=mine");
+        let text = "a/secret+of=mine a\\/secret+of=mine ?key=a%2Fsecret%2Bof%3Dmine&x=1";
+        assert_eq!(redactor.redact(text), "[redacted] [redacted] ?key=[redacted]&x=1");
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_one() {
+        let mut redactor = Redactor::default();
+        ["sk-0123456789", "0123456789abcdefghijkl", "ghijklmnop"].iter().for_each(|secret| redactor.learn(secret));
+        assert_eq!(redactor.redact("<sk-0123456789abcdefghijklmnop>"), "<[redacted]>");
+    }
+
+    #[test]
+    fn headers_with_telling_names_hold_secrets() {
+        let mut redactor = Redactor::default();
+        let headers = ["authorization", "x-api-key", "x-goog-api-key", "x-amz-security-token", "x-my-secret"];
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|n| (n.parse().expect("a name"), format!("Key of-{n}").parse().expect("a value")))
+            .collect();
+        redactor.learn_headers(&headers);
+        assert_eq!(redactor.redact("of-x-amz-security-token, of-x-my-secret"), "[redacted], [redacted]");
+        let mut other = HeaderMap::new();
+        other.insert("user-agent", "agent-llm/0.1".parse().expect("a value"));
+        redactor.learn_headers(&other);
+        assert_eq!(redactor.redact("agent-llm/0.1"), "agent-llm/0.1");
     }
 
     #[test]

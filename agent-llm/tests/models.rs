@@ -212,7 +212,7 @@ fn a_model_has_its_context_window_from_the_catalogue_if_none_was_set() {
     assert_eq!(window(built("gpt-5-mini-2025-08-07")), (Some(400_000), Some(128_000)));
     assert_eq!(window(built("gpt-5-mini").context_window(9_000)), (Some(9_000), Some(128_000)));
     assert_eq!(window(built("gpt-5-mini").base_url("http://gateway.test/v1")), (Some(400_000), Some(128_000)));
-    assert_eq!(window(built("deepseek-v4-pro").profile(Profile::deepseek())).0, Some(1_000_000));
+    assert_eq!(window(built("deepseek-v4-pro").profile(Profile::named("deepseek").expect("known"))).0, Some(1_000_000));
     assert_eq!(window(built("a-model-of-somebody")), (None, None));
     assert_eq!(window(built("gpt-5-mini").catalogue(Catalogue::empty())), (None, None));
     let ours = Catalogue::empty().with(&json!({"models": {"m": {"max_context": 5}}})).expect("a catalogue");

@@ -10,7 +10,7 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, the workspace tools | `macros`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware` |
 //! | [`store`] | durable journals | `sqlite` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -37,7 +37,7 @@ pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle};
 pub use agent_store::SqliteJournal;
 #[cfg(feature = "macros")]
 pub use agent_tools::tool;
-pub use agent_tools::{Json, Resource, ToolSet};
+pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet};
 
 #[cfg(feature = "testing")]
 pub use agent_core::testing;
@@ -61,6 +61,8 @@ mod guide {
         models: "guide/models",
         reliability: "guide/reliability",
         sessions: "guide/sessions",
+        structured: "guide/structured",
+        testing: "guide/testing",
         tools: "guide/tools",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",

@@ -2,18 +2,40 @@
 
 use serde_json::Value;
 
-use super::exchange::Asked;
+use super::matching::Key;
 use crate::error::bounded;
 
 /// The longest value that is shown, in characters.
 const LONGEST: usize = 120;
 
+/// Of what two texts have in common, so much is shown before they differ.
+const CONTEXT: usize = 30;
+
+/// The most differences that are shown.
+const MOST: usize = 20;
+
+/// How unlike two requests are: another method or address weighs more than any body.
+pub(super) fn distance(recorded: &Key, asked: &Key) -> (bool, usize) {
+    let lines = lines(recorded, asked).len();
+    ((&recorded.method, &recorded.url) != (&asked.method, &asked.url), lines)
+}
+
 /// One line for each difference.
-pub(super) fn diff(recorded: &Asked, asked: &Asked) -> Vec<String> {
+pub(super) fn diff(recorded: &Key, asked: &Key) -> String {
+    let lines = lines(recorded, asked);
+    let more = lines.len().saturating_sub(MOST);
+    let mut shown: Vec<_> = lines.into_iter().take(MOST).collect();
+    if more > 0 {
+        shown.push(format!("  and {more} more"));
+    }
+    shown.join("\n")
+}
+
+fn lines(recorded: &Key, asked: &Key) -> Vec<String> {
     let mut lines = Vec::new();
     let value = |text: &str| Value::String(text.to_owned());
     compare("method", Some(&value(&recorded.method)), Some(&value(&asked.method)), &mut lines);
-    compare("path", Some(&value(&recorded.path)), Some(&value(&asked.path)), &mut lines);
+    compare("url", Some(&value(&recorded.url)), Some(&value(&asked.url)), &mut lines);
     compare("body", Some(&recorded.body), Some(&asked.body), &mut lines);
     lines
 }
@@ -32,6 +54,16 @@ fn compare(path: &str, recorded: Option<&Value>, asked: Option<&Value>, lines: &
                 compare(&format!("{path}[{at}]"), recorded.get(at), asked.get(at), lines);
             }
         }
+        (Some(Value::String(recorded)), Some(Value::String(asked))) => {
+            let common = recorded.char_indices().zip(asked.chars()).take_while(|((_, a), b)| a == b);
+            let same: Vec<_> = common.map(|((at, _), _)| at).collect();
+            let start = if same.len() > 2 * CONTEXT { same[same.len() - CONTEXT] } else { 0 };
+            let shown = |text: &str| {
+                let cut = if start > 0 { "…" } else { "" };
+                format!("{cut}{}", bounded(&Value::from(&text[start..]).to_string(), LONGEST))
+            };
+            lines.push(format!("  {path}: recorded {}, asked {}", shown(recorded), shown(asked)));
+        }
         (recorded, asked) => {
             let shown = |value: Option<&Value>| value.map_or("nothing".into(), |v| bounded(&v.to_string(), LONGEST));
             lines.push(format!("  {path}: recorded {}, asked {}", shown(recorded), shown(asked)));
@@ -45,13 +77,16 @@ mod tests {
 
     use super::*;
 
+    fn key(body: Value) -> Key {
+        Key { method: "POST".into(), url: "/v1".into(), body }
+    }
+
     #[test]
     fn a_difference_is_named_by_its_place() {
-        let asked = |body| Asked { method: "POST".into(), path: "/v1".into(), body };
-        let recorded = asked(json!({"messages": [{"content": "a"}], "n": 1}));
-        let lines = diff(&recorded, &asked(json!({"messages": [{"content": "b"}, {}], "stream": true})));
+        let recorded = key(json!({"messages": [{"content": "a"}], "n": 1}));
+        let shown = diff(&recorded, &key(json!({"messages": [{"content": "b"}, {}], "stream": true})));
         assert_eq!(
-            lines,
+            shown.lines().collect::<Vec<_>>(),
             [
                 r#"  body.messages[0].content: recorded "a", asked "b""#,
                 "  body.messages[1]: recorded nothing, asked {}",
@@ -59,5 +94,26 @@ mod tests {
                 "  body.stream: recorded nothing, asked true",
             ]
         );
+    }
+
+    #[test]
+    fn long_texts_are_shown_from_where_they_differ() {
+        let long = "é".repeat(500);
+        let shown = diff(&key(json!(format!("{long} one"))), &key(json!(format!("{long} two"))));
+        let start = "é".repeat(CONTEXT - 1);
+        assert_eq!(shown, format!("  body: recorded …\"{start} one\", asked …\"{start} two\""));
+    }
+
+    #[test]
+    fn many_differences_are_not_all_shown() {
+        let shown = diff(&key(json!([])), &key((0..50).collect()));
+        assert_eq!((shown.lines().count(), shown.lines().last()), (21, Some("  and 30 more")));
+    }
+
+    #[test]
+    fn another_address_is_further_away_than_any_body() {
+        let asked = key(json!(1));
+        let elsewhere = Key { url: "/v2".into(), ..asked.clone() };
+        assert!(distance(&key(json!([1, 2, 3])), &asked) < distance(&elsewhere, &asked));
     }
 }

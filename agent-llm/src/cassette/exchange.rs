@@ -1,14 +1,15 @@
-//! What a line of a cassette holds.
+//! What a tape holds.
 
 use std::collections::BTreeMap;
 
-use agent_core::{Error, ErrorKind, Result};
+use agent_core::{Error, ErrorKind, Result, Retry};
 use bytes::Bytes;
-use http::{Request, Response, response};
+use http::{Response, response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::{Body, redact::Redactor};
+use super::layout::compact;
+use crate::Body;
 
 /// Headers of an answer that say something to a codec and nothing about the account.
 const KEPT_HEADERS: [&str; 6] = ["content-type", "date", "request-id", "retry-after", "retry-after-ms", "x-request-id"];
@@ -21,70 +22,134 @@ pub(super) struct Exchange {
 }
 
 /// A request, without its headers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) method: String,
-    /// With the query.
-    pub(super) path: String,
-    /// JSON; a text if it was none.
-    pub(super) body: Value,
+    pub(super) url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<Content>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Answered {
     pub(super) status: u16,
     pub(super) headers: BTreeMap<String, String>,
-    pub(super) body: String,
-    /// The body was dropped or broke before its end.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) cut: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<Content>,
+    /// How the body ended, if not by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) broke_off: Option<BrokeOff>,
 }
 
-impl Asked {
-    pub(super) fn of(request: &Request<Bytes>, redactor: &Redactor) -> Self {
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        let body = String::from_utf8_lossy(request.body());
-        let body = redactor.redact(&body);
-        Self {
-            method: request.method().to_string(),
-            path: without_key(&redactor.redact(path)),
-            body: serde_json::from_str(&body).unwrap_or_else(|_| Value::String(body.into_owned())),
+/// A body.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Content {
+    /// One JSON value. Blanks between its tokens, and where it was cut into chunks, are not kept.
+    Json(Box<RawValue>),
+    /// Anything else, chunk by chunk.
+    Chunks(Vec<Piece>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Piece {
+    Text(String),
+    /// Bytes that are no text, two digits each.
+    Binary {
+        hex: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BrokeOff {
+    /// The connection broke.
+    Transport,
+    /// The server closed it too early.
+    Truncated,
+    /// Who recorded it did not read on.
+    Dropped,
+}
+
+impl Content {
+    /// What `chunks` are; none if they are empty.
+    pub(super) fn of(chunks: Vec<Vec<u8>>) -> Option<Self> {
+        let whole = chunks.concat();
+        if whole.is_empty() {
+            return None;
+        }
+        Some(match serde_json::from_slice(&whole) {
+            Ok(json) => Self::Json(json),
+            Err(_) => Self::Chunks(chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(Piece::of).collect()),
+        })
+    }
+
+    fn bytes(&self) -> Result<Vec<Bytes>> {
+        match self {
+            Self::Json(json) => Ok(vec![compact(json.get()).into()]),
+            Self::Chunks(pieces) => pieces.iter().map(Piece::bytes).collect(),
         }
     }
 }
 
-/// The path with the value of a `key` in its query taken out.
-fn without_key(path: &str) -> String {
-    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
-    let fields = query.split('&').map(|field| match field.split_once('=') {
-        Some((name @ ("key" | "api_key" | "api-key"), _)) => format!("{name}=redacted"),
-        _ => field.to_owned(),
-    });
-    format!("{path}?{}", fields.collect::<Vec<_>>().join("&"))
+impl Piece {
+    fn of(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(
+            |e| Self::Binary { hex: e.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect() },
+            Self::Text,
+        )
+    }
+
+    fn bytes(&self) -> Result<Bytes> {
+        match self {
+            Self::Text(text) => Ok(text.clone().into()),
+            Self::Binary { hex } => {
+                let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+                let bytes: Option<Vec<_>> = hex.as_bytes().chunks(2).map(byte).collect();
+                bytes.map(Bytes::from).ok_or_else(|| edited("bytes that are not written as hexadecimal digits"))
+            }
+        }
+    }
 }
 
 impl Answered {
-    pub(super) fn new(head: &response::Parts, body: &[u8], cut: bool, redactor: &Redactor) -> Self {
+    pub(super) fn new(head: &response::Parts, body: Option<Content>, broke_off: Option<BrokeOff>) -> Self {
         let header = |name: &str| Some((name.to_owned(), head.headers.get(name)?.to_str().ok()?.to_owned()));
-        Self {
-            status: head.status.as_u16(),
-            headers: KEPT_HEADERS.into_iter().filter_map(header).collect(),
-            body: redactor.redact(&String::from_utf8_lossy(body)).into_owned(),
-            cut,
-        }
+        let headers = KEPT_HEADERS.into_iter().filter_map(header).collect();
+        Self { status: head.status.as_u16(), headers, body, broke_off }
     }
 
     pub(super) fn respond(&self) -> Result<Response<Body>> {
-        let whole = Ok(Bytes::from(self.body.clone()));
-        let broken = Error::new(ErrorKind::Transport, "the recorded answer breaks off here");
-        let end = self.cut.then_some(Err(broken));
+        let chunks = self.body.as_ref().map(Content::bytes).transpose()?.unwrap_or_default();
+        let end = self.broke_off.map(|how| Err(how.error()));
+        let body = Body::new(futures::stream::iter(chunks.into_iter().map(Ok).chain(end)));
         let mut response = Response::builder().status(self.status);
         for (name, value) in &self.headers {
             response = response.header(name, value);
         }
-        let body = Body::new(futures::stream::iter([whole].into_iter().chain(end)));
-        response.body(body).map_err(|e| {
-            Error::new(ErrorKind::Store, "the cassette holds a head that HTTP does not allow").with_source(e)
-        })
+        response.body(body).map_err(|e| edited("a head that HTTP does not allow").with_source(e))
     }
+}
+
+impl BrokeOff {
+    pub(super) fn of(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::Truncated => Self::Truncated,
+            _ => Self::Transport,
+        }
+    }
+
+    fn error(self) -> Error {
+        let (kind, message) = match self {
+            Self::Transport => (ErrorKind::Transport, "the recorded answer breaks off here"),
+            Self::Truncated => (ErrorKind::Truncated, "the recorded answer ends here, before it is complete"),
+            Self::Dropped => (ErrorKind::Transport, "the answer was not read on from here when it was recorded"),
+        };
+        Error::new(kind, message).with_retry(Retry::Temporary(None))
+    }
+}
+
+fn edited(what: &str) -> Error {
+    Error::new(ErrorKind::Store, format!("the cassette holds {what}")).with_retry(Retry::Permanent)
 }

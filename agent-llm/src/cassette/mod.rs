@@ -1,118 +1,132 @@
 //! Recording what a model's provider says, and saying it again without a network.
 
+mod builder;
 mod diff;
 mod exchange;
-mod record;
-mod replay;
+mod layout;
+mod matching;
+mod scrub;
+mod session;
+mod tape;
+mod tee;
 
-use std::{fmt, io, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use agent_core::{Error, ErrorKind, Result, Retry, async_trait};
+use agent_core::{Result, async_trait};
 use bytes::Bytes;
 use http::{Request, Response};
 
-use self::{record::Recorder, replay::Replayer};
+pub use self::builder::{CassetteBuilder, CassetteMode};
+use self::session::Session;
 use crate::{Body, Transport};
 
-/// A [`Transport`] that records exchanges into a file, or replays them from it: for tests of real models without their
-/// cost, speed and moods.
+/// A [`Transport`] that records exchanges into a file and replays them from it: for tests of real models without their
+/// cost, speed and moods. Cheap to clone; clones share the tape.
 ///
-/// The file holds one exchange per line, as JSON. Secrets are not written: no request headers, of the answer's headers only
-/// harmless ones, and keys in addresses and bodies are taken out. Where bodies were cut into pieces is not kept.
+/// # Which answer a request gets
+///
+/// The first on the tape that was recorded for an equal request and not given yet. Requests are equal if their method, their
+/// address and their body are: JSON by its value, whatever the order of fields, without what is
+/// [ignored](CassetteBuilder::ignore). Headers do not matter. So calls that run side by side find their answers in any order.
+///
+/// A request without an answer fails with [`NonDeterminism`](agent_core::ErrorKind::NonDeterminism) and with how it differs
+/// from the most similar one. [`assert_finished`](Self::assert_finished) finds such requests too, wherever the error went, and
+/// answers that nobody asked for.
+///
+/// # What is on the tape
+///
+/// JSON that people can read, one value a line, in the order in which requests began: it is meant to be checked in. Streams
+/// are kept chunk by chunk, and break off where they did. An answer is written when it is complete, or was dropped; a request
+/// that had no answer at all is not.
+///
+/// Secrets are not written: no request headers, of the answer's headers only harmless ones. The keys of the request's headers
+/// and address are taken out everywhere, also where a body repeats them in two chunks, and so are texts that look like the
+/// keys of well-known services, and fields such as `password` and `access_token`. Name what else is secret with
+/// [`secret`](CassetteBuilder::secret) and [`secret_field`](CassetteBuilder::secret_field).
 ///
 /// # Example
 ///
-/// ```
-/// use agent_core::{History, Message, Model, ModelRequest, testing::detached_run};
-/// use agent_llm::{Cassette, OpenAiChat, transport_fn};
-/// use http::Response;
+/// In a test, [`open`](Self::open) replays, and records when the environment says so:
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
-/// # let dir = tempfile::tempdir().expect("a folder");
-/// # let file = dir.path().join("hello.jsonl");
-/// let ask = || Ok::<_, agent_core::Error>(detached_run(History::from_messages([Message::user("hello")])?));
+/// ```no_run
+/// use agent_llm::{Cassette, OpenAiChat};
 ///
-/// let hi = r#"{"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}"#;
-/// let provider = transport_fn(move |_| async move { Ok(Response::new(hi.into())) });
-/// let model = OpenAiChat::builder("m").transport(Cassette::record(&file, provider)?).build()?;
-/// model.call(ModelRequest::new(ask()?.cx().clone())).await?;
-///
-/// let tape = Cassette::replay(&file)?;
-/// let model = OpenAiChat::builder("m").transport(tape.clone()).build()?;
-/// let said = model.call(ModelRequest::new(ask()?.cx().clone())).await?;
-/// assert_eq!(said.message.text(), "hi");
+/// let tape = Cassette::open("tests/tapes/hello.json")?;
+/// let key = std::env::var("OPENAI_API_KEY").unwrap_or_default();
+/// let model = OpenAiChat::builder("gpt-5").api_key(key).transport(tape.clone()).build()?;
+/// // .. the test ..
 /// tape.assert_finished();
 /// # Ok::<(), agent_core::Error>(())
-/// # }).expect("replays");
 /// ```
+///
+/// Recorded once with `AGENT_CASSETTE=all OPENAI_API_KEY=.. cargo test hello`, it needs neither key nor network from then on.
 #[derive(Clone)]
-pub struct Cassette(Mode);
-
-#[derive(Clone)]
-enum Mode {
-    Record(Arc<Recorder>),
-    Replay(Arc<Replayer>),
-}
+pub struct Cassette(Arc<Session>);
 
 impl Cassette {
-    /// Records what goes through `inner` into the file `path`, which begins anew. An exchange is written when its answer
-    /// is complete, or was dropped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the file cannot be made. If it cannot be written later, the exchange fails.
-    pub fn record(path: impl AsRef<Path>, inner: impl Transport) -> Result<Self> {
-        let recorder = Recorder::create(path.as_ref(), Box::new(inner)).map_err(|e| failed(path.as_ref(), e))?;
-        Ok(Self(Mode::Record(Arc::new(recorder))))
+    /// Sets up a cassette in the file `path`.
+    pub fn builder(path: impl AsRef<Path>) -> CassetteBuilder {
+        CassetteBuilder::new(PathBuf::from(path.as_ref()))
     }
 
-    /// Replays the file `path`. A request gets the first answer not yet given that was recorded for an equal request;
-    /// requests are equal if their method, their path and their body are, whatever the order of fields.
+    /// Replays the file `path`, or records it, as the environment variable `AGENT_CASSETTE` says: see [`CassetteMode`].
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the file cannot be read.
+    /// As [`CassetteBuilder::build`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).build()
+    }
+
+    /// Replays the file `path`, and nothing else.
+    ///
+    /// # Errors
+    /// As [`CassetteBuilder::build`].
     pub fn replay(path: impl AsRef<Path>) -> Result<Self> {
-        let replayer = Replayer::open(path.as_ref()).map_err(|e| failed(path.as_ref(), e))?;
-        Ok(Self(Mode::Replay(Arc::new(replayer))))
+        Self::builder(path).mode(CassetteMode::Replay).build()
     }
 
-    /// How many recorded answers were not given yet; 0 while recording.
+    /// Records everything that goes through `inner` into the file `path`, anew.
+    ///
+    /// # Errors
+    /// As [`CassetteBuilder::build`]. If the file cannot be written later, the exchange fails.
+    pub fn record(path: impl AsRef<Path>, inner: impl Transport) -> Result<Self> {
+        Self::builder(path).mode(CassetteMode::RecordAll).transport(inner).build()
+    }
+
+    /// Whether it replays or records.
+    pub fn mode(&self) -> CassetteMode {
+        self.0.mode()
+    }
+
+    /// How many recorded answers were not given yet.
     pub fn left(&self) -> usize {
-        match &self.0 {
-            Mode::Record(_) => 0,
-            Mode::Replay(replayer) => replayer.left(),
-        }
+        self.0.left().len()
     }
 
-    /// Checks that all that was recorded was replayed.
+    /// Checks that every request had its answer, and that all that was recorded was asked for.
     ///
     /// # Panics
-    /// If recorded answers are left.
+    /// If not, with the requests in question.
     pub fn assert_finished(&self) {
-        assert_eq!(self.left(), 0, "recorded answers that nobody asked for");
+        let (unexpected, left) = (self.0.unexpected(), self.0.left());
+        assert!(unexpected.is_empty(), "requests without an answer:\n{}", unexpected.join("\n"));
+        assert!(left.is_empty(), "recorded answers that nobody asked for:\n  {}", left.join("\n  "));
     }
-}
-
-fn failed(path: &Path, e: io::Error) -> Error {
-    let message = format!("the cassette '{}' cannot be used: {e}", path.display());
-    Error::new(ErrorKind::Store, message).with_retry(Retry::Permanent).with_source(e)
 }
 
 #[async_trait]
 impl Transport for Cassette {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
-        match &self.0 {
-            Mode::Record(recorder) => recorder.clone().send(request).await,
-            Mode::Replay(replayer) => replayer.answer(&request),
-        }
+        self.0.send(request).await
     }
 }
 
 impl fmt::Debug for Cassette {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mode, path) = match &self.0 {
-            Mode::Record(recorder) => ("record", recorder.path()),
-            Mode::Replay(replayer) => ("replay", replayer.path()),
-        };
-        f.debug_struct("Cassette").field("mode", &mode).field("path", &path).finish()
+        f.debug_struct("Cassette").field("path", &self.0.path()).field("mode", &self.mode()).finish_non_exhaustive()
     }
 }

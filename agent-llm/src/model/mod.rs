@@ -10,7 +10,7 @@ use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, a
 
 use self::settings::Http;
 pub use self::settings::{Auth, HttpModelBuilder};
-pub(crate) use self::settings::{HttpSettings, http_setters};
+pub(crate) use self::settings::{HttpSettings, default_transport, http_setters};
 use crate::{Codec, redact::Redactor};
 
 /// The facts of an error that may repeat what a provider said.

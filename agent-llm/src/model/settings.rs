@@ -94,12 +94,12 @@ fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
 }
 
 #[cfg(feature = "http")]
-fn default_transport() -> Result<Arc<dyn Transport>> {
+pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
     Ok(Arc::new(crate::HyperTransport::new()))
 }
 
 #[cfg(not(feature = "http"))]
-fn default_transport() -> Result<Arc<dyn Transport>> {
+pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
     Err(Error::config("there is no transport: give one with transport(..), or enable the feature 'http'"))
 }
 

@@ -1,0 +1,142 @@
+//! Taking out of exchanges what nobody else may see.
+
+use bytes::Bytes;
+use http::{Request, Uri};
+use serde_json::Value;
+
+use super::exchange::{Asked, Content};
+use crate::redact::{REDACTED, Redactor};
+
+/// What stands in a secret's place in an address, where brackets do not belong.
+const REDACTED_IN_URL: &str = "redacted";
+
+/// Names of fields that hold secrets, in small letters and without `-` and `_`.
+const FIELDS: [&str; 9] = [
+    "apikey",
+    "xapikey",
+    "authorization",
+    "accesstoken",
+    "refreshtoken",
+    "clientsecret",
+    "password",
+    "privatekey",
+    "secretkey",
+];
+
+/// What else holds secrets in an address: at the end of a name, so that signed addresses are meant too.
+const QUERY: [&str; 6] = ["key", "token", "sig", "signature", "credential", "secret"];
+
+/// Takes secrets out.
+#[derive(Debug, Default)]
+pub(super) struct Scrubber {
+    pub(super) redactor: Redactor,
+    /// Names of further fields, as those in [`FIELDS`].
+    fields: Vec<String>,
+}
+
+impl Scrubber {
+    pub(super) fn new(secrets: &[String], fields: &[String]) -> Self {
+        let mut redactor = Redactor::default();
+        secrets.iter().for_each(|secret| redactor.learn(secret));
+        Self { redactor, fields: fields.iter().map(|name| plain(name)).collect() }
+    }
+
+    /// The request without secrets. The keys in its head are learnt, for its answer.
+    pub(super) fn asked(&mut self, request: &Request<Bytes>) -> Asked {
+        self.redactor.learn_headers(request.headers());
+        let url = self.url(request.uri());
+        Asked { method: request.method().to_string(), url, body: self.body(&[request.body().clone()]) }
+    }
+
+    fn url(&mut self, uri: &Uri) -> String {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let host = match authority.rsplit_once('@') {
+            Some((_, host)) => format!("{REDACTED_IN_URL}@{host}"),
+            None => authority.to_owned(),
+        };
+        let fields =
+            uri.query().into_iter().flat_map(|query| query.split('&')).map(|field| match field.split_once('=') {
+                Some((name, value)) if self.is_secret_in_query(name) => {
+                    self.redactor.learn(value);
+                    format!("{name}={REDACTED_IN_URL}")
+                }
+                _ => field.to_owned(),
+            });
+        let fields: Vec<_> = fields.collect();
+        let query = if fields.is_empty() { String::new() } else { format!("?{}", fields.join("&")) };
+        let scheme = uri.scheme_str().map(|scheme| format!("{scheme}://")).unwrap_or_default();
+        self.redactor.redact(&format!("{scheme}{host}{}{query}", uri.path())).into_owned()
+    }
+
+    /// A body without secrets, also those that its chunks cut in two.
+    pub(super) fn body(&self, chunks: &[Bytes]) -> Option<Content> {
+        let content = Content::of(self.redacted(chunks))?;
+        let Content::Json(json) = &content else { return Some(content) };
+        // A field with a secret is rare: only then is the JSON written anew.
+        let mut value: Value = serde_json::from_str(json.get()).unwrap_or_default();
+        if self.scrub_fields(&mut value) > 0 { Content::of(vec![value.to_string().into()]) } else { Some(content) }
+    }
+
+    fn redacted(&self, chunks: &[Bytes]) -> Vec<Vec<u8>> {
+        let whole = chunks.concat();
+        let secrets = self.redactor.find(&whole);
+        let (mut at, mut secrets) = (0, secrets.iter().peekable());
+        let mut clean = |chunk: &Bytes| {
+            let (mut out, end) = (Vec::with_capacity(chunk.len()), at + chunk.len());
+            while at < end {
+                match secrets.peek() {
+                    Some(secret) if secret.start <= at => {
+                        if secret.start == at {
+                            out.extend_from_slice(REDACTED.as_bytes());
+                        }
+                        at = secret.end.min(end);
+                        if at == secret.end {
+                            secrets.next();
+                        } else {
+                            break; // the rest of it is in the next chunk
+                        }
+                    }
+                    next => {
+                        let plain = next.map_or(end, |secret| secret.start.min(end));
+                        out.extend_from_slice(&whole[at..plain]);
+                        at = plain;
+                    }
+                }
+            }
+            at = end;
+            out
+        };
+        chunks.iter().map(&mut clean).collect()
+    }
+
+    /// Returns how many texts were taken out.
+    fn scrub_fields(&self, value: &mut Value) -> usize {
+        match value {
+            Value::Object(fields) => {
+                let scrubbed = fields.iter_mut().map(|(name, value)| {
+                    if value.is_string() && value != REDACTED && self.is_secret(name) {
+                        *value = REDACTED.into();
+                        return 1;
+                    }
+                    self.scrub_fields(value)
+                });
+                scrubbed.sum()
+            }
+            Value::Array(items) => items.iter_mut().map(|item| self.scrub_fields(item)).sum(),
+            _ => 0,
+        }
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        let name = plain(name);
+        FIELDS.contains(&name.as_str()) || self.fields.contains(&name)
+    }
+
+    fn is_secret_in_query(&self, name: &str) -> bool {
+        self.is_secret(name) || QUERY.iter().any(|end| plain(name).ends_with(end))
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
