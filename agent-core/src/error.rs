@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Checkpoint, Question};
 
 /// What tower layers return: any error, boxed.
@@ -11,7 +13,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, in classes that a caller or a layer acts on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     // --- the model's side ---
@@ -39,6 +42,8 @@ pub enum ErrorKind {
     Protocol,
     /// The provider failed in a way of its own (a 5xx).
     Provider,
+    /// The model's answer has not the form that it must have, even after it was told so.
+    InvalidAnswer,
 
     // --- the agent's side ---
     /// A tool failed; the model is told.
@@ -264,6 +269,7 @@ impl ErrorKind {
             Self::Transport => "transport",
             Self::Protocol => "protocol",
             Self::Provider => "provider",
+            Self::InvalidAnswer => "invalid answer",
             Self::Tool => "tool",
             Self::InvalidArguments => "invalid arguments",
             Self::SubAgentNotFound => "sub-agent not found",

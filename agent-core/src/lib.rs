@@ -38,11 +38,11 @@ pub use futures::future::BoxFuture;
 pub use self::{
     budget::{Amounts, Budget, Caps, Reservation},
     error::{BoxError, Error, ErrorKind, Result, Retry},
-    event::{Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
+    event::{CircuitState, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
     history::{History, Repair, WireKey, unique_ids},
     journal::{
         Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
-        SessionView, Step, StepBody, StepResult, fold_session,
+        SessionView, Step, StepBody, StepResult, fold_session, recover,
     },
     message::{
         AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
@@ -57,15 +57,15 @@ pub use self::{
         OutputFormat, PriceTable, TokenCounter, ToolChoice,
     },
     run::{
-        CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase, Question,
-        RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter,
-        new_id,
+        Begun, CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase,
+        Question, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices,
+        UsageMeter, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},
     tool::{
-        BatchCall, CallResult, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, Tool, ToolBatch,
-        ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, value_to_text,
+        BatchCall, CallResult, Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, Tool,
+        ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, value_to_text,
     },
     usage::Usage,
 };

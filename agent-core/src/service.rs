@@ -3,10 +3,10 @@
 use std::{
     fmt,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready as settled};
 use tower::{Service, ServiceExt};
 
 use crate::{BoxError, Error, ModelRequest, ModelResponse, Result, RunEnd, RunRequest, ToolOutput, ToolRequest};
@@ -38,18 +38,32 @@ pub struct SharedService<T, U> {
 
 trait Prototype<T, U>: Send + Sync {
     fn fresh(&self) -> Box<Erased<T, U>>;
+
+    fn run(&self, req: T) -> BoxFuture<'static, Result<U>>;
 }
 
 impl<S, T, U> Prototype<T, U> for S
 where
     S: Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>> + Clone + Send + Sync + 'static,
+    T: Send + 'static,
+    U: Send + 'static,
 {
     fn fresh(&self) -> Box<Erased<T, U>> {
         Box::new(self.clone())
     }
+
+    fn run(&self, req: T) -> BoxFuture<'static, Result<U>> {
+        let mut service = self.clone();
+        // Most services are ready at once; one that is not is asked again with a waker that wakes somebody.
+        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => service.call(req),
+            Poll::Ready(Err(e)) => Box::pin(settled(Err(e))),
+            Poll::Pending => Box::pin(service.oneshot(req)),
+        }
+    }
 }
 
-impl<T: 'static, U: 'static> SharedService<T, U> {
+impl<T: Send + 'static, U: Send + 'static> SharedService<T, U> {
     /// Erases a service whose error is anything that can be boxed; the error taxonomy is restored on the way out.
     pub fn new<S>(service: S) -> Self
     where
@@ -73,6 +87,11 @@ impl<T: 'static, U: 'static> SharedService<T, U> {
             + 'static,
     {
         Self { prototype: Arc::new(service), active: None }
+    }
+
+    /// Makes one call on a clone, when it is ready: as [`ServiceExt::oneshot`], with fewer allocations.
+    pub fn run(&self, req: T) -> BoxFuture<'static, Result<U>> {
+        self.prototype.run(req)
     }
 }
 

@@ -4,6 +4,8 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::PriceTable;
+
 /// Tokens, counted so that nothing is in two fields: `input` excludes what the cache served or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,10 +19,16 @@ pub struct Usage {
     pub cached: u64,
     /// Input tokens that were written to the provider's cache.
     pub cache_write: u64,
+    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::Cache)), which costs more.
+    pub cache_write_long: u64,
     /// Output tokens, reasoning included.
     pub output: u64,
     /// The part of `output` that was reasoning.
     pub reasoning: u64,
+    /// Money, in millionths of a US dollar, of the calls whose price is known.
+    pub cost: u64,
+    /// Calls whose price is known: if they are fewer than `calls`, `cost` is not the whole.
+    pub priced: u64,
 }
 
 impl Usage {
@@ -38,6 +46,50 @@ impl Usage {
     pub fn prompt(&self) -> u64 {
         self.input + self.cached + self.cache_write
     }
+
+    /// The same usage of one call of `model` with what `prices` say that it cost: see [`with_cost`](Self::with_cost).
+    ///
+    /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
+    ///
+    /// ```
+    /// use agent_core::{PriceTable, Usage};
+    ///
+    /// struct OneDollarPerMillion;
+    ///
+    /// impl PriceTable for OneDollarPerMillion {
+    ///     fn cost(&self, model: &str, usage: &Usage) -> Option<u64> {
+    ///         (model == "mine").then_some(usage.total())
+    ///     }
+    /// }
+    ///
+    /// let mut run = Usage::new(100, 20).priced_by(&OneDollarPerMillion, "mine");
+    /// assert_eq!(run.whole_cost(), Some(120));
+    /// run += Usage::new(100, 20).priced_by(&OneDollarPerMillion, "another");
+    /// assert_eq!((run.cost, run.whole_cost()), (120, None));
+    /// ```
+    #[must_use]
+    pub fn priced_by(self, prices: &(impl PriceTable + ?Sized), model: &str) -> Self {
+        let cost = prices.cost(model, &self);
+        self.with_cost(cost)
+    }
+
+    /// The same usage of one call that cost so much, in millionths of a US dollar. If that is not known, or was known
+    /// already, it stays as it is.
+    #[must_use]
+    pub fn with_cost(mut self, cost: Option<u64>) -> Self {
+        if self.calls > 0
+            && self.priced == 0
+            && let Some(cost) = cost
+        {
+            (self.cost, self.priced) = (cost, self.calls);
+        }
+        self
+    }
+
+    /// What all calls cost, in millionths of a US dollar; `None` if the price of one of them is not known.
+    pub fn whole_cost(&self) -> Option<u64> {
+        (self.priced == self.calls).then_some(self.cost)
+    }
 }
 
 impl AddAssign for Usage {
@@ -46,7 +98,10 @@ impl AddAssign for Usage {
         self.input += other.input;
         self.cached += other.cached;
         self.cache_write += other.cache_write;
+        self.cache_write_long += other.cache_write_long;
         self.output += other.output;
         self.reasoning += other.reasoning;
+        self.cost += other.cost;
+        self.priced += other.priced;
     }
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest, StateSchema,
-    SubAgents,
+    Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
+    StateSchema, SubAgents, recover,
 };
 use tower::Service;
 
@@ -59,6 +59,18 @@ impl Agent {
     /// What failed the run, with a checkpoint from which it can go on.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunEnd> {
         self.start(RunRequest::user(text)).await
+    }
+
+    /// Where the newest run of `session` stands, if it is not finished: with the questions that it waits for. It is gone
+    /// on with by [`RunRequest::recover`].
+    ///
+    /// # Errors
+    /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
+    pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
+        match &self.0.journal {
+            Some(journal) => recover(&**journal, session, &self.0.name).await,
+            None => Err(Error::config("an agent without a store keeps no runs: give it one with journal(..)")),
+        }
     }
 
     /// Prepares a run. Nothing happens until the [`Run`] is awaited or read.

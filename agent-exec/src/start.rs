@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent_core::{
-    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, GlobalStorage, History, Inbox, Journal, MemoryJournal,
-    Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State,
-    UsageMeter, fold_session, new_id,
+    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History, Inbox, Journal,
+    MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
+    State, UsageMeter, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -108,7 +108,7 @@ struct Beginning {
     answers: BTreeMap<String, Value>,
 }
 
-async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Result<RunEnd> {
+async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
     let writer = match &request.parent {
         Some(parent) => {
@@ -117,7 +117,14 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
         }
         None => place.journal.open(&place.ids.session, &place.ids.agent_id).await?,
     };
-    let input = std::mem::replace(&mut request.input, RunInput::Messages(Vec::new()));
+    let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
+        RunInput::Recover { answers } => {
+            let checkpoint = Box::new(unfinished(agent, &place).await?);
+            place.ids = Arc::new(checkpoint.ids.clone());
+            RunInput::Resume { checkpoint, answers }
+        }
+        input => input,
+    };
     let mut beginning = begin(agent, input, &request, &place, is_root).await?;
 
     let globals = match (&request.parent, &agent.globals) {
@@ -127,6 +134,9 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
     };
     let mut checkpoint = beginning.resumed.take();
     if let Some(checkpoint) = &mut checkpoint {
+        if let Phase::Ended(exit) = &checkpoint.phase {
+            return Ok(RunEnd::Finished(Box::new(ended(checkpoint, exit, beginning.history))));
+        }
         let newer = place.inbox.take();
         checkpoint.steering.drain(..).chain(newer).for_each(|message| place.inbox.push(message));
     }
@@ -139,7 +149,7 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
     if is_root && agent.journal.is_none() {
         log.hold_back();
     }
-    record_begin(agent, &log, &place.ids, checkpoint.as_deref(), &beginning.answers);
+    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning.answers);
 
     let above = request.parent.as_ref().map(|p| &p.cx);
     let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
@@ -160,11 +170,11 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, place: Place) -> Resul
     let mut phase = Phase::BeforeModel;
     let resumed = checkpoint.is_some();
     match checkpoint {
-        Some(c) => {
+        Some(mut c) => {
             parts.step = c.step;
             parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
             log.restore_tool_calls(&c.tool_calls);
-            log.restore_finished_tools(c.finished);
+            log.restore(&mut c);
             phase = c.phase;
         }
         None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
@@ -207,7 +217,9 @@ async fn begin(
                     "the checkpoint is of another agent; resume with the agent that made it, or say despite_changes():\n{changes}"
                 )));
             }
-            if let Some(unknown) = given.keys().find(|id| !checkpoint.questions.iter().any(|q| q.id == **id)) {
+            let is_asked = |id: &String| checkpoint.questions.iter().any(|q| q.id == *id);
+            // What comes from the run above was checked at the top; some of it may have been answered before a crash.
+            if let Some(unknown) = given.keys().find(|id| is_root && !is_asked(id)) {
                 let asked: Vec<_> = checkpoint.questions.iter().map(|q| q.id.as_str()).collect();
                 let asked = if asked.is_empty() { "nothing".into() } else { asked.join(", ") };
                 return Err(Error::config(format!("nobody asked '{unknown}'; the checkpoint asks: {asked}")));
@@ -222,15 +234,39 @@ async fn begin(
     }
 }
 
+/// Where the newest run of the session stands.
+async fn unfinished(agent: &Inner, place: &Place) -> Result<Checkpoint> {
+    let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
+    if agent.journal.is_none() {
+        return Err(Error::config("there is nothing to recover from: give the agent a store with journal(..)"));
+    }
+    let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
+    recover(&*place.journal, session, agent_id).await?.ok_or_else(nothing)
+}
+
+/// The end of a run that was over already, for the run above that did not take it.
+fn ended(checkpoint: &Checkpoint, exit: &Exit, history: History) -> Finished {
+    let mut finished = Finished::new(checkpoint.ids.clone(), exit.answer.clone(), exit.reason.clone(), history);
+    finished.steps = checkpoint.step;
+    (finished.usage, finished.tree_usage) = (checkpoint.usage, checkpoint.tree_usage);
+    finished.tool_calls.clone_from(&checkpoint.tool_calls);
+    finished.state.clone_from(&checkpoint.state);
+    finished
+}
+
 fn record_begin(
     agent: &Inner,
     log: &RunLog,
     ids: &Arc<RunIds>,
+    request: &RunRequest,
     resumed: Option<&Checkpoint>,
     answers: &BTreeMap<String, Value>,
 ) {
     let Some(checkpoint) = resumed else {
         log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
+        if !request.state.is_empty() {
+            log.record(EntryBody::StateChanged { state: request.state.clone(), globals: BTreeMap::new() });
+        }
         return;
     };
     log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });

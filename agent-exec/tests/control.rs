@@ -213,7 +213,7 @@ async fn cancelling_does_not_wait_for_a_hook_and_nothing_that_was_done_is_done_a
         let begun = Instant::now();
         let (kind, checkpoint) = stopped(tokio::join!(run, cancel).0);
         assert_eq!((kind, begun.elapsed()), ("cancelled", ms(50)), "{point}");
-        let asks_again = matches!(point, "before_agent" | "before_model" | "after_model");
+        let asks_again = matches!(point, "before_agent" | "before_model");
         let turns = asks_again.then(call).into_iter().chain([Turn::text("done")]);
         let agent = builder(turns.collect()).build().expect("builds");
         let end = finished(agent.start(RunRequest::resume(checkpoint, []).despite_changes()).await);

@@ -87,7 +87,7 @@ fn working(name: &str, millis: u64, effects: &Effects) -> FnTool {
             Ok(ToolOutput::value(json!({ "result": req.call.id })))
         }
     });
-    works.takes(json!({"x": {"type": "integer"}, "k": {}}), &[])
+    works.takes(json!({"x": {"type": "integer"}, "k": {}}), &[]).repeatable()
 }
 
 /// A tool that asks before it does anything.

@@ -1,5 +1,7 @@
 //! What one provider's protocol is, apart from how its bytes travel: [`Codec`] and [`Decoder`].
 
+use std::sync::Arc;
+
 use agent_core::{
     Chunk, Error, History, ModelParams, ModelRequest, ModelResponse, Origin, Result, RunCx, SystemMessage, ToolSpecs,
 };
@@ -48,6 +50,36 @@ pub trait Codec: Send + Sync + 'static {
 
     /// Begins to read a streamed answer. Without `chunks` nobody looks at them, so that none need be made.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
+}
+
+impl<C: Codec + ?Sized> Codec for Arc<C> {
+    fn origin(&self) -> &Origin {
+        (**self).origin()
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<http::Request<Bytes>> {
+        (**self).encode(req)
+    }
+
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        (**self).decode_request(body)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        (**self).decode(body)
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        (**self).decode_error(status, headers, body)
+    }
+
+    fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
+        (**self).amend(req, refused)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        (**self).decoder(chunks)
+    }
 }
 
 /// A request as it was read by [`Codec::decode_request`].

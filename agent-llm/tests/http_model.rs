@@ -40,8 +40,10 @@ async fn the_key_and_the_headers_go_with_every_request() {
     assert_eq!(provider.header("content-type").as_deref(), Some("application/json"));
 
     let provider = Provider::new([Answer::json(200, hello())]);
-    let azure =
-        OpenAiChat::builder("m").profile(Profile::azure("x")).api_key("a-key-of-mine").transport(provider.clone());
+    let azure = OpenAiChat::builder("m")
+        .profile(Profile::named("azure").expect("known").with("resource", "x"))
+        .api_key("a-key-of-mine")
+        .transport(provider.clone());
     azure.build().expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.header("api-key").as_deref(), Some("a-key-of-mine"));
     assert_eq!(provider.header("authorization"), None);
@@ -170,6 +172,24 @@ async fn silence_in_the_middle_ends_the_call() {
     assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::Timeout, 300));
     let whole = Answer { steps: vec![say("{"), Step::Stall], ..Answer::json(200, "") };
     assert_eq!(fail(whole).await.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_beginning_of_an_answer_has_a_limit_of_its_own() {
+    let limited = async |steps: Vec<Step>, first, between| {
+        let model = model(&Provider::new([Answer::stream(steps)]));
+        let model = model.first_timeout(Duration::from_secs(first)).idle_timeout(Duration::from_secs(between));
+        let began = Instant::now();
+        let error = model.build().expect("a model").call(ask_to_stream()).await.expect_err("silence");
+        (error.kind(), error.message().to_owned(), began.elapsed().as_secs())
+    };
+    let late = "the answer did not begin within 5s";
+    assert_eq!(limited(vec![Step::Stall], 5, 60).await, (ErrorKind::Timeout, late.into(), 5));
+    for (first, between) in [(5, 60), (60, 5)] {
+        let silent = format!("nothing arrived for {between}s");
+        let steps = vec![say(delta(r#"{"content":"hel"}"#)), Step::Stall];
+        assert_eq!(limited(steps, first, between).await, (ErrorKind::Timeout, silent, between));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -243,13 +243,13 @@ async fn a_sub_agent_that_waits_suspends_the_call_and_goes_on_with_the_answer() 
 }
 
 #[tokio::test]
-async fn after_a_crash_a_known_sub_agent_goes_on_and_of_an_unknown_one_nothing_is_guessed() {
+async fn after_a_crash_a_known_sub_agent_goes_on_and_an_unknown_one_never_began() {
     let delegation = echo(Delegation::new(), "a");
     let tool = &delegation.tools()[0];
     assert_eq!(tool.options().effect, Effect::Reconcilable);
     let run = run_with(&delegation, |_| {});
     let mut req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
-    assert_eq!(tool.reconcile(req.clone()).await.expect("knows"), Reconciled::Unknown);
+    assert_eq!(tool.reconcile(req.clone()).await.expect("knows"), Reconciled::DidNot);
     req.child = Some(Arc::new(Checkpoint::new((**run.cx().ids()).clone(), "f")));
     assert_eq!(tool.reconcile(req).await.expect("knows"), Reconciled::DidNot);
 }

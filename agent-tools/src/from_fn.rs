@@ -12,7 +12,7 @@ use crate::{IntoToolOutput, schema};
 /// A tool from a closure, with typed arguments. The schema is made from the type: doc comments of its fields are what the
 /// model is told of the parameters.
 ///
-/// Unless [`with_options`](crate::ToolExt::with_options) says otherwise, a call that a crash left in doubt is not repeated.
+/// Unless [`with_options`](crate::ToolExt::with_options) says otherwise, a call that a crash left in doubt is not repeated: a person is asked.
 ///
 /// ```
 /// use agent_core::{Effect, Tool, ToolRequest};

@@ -3,6 +3,7 @@
 //! * [`#[tool]`](macro@tool) makes a tool of a function, [`from_fn`] of a closure.
 //! * [`ToolSet`] collects tools; [`ToolExt`] renames them and changes their options.
 //! * [`ArgumentSchema`] reads what a model wrote as arguments, mends it and checks it. The executor uses it for every tool.
+//! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //!
 //! ```
@@ -35,9 +36,11 @@ mod arguments;
 mod blocking;
 mod from_fn;
 mod output;
+mod partial_json;
 mod resource;
 mod schema;
 mod set;
+mod structured;
 #[cfg(feature = "workspace")]
 mod workspace;
 
@@ -57,6 +60,8 @@ pub use self::{
     arguments::{ArgumentSchema, Arguments, check_value},
     from_fn::{FromFn, from_fn, from_schema},
     output::{IntoToolOutput, Json},
+    partial_json::PartialJson,
     resource::Resource,
     set::ToolSet,
+    structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured},
 };

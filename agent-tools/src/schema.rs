@@ -9,11 +9,16 @@ use serde_json::Value;
 
 /// The schema of a type that holds all arguments.
 pub(crate) fn of_arguments<A: JsonSchema>() -> Value {
-    let mut schema = generator().into_root_schema_for::<A>();
-    // The type's name and its doc comment are for readers of the code.
+    // The type's doc comment is for readers of the code.
+    of_type::<A>().0
+}
+
+/// The schema of a type, and its doc comment.
+pub(crate) fn of_type<T: JsonSchema>() -> (Value, Option<String>) {
+    let mut schema = generator().into_root_schema_for::<T>();
     schema.remove("title");
-    schema.remove("description");
-    lean(schema)
+    let description = schema.remove("description").and_then(|text| text.as_str().map(str::to_owned));
+    (lean(schema), description)
 }
 
 pub(crate) fn generator() -> SchemaGenerator {

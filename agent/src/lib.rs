@@ -59,6 +59,7 @@ mod guide {
         interrupts: "guide/interrupts",
         middleware: "guide/middleware",
         models: "guide/models",
+        reliability: "guide/reliability",
         sessions: "guide/sessions",
         tools: "guide/tools",
         rfc_0002: "rfcs/0002-erased-stacks",

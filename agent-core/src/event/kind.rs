@@ -5,7 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AssistantMessage, Chunk, Entry, EntryBody, Message, Question, RunIds, RunStatus, ToolOutput, Usage};
+use crate::{
+    AssistantMessage, Chunk, Entry, EntryBody, ErrorKind, Message, Question, RunIds, RunStatus, ToolOutput, Usage,
+};
 
 /// Something that happened in a run or in one below it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,8 +105,33 @@ pub enum EventKind {
         attempt: u32,
         /// Seconds until it does.
         delay: f64,
+        /// The class of the last one's error.
+        kind: ErrorKind,
         /// Why the last one failed.
         error: String,
+    },
+    /// A model failed and another one is asked now.
+    Failover {
+        /// The model that failed: its provider and its name.
+        from: String,
+        /// The model that is asked now.
+        to: String,
+        /// The class of the error.
+        kind: ErrorKind,
+        /// Why it failed.
+        error: String,
+    },
+    /// A model call is slow, and the same call was made a second time beside it.
+    Hedge {
+        /// Seconds since the first was made.
+        delay: f64,
+    },
+    /// A circuit breaker lets calls through again, or no longer.
+    Circuit {
+        /// What the breaker guards.
+        key: String,
+        /// How it stands now.
+        state: CircuitState,
     },
     /// The run waits for an answer.
     Asked(Question),
@@ -141,6 +168,19 @@ pub enum EventKind {
         /// The error's text, if it failed.
         error: Option<String>,
     },
+}
+
+/// Whether a circuit breaker lets calls through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CircuitState {
+    /// All of them.
+    #[default]
+    Closed,
+    /// None, for some time.
+    Open,
+    /// One, to see how it goes.
+    HalfOpen,
 }
 
 /// Reads the journal entries of one tree of runs as events. It remembers what later entries refer to, so it must see them
@@ -181,10 +221,10 @@ impl Projector {
             EntryBody::RunResumed { .. } => EventKind::RunResumed,
             EntryBody::MessageAppended { message } => EventKind::Message(message),
             EntryBody::ModelFinished { response, .. } => {
-                run.answer = Some((response.message, response.usage));
+                run.answer = Some((response.message.clone(), response.usage));
                 return None;
             }
-            EntryBody::ModelAccepted { step, message } => {
+            EntryBody::ModelAccepted { step, message, .. } => {
                 let (finished, usage) = run.answer.take().unzip();
                 EventKind::ModelAnswered { step, message: message.or(finished)?, usage: usage.unwrap_or_default() }
             }
@@ -206,7 +246,7 @@ impl Projector {
             EntryBody::StateChanged { state, globals } => {
                 EventKind::StateChanged { state: state.into_keys().collect(), globals: globals.into_keys().collect() }
             }
-            EntryBody::RunEnded { status, usage, error } => EventKind::RunEnded { status, usage, error },
+            EntryBody::RunEnded { status, usage, error, .. } => EventKind::RunEnded { status, usage, error },
             _ => return None,
         };
         Some(Event { position: Position { seq: entry.seq, after: 0 }, ids: run.ids.clone(), kind })

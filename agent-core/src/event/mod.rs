@@ -7,5 +7,5 @@ mod kind;
 pub use self::{
     emitter::{Emitter, EventSink},
     hub::{EventHub, EventStream},
-    kind::{Event, EventKind, Position},
+    kind::{CircuitState, Event, EventKind, Position},
 };

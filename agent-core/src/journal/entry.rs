@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AssistantMessage, Effect, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
 };
 
 /// One entry of a session's journal.
@@ -67,6 +67,9 @@ pub enum EntryBody {
         /// The error's text, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The answer of a finished run below another, which may not have taken it yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
     },
     /// A message entered the history: from the user, from steering, or from a program.
     MessageAppended {
@@ -92,7 +95,7 @@ pub enum EntryBody {
         /// The step, from 1.
         step: u32,
         /// The answer.
-        response: ModelResponse,
+        response: Arc<ModelResponse>,
     },
     /// The answer was accepted: after hooks saw it.
     ModelAccepted {
@@ -101,6 +104,9 @@ pub enum EntryBody {
         /// The message, if hooks changed it or answered in the model's place.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<AssistantMessage>,
+        /// How the run is to end, if the answer ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
     },
     /// A tool is about to run: the intent, before the effect.
     ToolStarted {
@@ -112,6 +118,11 @@ pub enum EntryBody {
         effect: Effect,
         /// The attempt's nonce.
         attempt: Arc<str>,
+    },
+    /// A tool that was begun had to wait, and had no effect yet: it is not in doubt.
+    ToolSuspended {
+        /// The call.
+        call_id: Arc<str>,
     },
     /// A tool has run: the effect's result, before hooks saw it.
     ToolFinished {
@@ -137,6 +148,9 @@ pub enum EntryBody {
         /// Results that a hook changed after they were answered, by call id.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         changed: BTreeMap<Arc<str>, ToolOutput>,
+        /// How the run is to end, if the results end it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
     },
     /// A decision of a middleware or a tool that must be the same when the run is driven again.
     Decided {
@@ -144,6 +158,9 @@ pub enum EntryBody {
         name: String,
         /// What was decided.
         value: Value,
+        /// True if it was decided before the first step, and so for the whole run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        beginning: bool,
     },
     /// The run waits for an answer.
     Asked {

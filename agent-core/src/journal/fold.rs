@@ -7,8 +7,34 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Entry, EntryBody, RunStatus};
-use crate::{AssistantMessage, CallResult, History, Message, ToolMessage, ToolOutput, Usage, history::NO_RESULT};
+use super::{Entry, EntryBody, Journal, RunStatus};
+use crate::{
+    AssistantMessage, CallResult, History, Message, Result, ToolMessage, ToolOutput, Usage, history::NO_RESULT,
+};
+
+/// Reads a whole session and folds the conversation of one agent out of it.
+///
+/// # Errors
+/// Those of [`Journal::read`].
+pub async fn fold_session(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<SessionView> {
+    let mut fold = Fold::new(agent_id);
+    each_entry(journal, session, |entry| fold.apply(entry)).await?;
+    Ok(fold.finish())
+}
+
+/// Reads a whole session, page by page.
+pub(super) async fn each_entry(journal: &dyn Journal, session: &str, mut take: impl FnMut(&Entry)) -> Result<()> {
+    const PAGE: usize = 500;
+    let mut after = 0;
+    loop {
+        let page = journal.read(session, after, PAGE).await?;
+        page.iter().for_each(|entry| take(entry));
+        match page.last() {
+            Some(last) if page.len() == PAGE => after = last.seq,
+            _ => return Ok(()),
+        }
+    }
+}
 
 /// What a session holds for one agent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +79,8 @@ pub struct Fold {
     open: Option<OpenTurn>,
     /// The answer of the step under way, until it is accepted.
     finished: Option<AssistantMessage>,
+    /// What tools of the open turn gave, until it is accepted.
+    outputs: HashMap<Arc<str>, ToolOutput>,
     globals: BTreeMap<String, Value>,
     /// By run: one that went on tells at each of its ends what it used altogether.
     usage: HashMap<Arc<str>, Usage>,
@@ -68,6 +96,7 @@ impl Fold {
             changes: Vec::new(),
             open: None,
             finished: None,
+            outputs: HashMap::new(),
             globals: BTreeMap::new(),
             usage: HashMap::new(),
             last_run: None,
@@ -123,8 +152,12 @@ impl Fold {
                     self.changes.push((seq, Change::Append(vec![Message::Assistant(message)])));
                 }
             }
-            EntryBody::ToolFinished { call_id, output } => self.answer(call_id, Some(output)),
-            EntryBody::ToolAnswered { call_id, output, .. } => self.answer(call_id, output.as_ref()),
+            // What a tool gave counts once the hooks have seen it: one of them may have had to remove a secret.
+            EntryBody::ToolFinished { call_id, output } => drop(self.outputs.insert(call_id.clone(), output.clone())),
+            EntryBody::ToolAnswered { call_id, output, .. } => {
+                let finished = self.outputs.remove(call_id);
+                self.answer(call_id, output.as_ref().or(finished.as_ref()));
+            }
             EntryBody::TurnEnded { changed, .. } => {
                 changed.iter().for_each(|(call_id, output)| self.answer(call_id, Some(output)));
                 self.close(seq);
@@ -149,6 +182,7 @@ impl Fold {
 
     /// Brings an open turn into the history, with an error for each call that has no answer.
     fn close(&mut self, seq: u64) {
+        self.outputs.clear();
         let Some(OpenTurn { message, mut answers }) = self.open.take() else { return };
         let results = message.calls().map(|call| match answers.remove(&*call.id) {
             Some(output) => CallResult::new(call.id.clone(), call.name.clone(), output).to_message(),
@@ -162,6 +196,11 @@ impl Fold {
     /// What the entries mean.
     pub fn finish(mut self) -> SessionView {
         self.close(u64::MAX);
+        self.finish_open()
+    }
+
+    /// What the entries mean, without a turn that is still open.
+    pub(super) fn finish_open(mut self) -> SessionView {
         let anchor = self.changes.iter().rposition(|(_, change)| matches!(change, Change::Replace(_)));
         let mut messages = Vec::new();
         for (_, change) in self.changes.drain(anchor.unwrap_or(0)..) {

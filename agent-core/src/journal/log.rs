@@ -15,7 +15,10 @@ use futures::future::try_join;
 use serde_json::Value;
 
 use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
-use crate::{AssistantMessage, Effect, Emitter, Error, ErrorKind, GlobalStorage, Result, State, ToolOutput};
+use crate::{
+    AssistantMessage, Begun, Checkpoint, Effect, Emitter, Error, ErrorKind, Exit, GlobalStorage, ModelResponse, Result,
+    State, ToolOutput,
+};
 
 /// Entries that are held back at most.
 const LARGE_BATCH: usize = 64;
@@ -41,6 +44,8 @@ struct Inner {
     /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
     held_back: AtomicBool,
     decisions: Mutex<Decisions>,
+    /// True before the first step.
+    beginning: AtomicBool,
     results: Mutex<Results>,
     tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
 }
@@ -48,12 +53,30 @@ struct Inner {
 /// What the step under way gave before hooks saw it, so that only what they changed is written again.
 #[derive(Default)]
 struct Results {
-    model: Option<AssistantMessage>,
+    models: Vec<Arc<ModelResponse>>,
     tools: ByCall<ToolOutput>,
     /// The calls that were begun, and their tools.
     started: ByCall<Arc<str>>,
+    /// The tools that were begun and gave nothing yet: were they to be cut off now, nobody would know what they did.
+    begun: ByCall<Begun>,
     /// Results from before a restart, of calls that were not answered: their tools do not run again.
     kept: ByCall<ToolOutput>,
+    /// Calls that an attempt before a restart began and left without a result.
+    in_doubt: ByCall<Begun>,
+    /// What the model answered before a restart, if no hook accepted it yet.
+    answered: VecDeque<Arc<ModelResponse>>,
+}
+
+impl Results {
+    fn clear(&mut self) {
+        self.models.clear();
+        self.tools.0.clear();
+        self.started.0.clear();
+        self.begun.0.clear();
+        self.kept.0.clear();
+        self.in_doubt.0.clear();
+        self.answered.clear();
+    }
 }
 
 /// Something for each of the few calls of a message.
@@ -113,6 +136,7 @@ impl RunLog {
             noted: Mutex::default(),
             held_back: AtomicBool::new(false),
             decisions,
+            beginning: AtomicBool::new(true),
             results: Mutex::default(),
             tool_calls: Mutex::default(),
         }))
@@ -189,11 +213,10 @@ impl RunLog {
         self.0.emitter.hub().outbox().settle().await
     }
 
-    /// Notes the model's answer as the hooks left it.
-    pub fn record_accepted(&self, step: u32, message: &AssistantMessage) {
-        let finished = self.results().model.take();
-        let changed = !finished.is_some_and(|finished| finished.ptr_eq(message));
-        self.record(EntryBody::ModelAccepted { step, message: changed.then(|| message.clone()) });
+    /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
+    pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
+        let changed = !self.results().models.drain(..).next_back().is_some_and(|last| last.message.ptr_eq(message));
+        self.record(EntryBody::ModelAccepted { step, message: changed.then(|| message.clone()), exit });
     }
 
     /// Notes a call's answer as the hooks left it.
@@ -227,9 +250,61 @@ impl RunLog {
         open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
     }
 
-    /// Sets what [`finished_tools`](Self::finished_tools) gave when the run was suspended.
-    pub fn restore_finished_tools(&self, finished: BTreeMap<String, ToolOutput>) {
-        self.results().kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
+    /// The calls among `open` whose tools were begun, by this attempt or an earlier one, and gave nothing: for a checkpoint.
+    pub fn begun_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, Begun> {
+        let results = self.results();
+        let begun = |id: &str| results.begun.get(id).or_else(|| results.in_doubt.get(id)).cloned();
+        open.filter_map(|id| Some((id.to_owned(), begun(id)?))).collect()
+    }
+
+    /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
+    pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
+        self.results().in_doubt.get(call_id).cloned()
+    }
+
+    /// Takes a call out of doubt: it did not happen, or may be repeated.
+    pub fn clear_doubt(&self, call_id: &str) {
+        self.results().in_doubt.remove(call_id);
+    }
+
+    /// Notes what became of a call in doubt, as if its tool had just run.
+    pub fn resolve_doubt(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
+        self.clear_doubt(call_id);
+        self.count(call_id, name);
+        self.finished(call_id.clone(), output);
+    }
+
+    /// What the model answered in the step under way, if it was not accepted: for a checkpoint.
+    pub fn answered(&self) -> Vec<Arc<ModelResponse>> {
+        let results = self.results();
+        results.models.iter().chain(&results.answered).cloned().collect()
+    }
+
+    /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
+    pub fn next_answered(&self) -> Option<ModelResponse> {
+        let mut results = self.results();
+        let response = results.answered.pop_front()?;
+        results.models.push(response.clone());
+        Some((*response).clone())
+    }
+
+    /// Sets what a checkpoint holds of the step under way.
+    pub fn restore(&self, checkpoint: &mut Checkpoint) {
+        let mut results = self.results();
+        let finished = std::mem::take(&mut checkpoint.finished);
+        results.kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
+        let begun = std::mem::take(&mut checkpoint.begun);
+        results.in_doubt = ByCall(begun.into_iter().map(|(id, begun)| (id.into(), begun)).collect());
+        results.answered = std::mem::take(&mut checkpoint.answered).into();
+    }
+
+    fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
+        let mut results = self.results();
+        results.begun.remove(&call_id);
+        results.tools.insert(call_id.clone(), output.clone());
+        drop(results);
+        self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
+        self.flush();
     }
 
     /// Sets the counts that the run had when it was suspended.
@@ -240,7 +315,7 @@ impl RunLog {
 
     /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
-        *self.results() = Results::default();
+        self.results().clear();
         let mut decisions = self.decided();
         decisions.made.clear();
         decisions.kept.clear();
@@ -248,6 +323,7 @@ impl RunLog {
 
     /// The decisions made so far hold for the whole run.
     pub(crate) fn end_beginning(&self) {
+        self.0.beginning.store(false, Ordering::Release);
         let mut decisions = self.decided();
         decisions.beginning = std::mem::take(&mut decisions.made);
     }
@@ -299,12 +375,23 @@ impl Durable for RunLog {
     }
 
     async fn step(&self, step: Step, body: StepBody<'_>) -> Result<StepResult> {
+        self.step(step, body).await
+    }
+}
+
+impl RunLog {
+    /// As [`Durable::step`], without a box around the body.
+    ///
+    /// # Errors
+    /// As [`Durable::step`].
+    pub async fn step(&self, step: Step, body: impl Future<Output = Result<StepResult>> + Send) -> Result<StepResult> {
         match step {
             Step::Model { step } => {
                 let result = body.await?;
                 if let StepResult::Model(response) = &result {
-                    self.results().model = Some(response.message.clone());
-                    self.record(EntryBody::ModelFinished { step, response: response.clone() });
+                    let response = Arc::new(response.clone());
+                    self.results().models.push(response.clone());
+                    self.record(EntryBody::ModelFinished { step, response });
                     self.flush();
                 }
                 Ok(result)
@@ -317,20 +404,27 @@ impl Durable for RunLog {
                     return Ok(StepResult::Tool(output));
                 }
                 let attempt = self.0.attempt.clone();
+                self.results().begun.insert(call_id.clone(), Begun::new(effect, attempt.clone()));
                 self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
                 let result = match effect {
-                    Effect::Pure => try_join(self.commit(), body).await?.1,
+                    Effect::Pure => try_join(self.commit(), body).await.map(|(_, result)| result),
                     _ => {
                         self.commit().await?; // the intent is durable before the effect
-                        body.await?
+                        body.await
                     }
                 };
-                if let StepResult::Tool(output) = &result {
-                    self.results().tools.insert(call_id.clone(), output.clone());
-                    self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
-                    self.flush();
+                match &result {
+                    Ok(StepResult::Tool(output)) => self.finished(call_id, output),
+                    // A tool asks before it does anything, and is entered again from the start.
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {
+                        self.results().begun.remove(&call_id);
+                        self.record(EntryBody::ToolSuspended { call_id });
+                    }
+                    // What a tool says of its failure is for the model; nobody is in doubt about a tool that said something.
+                    Err(e) if e.kind() != ErrorKind::Cancelled => drop(self.results().begun.remove(&call_id)),
+                    _ => {}
                 }
-                Ok(result)
+                result
             }
             Step::Named(name) => {
                 if let Some(value) = self.kept_decision(&name) {
@@ -339,7 +433,8 @@ impl Durable for RunLog {
                 let result = body.await?;
                 if let StepResult::Value(value) = &result {
                     self.decided().made.push((name.clone(), value.clone()));
-                    self.record(EntryBody::Decided { name, value: value.clone() });
+                    let beginning = self.0.beginning.load(Ordering::Acquire);
+                    self.record(EntryBody::Decided { name, value: value.clone(), beginning });
                     self.commit().await?;
                 }
                 Ok(result)

@@ -7,6 +7,7 @@ mod json;
 mod log;
 mod memory;
 mod outbox;
+mod recover;
 
 use std::{
     fmt,
@@ -22,9 +23,10 @@ pub(crate) use self::outbox::Outbox;
 pub use self::{
     durable::{Durable, Step, StepBody, StepResult},
     entry::{Entry, EntryBody, RunStatus},
-    fold::{Fold, OpenTurn, SessionView},
+    fold::{Fold, OpenTurn, SessionView, fold_session},
     log::RunLog,
     memory::MemoryJournal,
+    recover::recover,
 };
 use crate::Result;
 
@@ -107,23 +109,6 @@ impl fmt::Debug for Ack {
         match self {
             Self::Done(result) => f.debug_tuple("Done").field(result).finish(),
             Self::Later(_) => f.write_str("Later"),
-        }
-    }
-}
-
-/// Reads a whole session and folds the conversation of one agent out of it.
-///
-/// # Errors
-/// Those of [`Journal::read`].
-pub async fn fold_session(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<SessionView> {
-    const PAGE: usize = 500;
-    let (mut fold, mut after) = (Fold::new(agent_id), 0);
-    loop {
-        let page = journal.read(session, after, PAGE).await?;
-        page.iter().for_each(|entry| fold.apply(entry));
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = last.seq,
-            _ => return Ok(fold.finish()),
         }
     }
 }

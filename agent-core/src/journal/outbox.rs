@@ -170,7 +170,7 @@ mod tests {
         let (outbox, (says, heard)) = (Outbox::default(), oneshot::channel());
         let ack = Ack::Later(async move { heard.await.map_err(|_| Error::new(ErrorKind::Store, "full")) }.boxed());
         let emitter = detached_run(History::default()).cx().emitter().clone();
-        let body = EntryBody::Decided { name: "n".into(), value: 1.into() };
+        let body = EntryBody::Decided { name: "n".into(), value: 1.into(), beginning: false };
         let entries = Some(vec![Entry::new("r".into(), 0, body)]);
         outbox.send(|| Ok(Some(Sent { ack, count: 1, entries, emitter }))).expect("handed over");
         (outbox, says)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
@@ -124,7 +124,7 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
                 req.sink = chunk_hooks(&cx, &list, &req.sink);
             }
             if cx.inherited().is_empty() {
-                inner.oneshot(req).await?
+                inner.run(req).await?
             } else {
                 ModelNext::new(cx.inherited(), &inner).run(req).await?
             }
@@ -154,7 +154,7 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
         Some(output) => output,
         None => {
             let result = if cx.inherited().is_empty() {
-                inner.oneshot(req.clone()).await
+                inner.run(req.clone()).await
             } else {
                 ToolNext::new(cx.inherited(), &inner).run(req.clone()).await
             };

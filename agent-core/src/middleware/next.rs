@@ -3,7 +3,6 @@
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
-use tower::ServiceExt;
 
 use super::Middleware;
 use crate::{ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService};
@@ -27,7 +26,7 @@ macro_rules! next {
             pub fn run(self, req: $req) -> BoxFuture<'a, Result<$res>> {
                 match self.rest.split_first() {
                     Some((middleware, rest)) => middleware.$hook(req, Self { rest, inner: self.inner }),
-                    None => Box::pin(self.inner.clone().oneshot(req)),
+                    None => self.inner.run(req),
                 }
             }
         }

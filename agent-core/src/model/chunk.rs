@@ -68,7 +68,7 @@ pub struct ChunkSink(Option<Arc<Node>>);
 
 struct Node {
     transform: Box<Transform>,
-    /// True if the transform only looks.
+    /// True if the transform changes and drops nothing.
     observes: bool,
     outer: ChunkSink,
 }
@@ -87,6 +87,13 @@ impl ChunkSink {
             observe(&chunk);
             Ok(Some(chunk))
         };
+        Self(Some(Arc::new(Node { transform: Box::new(transform), observes: true, outer: self.clone() })))
+    }
+
+    /// Adds a guard that runs before those already there: it sees each chunk, and an error of its ends the call.
+    #[must_use]
+    pub fn with_guard(&self, guard: impl Fn(&Chunk) -> Result<()> + Send + Sync + 'static) -> Self {
+        let transform = move |chunk| guard(&chunk).map(|()| Some(chunk));
         Self(Some(Arc::new(Node { transform: Box::new(transform), observes: true, outer: self.clone() })))
     }
 
@@ -225,6 +232,14 @@ mod tests {
     fn a_transform_that_changes_nothing_leaves_the_message_unedited() {
         let same = ChunkSink::default().with(|c| Ok(Some(c))).collect(message()).expect("collects");
         assert!(!same.is_edited(), "the provider's own JSON still holds");
+    }
+
+    #[test]
+    fn a_guard_changes_nothing_and_can_end_the_call() {
+        let refuse = |_: &Chunk| Err(crate::Error::tool("no"));
+        let sink = ChunkSink::default().with_guard(|_| Ok(()));
+        assert!(!sink.transforms() && !sink.collect(message()).expect("collects").is_edited());
+        assert!(sink.with_guard(refuse).collect(message()).is_err());
     }
 
     #[test]

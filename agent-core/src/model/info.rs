@@ -1,8 +1,11 @@
 //! What is known of a model, and the two things that are looked up by its name.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, ToolSpecs, Usage};
+use super::ModelRequest;
+use crate::{History, Message, ToolSpecs, Usage};
 
 /// What is known of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +25,10 @@ pub struct ModelInfo {
     /// Whether tools can be offered to it. An agent with tools refuses to be built on a model without. Default: true.
     #[serde(default = "yes")]
     pub tools: bool,
+    /// Whether it is held to a JSON Schema ([`ModelParams::output`](crate::ModelParams)) by its provider, beside tools too.
+    /// Default: false.
+    #[serde(default)]
+    pub json_schema: bool,
 }
 
 fn yes() -> bool {
@@ -31,7 +38,14 @@ fn yes() -> bool {
 impl ModelInfo {
     /// A model of which only the name is known.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), provider: String::new(), context_window: None, max_output: None, tools: true }
+        Self {
+            name: name.into(),
+            provider: String::new(),
+            context_window: None,
+            max_output: None,
+            tools: true,
+            json_schema: false,
+        }
     }
 
     /// Sets who serves it.
@@ -54,6 +68,13 @@ impl ModelInfo {
         self.tools = false;
         self
     }
+
+    /// Says that its provider holds it to a JSON Schema.
+    #[must_use]
+    pub fn with_json_schema(mut self) -> Self {
+        self.json_schema = true;
+        self
+    }
 }
 
 /// Counts tokens as a model would.
@@ -66,10 +87,43 @@ pub trait TokenCounter: Send + Sync + 'static {
 
     /// Tokens of the tools that are offered.
     fn tools(&self, tools: &ToolSpecs) -> u64;
+
+    /// Tokens of all messages of a conversation.
+    fn history(&self, history: &History) -> u64 {
+        history.iter().map(|message| self.message(message)).sum()
+    }
+
+    /// Tokens of the whole prompt: system prompt, tools and conversation.
+    fn prompt(&self, req: &ModelRequest) -> u64 {
+        let system = req.system.as_ref().map_or(0, |system| self.message(&Message::System(system.clone())));
+        system + self.tools(&req.tools) + self.history(&req.messages)
+    }
+}
+
+impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
+    fn text(&self, text: &str) -> u64 {
+        (**self).text(text)
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        (**self).message(message)
+    }
+
+    fn tools(&self, tools: &ToolSpecs) -> u64 {
+        (**self).tools(tools)
+    }
+
+    fn history(&self, history: &History) -> u64 {
+        (**self).history(history)
+    }
+
+    fn prompt(&self, req: &ModelRequest) -> u64 {
+        (**self).prompt(req)
+    }
 }
 
 /// What model calls cost.
 pub trait PriceTable: Send + Sync + 'static {
-    /// The cost of `usage` on `model` in millionths of a US dollar; `None` if the model has no price here.
+    /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
     fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ChunkSink, ModelParams};
+use super::{ChunkSink, ModelInfo, ModelParams};
 use crate::{AssistantMessage, History, RunCx, SystemMessage, ToolSpecs, Usage, Verdict};
 
 /// One model call. Cheap to clone, so that stock retry and hedge layers apply.
@@ -17,6 +17,8 @@ use crate::{AssistantMessage, History, RunCx, SystemMessage, ToolSpecs, Usage, V
 pub struct ModelRequest {
     /// The run.
     pub cx: RunCx,
+    /// What is known of the model that is asked, if whoever asks knows it.
+    pub model: Option<Arc<ModelInfo>>,
     /// The system prompt. It is the agent's, not part of the history.
     pub system: Option<SystemMessage>,
     /// The conversation.
@@ -39,6 +41,7 @@ impl ModelRequest {
         let messages = cx.history();
         Self {
             cx,
+            model: None,
             system: None,
             messages,
             tools: ToolSpecs::default(),

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Question, RunIds};
-use crate::{AssistantMessage, Error, History, Message, Result, ToolOutput, Usage};
+use super::{Exit, Question, RunIds};
+use crate::{AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
@@ -46,6 +46,13 @@ pub struct Checkpoint {
     /// What tools gave whose calls are still open, because a hook failed or asked after them: they are not run again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub finished: BTreeMap<String, ToolOutput>,
+    /// Calls whose tools were begun by an attempt that died or was cancelled, with no result: what became of them is not
+    /// known, and their effect says what to do about it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub begun: BTreeMap<String, Begun>,
+    /// What the model answered in the step under way that was not accepted yet, in order: it is not called again for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<Arc<ModelResponse>>,
     /// Messages that steer the run and did not come to their turn yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<Message>,
@@ -73,6 +80,27 @@ pub enum Phase {
     BeforeModel,
     /// The rest of a turn's tool calls.
     Tools(PendingTurn),
+    /// The hooks that are asked whether the run may end.
+    Exit(Exit),
+    /// Nothing: the run is over, and the run above it has not taken its answer yet.
+    Ended(Exit),
+}
+
+/// A tool that was begun and left no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Begun {
+    /// What repeating it would do.
+    pub effect: Effect,
+    /// The attempt at the run that began it.
+    pub attempt: Arc<str>,
+}
+
+impl Begun {
+    /// A tool of this effect, begun by this attempt.
+    pub fn new(effect: Effect, attempt: Arc<str>) -> Self {
+        Self { effect, attempt }
+    }
 }
 
 /// A message with tool calls that is not in the history yet.
@@ -145,6 +173,8 @@ impl Checkpoint {
             questions: Vec::new(),
             answers: BTreeMap::new(),
             finished: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            answered: Vec::new(),
             steering: Vec::new(),
             decisions: Vec::new(),
             usage: Usage::default(),

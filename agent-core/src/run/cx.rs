@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Checkpoint, Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
-    Budget, Durable, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message,
-    Middlewares, Resources, Result, RunLog, State, Step, StepResult, Usage,
+    Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
+    Resources, Result, RunLog, State, Step, StepResult, Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Checkpoint, RunIds};
-use crate::{History, Usage};
+use crate::{Error, ErrorKind, History, Usage};
 
 /// How a run ended without failing. A failed run is an [`Error`](crate::Error), which carries a checkpoint too.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +84,7 @@ impl std::fmt::Display for ExitReason {
 }
 
 /// A run that is about to finish, as [`on_exit`](crate::Middleware::on_exit) sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Exit {
     /// Why.
@@ -114,6 +114,17 @@ impl Finished {
             tool_calls: BTreeMap::new(),
             state: BTreeMap::new(),
         }
+    }
+
+    /// The final text as a type: for an agent whose answer is JSON.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidAnswer`] if it does not fit, with the exit reason: a run that a limit ended may have none.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(&self.answer).map_err(|e| {
+            Error::new(ErrorKind::InvalidAnswer, format!("the answer does not fit its type: {e}"))
+                .with_context("exit_reason", self.reason.to_string())
+        })
     }
 }
 

@@ -12,7 +12,7 @@ mod sub_agent;
 mod usage;
 
 pub use self::{
-    checkpoint::{CallState, Checkpoint, PendingCall, PendingTurn, Phase},
+    checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     cx::RunCx,
     driver::{RunDriver, RunParts},
     end::{Exit, ExitReason, Finished, RunEnd},

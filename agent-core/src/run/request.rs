@@ -52,6 +52,11 @@ pub enum RunInput {
         /// The answers.
         answers: BTreeMap<String, Value>,
     },
+    /// Where the newest run of the session stands, read from the journal: after a crash, or whatever else ended it early.
+    Recover {
+        /// Answers to its questions, by question id.
+        answers: BTreeMap<String, Value>,
+    },
 }
 
 /// The run above.
@@ -99,6 +104,14 @@ impl RunRequest {
     pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         let answers = answers.into_iter().collect();
         Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
+    }
+
+    /// Goes on with the newest run of a session where the journal says that it stands: after its process died, or after it
+    /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
+    ///
+    /// Answers to its questions are given by question id; see [`recover`](crate::recover) for looking at them first.
+    pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
     }
 
     fn from_input(input: RunInput) -> Self {

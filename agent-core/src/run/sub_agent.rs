@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use super::{Finished, Parent, RunCx, RunEnd, RunInput, RunRequest, new_id};
 use crate::{AgentService, BoxError, EntryBody, Error, ErrorKind, Message, Result, ToolRequest};
@@ -106,7 +106,7 @@ async fn run(cx: &RunCx, agent: &SubAgent, call_id: Option<Arc<str>>, input: Run
         request.run_id = Some(run);
     }
     request.input = input;
-    match agent.service.clone().oneshot(request).await? {
+    match agent.service.run(request).await? {
         RunEnd::Finished(finished) => Ok(*finished),
         RunEnd::Interrupted(child) | RunEnd::Paused(child) => {
             cx.waits_for(&place, &child);

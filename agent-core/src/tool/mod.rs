@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::{
-    options::{Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
+    options::{Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
     output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
     request::ToolRequest,
     spec::{ToolSpec, ToolSpecs},
@@ -56,11 +56,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Panics are caught and told as "the tool failed".
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput>;
 
-    /// Says what became of an earlier attempt, for a tool whose effect is [`Effect::Reconcilable`]. The executor of this
-    /// release does not ask yet.
+    /// Says what became of an earlier attempt whose result was lost, for a tool whose effect is [`Effect::Reconcilable`].
+    /// The request is that of the call, with the same [idempotency key](ToolRequest::idempotency_key).
     ///
     /// # Errors
-    /// If it cannot be found out.
+    /// If it cannot be found out: a person is asked, as for [`Reconciled::Unknown`].
     async fn reconcile(&self, _req: ToolRequest) -> Result<Reconciled> {
         Ok(Reconciled::Unknown)
     }

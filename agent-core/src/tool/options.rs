@@ -10,9 +10,10 @@ use crate::{Merge, Part, Result, ToolOutput};
 /// What repeating a tool call would do.
 ///
 /// The executor makes the intent of every call that is not [`Pure`](Self::Pure) durable before the tool runs, and writes the
-/// effect beside it, so that a call in doubt can be told from one that never began. This release does not yet go on from the
-/// journal of a crashed run: what is said below of repeating is the contract that tools declare for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// effect beside it, so that a call in doubt (its process died, or the run was cancelled, before its result was written) can
+/// be told from one that never began. When the run goes on, the effect says what to do about the doubt. Variants are
+/// ordered by caution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
@@ -39,6 +40,24 @@ pub enum Reconciled {
     /// It cannot be known.
     Unknown,
 }
+
+/// What a person says became of a call in doubt: the answer to a question of kind [`IN_DOUBT`].
+///
+/// As JSON: `{"happened": "what the tool gave"}`, `"did_not"` or `"unknown"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Doubt {
+    /// It happened, and gave this.
+    Happened(Value),
+    /// It did not happen: it is done now.
+    DidNot,
+    /// Nobody knows, and it is not to be done again: the model is told so.
+    Unknown,
+}
+
+/// The kind of the question what became of a call in doubt; it is answered with a [`Doubt`].
+pub const IN_DOUBT: &str = "in_doubt";
 
 /// A parameter that is filled from the run's state when the model leaves it out. The model's own value wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

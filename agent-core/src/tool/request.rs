@@ -77,4 +77,12 @@ impl ToolRequest {
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
         self.cx.ask_as(format!("{}/{kind}", self.call.id), kind, payload)
     }
+
+    /// As [`ask`](Self::ask), for a question that can come up again and then needs another answer: `nonce` tells which.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_once<T: DeserializeOwned>(&self, kind: &str, nonce: &str, payload: Value) -> Result<T> {
+        self.cx.ask_as(format!("{}/{kind}/{nonce}", self.call.id), kind, payload)
+    }
 }

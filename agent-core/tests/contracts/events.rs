@@ -69,7 +69,7 @@ impl Branch {
 
     /// Accepts an answer of the model's.
     async fn says(&self, text: &str) {
-        self.log.record(EntryBody::ModelAccepted { step: 1, message: Some(text.into()) });
+        self.log.record(EntryBody::ModelAccepted { step: 1, message: Some(text.into()), exit: None });
         self.commit().await;
     }
 

@@ -40,12 +40,12 @@ impl Log {
     }
 
     pub(crate) fn said(&mut self, run: &str, message: AssistantMessage, edited: Option<AssistantMessage>) {
-        self.add(run, EntryBody::ModelFinished { step: 1, response: ModelResponse::new(message) });
-        self.add(run, EntryBody::ModelAccepted { step: 1, message: edited });
+        self.add(run, EntryBody::ModelFinished { step: 1, response: std::sync::Arc::new(ModelResponse::new(message)) });
+        self.add(run, EntryBody::ModelAccepted { step: 1, message: edited, exit: None });
     }
 
     pub(crate) fn ended(&mut self, run: &str, usage: Usage) {
-        self.add(run, EntryBody::RunEnded { status: done(), usage, error: None });
+        self.add(run, EntryBody::RunEnded { status: done(), usage, error: None, answer: None });
     }
 
     pub(crate) fn fold(&self, agent: &str) -> SessionView {
@@ -226,7 +226,7 @@ impl Agent {
                 self.ended = None;
             }
             Doing::Noise => {
-                log.add(&run, EntryBody::Decided { name: "n".into(), value: true.into() });
+                log.add(&run, EntryBody::Decided { name: "n".into(), value: true.into(), beginning: false });
                 log.add(&run, EntryBody::BudgetReserved { amounts: 1.into() });
                 log.add(&run, EntryBody::Unknown("new".into()));
             }
@@ -266,7 +266,7 @@ impl Agent {
             self.replace(1, run, log);
         }
         if turn.ended {
-            log.add(run, EntryBody::TurnEnded { step: 1, changed });
+            log.add(run, EntryBody::TurnEnded { step: 1, changed, exit: None });
             self.add(messages);
         } else {
             self.open = Some(messages);

@@ -266,7 +266,7 @@ impl AgentBuilder {
         let tools: HashMap<_, _> = entries.into_iter().map(|e| (e.spec.name.clone(), Arc::new(e))).collect();
         let executor = Executor {
             model: compose::model(&self.items, self.model.clone()),
-            model_info: self.model.info(),
+            model_info: Arc::new(self.model.info()),
             items: self.items.into(),
             raise_tool_errors: self.raise_tool_errors,
             tools: Arc::new(tools),

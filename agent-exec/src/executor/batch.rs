@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, ExitReason, PendingCall, PendingTurn,
-    Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, Exit, ExitReason, PendingCall,
+    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -63,10 +63,11 @@ impl Active<'_> {
         let mut tally = Tally::default();
         let planned = self.plan(turn, batch, &mut tally);
         cx.log().commit().await?;
-        let order = match planned.len() {
-            1 => vec![vec![0]],
-            _ => waves(&planned.iter().map(access).collect::<Vec<_>>()),
-        };
+        if planned.len() < 2 {
+            self.run_wave(turn, planned, &mut tally).await?;
+            return self.verdict_of(turn, tally);
+        }
+        let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
         let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
         for wave in order {
             let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();
@@ -97,13 +98,13 @@ impl Active<'_> {
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
     fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, tally: &mut Tally) -> Vec<Planned> {
-        let is_open = |i: &usize| !matches!(turn.calls[*i].state, CallState::Done(_));
-        let mut open: Vec<_> = (0..turn.calls.len()).filter(is_open).collect();
-        let mut planned = Vec::new();
+        let mut open: Vec<_> = turn.calls.iter().map(|call| !matches!(call.state, CallState::Done(_))).collect();
+        let mut planned = Vec::with_capacity(batch.calls.len());
         for BatchCall { request, answer, .. } in batch.calls {
             // A call that a hook made up, or put in twice, is not among those that are left.
-            let Some(at) = open.iter().position(|i| turn.calls[*i].call_id == request.call.id) else { continue };
-            let index = open.remove(at);
+            let is_this = |(i, call): (usize, &PendingCall)| open[i] && call.call_id == request.call.id;
+            let Some(index) = turn.calls.iter().enumerate().position(is_this) else { continue };
+            open[index] = false;
             match (answer, self.table.get(&request.call.name)) {
                 (Some(output), _) => self.answer(turn, index, output),
                 (None, Some(entry)) => planned.push(Planned { index, entry: entry.clone(), request }),
@@ -118,30 +119,31 @@ impl Active<'_> {
                 }
             }
         }
-        for index in open {
+        for index in (0..open.len()).filter(|i| open[*i]) {
             self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
         }
         planned
     }
 
-    async fn run_wave(&self, turn: &mut PendingTurn, calls: Vec<Planned>, tally: &mut Tally) -> Result<()> {
-        let mut ready = Vec::new();
-        for mut call in calls {
-            match call.entry.body.check(self.cx(), &call.request.args) {
-                Ok(()) => {
-                    call.request.set_checked();
-                    ready.push(call);
-                }
-                Err(e) => self.answer(turn, call.index, ToolOutput::error(e.message().to_owned())),
+    async fn run_wave(&self, turn: &mut PendingTurn, mut ready: Vec<Planned>, tally: &mut Tally) -> Result<()> {
+        ready.retain_mut(|call| match call.entry.body.check(self.cx(), &call.request.args) {
+            Ok(()) => {
+                call.request.set_checked();
+                true
             }
-        }
-        let mut writers = Vec::new();
+            Err(e) => {
+                self.answer(turn, call.index, ToolOutput::error(e.message().to_owned()));
+                false
+            }
+        });
+        let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
-            if let Some(output) = self.take(turn, index, end, tally) {
-                match entry.options.writes.is_empty() {
-                    true => self.answer(turn, index, output),
-                    false => writers.push((index, entry.options.clone(), output)),
-                }
+            let writes = !entry.options.writes.is_empty();
+            match self.take(turn, index, end, tally) {
+                Some(output) if writes => writers.push((index, entry.options.clone(), output)),
+                Some(output) => self.answer(turn, index, output),
+                None if writes => open_writer = open_writer.min(index),
+                None => {}
             }
         };
         match ready.pop() {
@@ -177,9 +179,10 @@ impl Active<'_> {
                 }
             }
         }
-        // Merges happen in call order, whichever call was done first.
+        // Merges happen in call order, whichever call was done first: those after a call that has to wait wait with it. Their
+        // results are kept.
         writers.sort_by_key(|(index, ..)| *index);
-        for (index, options, output) in writers {
+        for (index, options, output) in writers.into_iter().take_while(|(index, ..)| *index < open_writer) {
             let output = self.write_state(&turn.calls[index].call_id, &options, output);
             self.answer(turn, index, output);
         }
@@ -259,28 +262,28 @@ impl Active<'_> {
 
     /// All calls are answered: the turn enters the history, and may end the run.
     pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let (verdict, results) = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
+        let exit = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
             Ok(closed) => closed,
             Err(e) => {
                 self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
                 return Err(e);
             }
         };
-        match (verdict, self.exits.after_tools(&results)) {
-            (Verdict::Finish, _) => self.exit(ExitReason::Verdict, self.last_text()).await,
-            (Verdict::Proceed, Some((tool, text))) => self.exit(ExitReason::Tool(tool), text).await,
-            _ => Ok(None),
+        match exit {
+            Some(exit) => self.exit(exit).await,
+            None => Ok(None),
         }
     }
 
-    async fn close_turn(&self, turn: &PendingTurn) -> Result<(Verdict, ToolResults)> {
+    /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
+    async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
         let (cx, step) = (self.cx(), self.cx().step());
         let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
             CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
             _ => None,
         });
         let mut results = ToolResults::new(answered.collect());
-        let before = results.results.clone();
+        let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
         let mut verdict = Verdict::Proceed;
         for m in self.list.iter().rev() {
             match cx.judge(&**m, m.after_tools(cx, &mut results).await)? {
@@ -291,10 +294,15 @@ impl Active<'_> {
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
         self.driver.push_turn(turn.message.clone(), results.results.iter().map(CallResult::to_message).collect())?;
-        cx.log().record(EntryBody::TurnEnded { step, changed });
+        let exit = match (verdict, self.exits.after_tools(&results)) {
+            (Verdict::Finish, _) => Some(Exit::new(ExitReason::Verdict, self.last_text())),
+            (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
+            _ => None,
+        };
+        cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone() });
         cx.log().end_step();
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
-        Ok((verdict, results))
+        Ok(exit)
     }
 }
 

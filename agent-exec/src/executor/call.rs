@@ -4,7 +4,6 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
 use futures::FutureExt;
-use tower::ServiceExt;
 
 use super::ToolEntry;
 
@@ -27,7 +26,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest) -> CallEnd 
     }
     // A panic of the tool is told to the model further in. One of a hook or a layer fails the run, not its siblings' results.
     let panicked = |_| Err(Error::new(ErrorKind::Unexpected, "a hook or a layer around a tool panicked"));
-    let call = AssertUnwindSafe(entry.service.clone().oneshot(request)).catch_unwind();
+    let call = AssertUnwindSafe(entry.service.run(request)).catch_unwind();
     let call = call.map(|result| result.unwrap_or_else(panicked));
     tokio::pin!(call);
     tokio::select! {

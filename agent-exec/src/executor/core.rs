@@ -7,12 +7,13 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, BoxFuture, Durable, Error, ErrorKind, Model, ModelRequest, ModelResponse, OutputText, Part, Result, Retry,
-    RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
+    Amounts, Begun, BoxFuture, Doubt, Effect, Error, ErrorKind, IN_DOUBT, Model, ModelRequest, ModelResponse,
+    OutputText, Part, Reconciled, Result, Retry, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest,
+    ToolSpec, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tower::Service;
 
@@ -39,14 +40,18 @@ impl Service<ModelRequest> for ModelCore {
         let model = self.0.clone();
         Box::pin(async move {
             let cx = request.cx.clone();
+            if let Some(answered) = cx.log().next_answered() {
+                return Ok(answered);
+            }
             let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-            let body = Box::pin(async { (*model).call(request).await.map(StepResult::Model) });
+            let body = async { (*model).call(request).await.map(StepResult::Model) };
             let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
                 return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
             };
             if let Some(reserved) = reserved {
-                reserved.settle(Amounts::none().model_calls(1).tokens(response.usage.total()));
+                let used = response.usage;
+                reserved.settle(Amounts::none().model_calls(1).tokens(used.total()).cost(used.cost));
             }
             cx.usage_meter().add(response.usage);
             Ok(response)
@@ -167,6 +172,42 @@ impl ToolBody {
         }
     }
 
+    /// Finds out what became of a call that an earlier attempt began and left without a result: its output if it
+    /// happened, none if it is to run. The more cautious of the effects then and now counts.
+    async fn settle_doubt(&self, request: &ToolRequest) -> Result<Option<ToolOutput>> {
+        let (log, call_id) = (request.cx.log(), &request.call.id);
+        let Some(begun) = log.in_doubt(call_id) else { return Ok(None) };
+        let found = match begun.effect.max(self.options.effect) {
+            // A sub-agent that was started is gone on with.
+            _ if request.child.is_some() => Reconciled::DidNot,
+            Effect::Pure | Effect::Idempotent => Reconciled::DidNot,
+            Effect::Reconcilable => self.tool.reconcile(request.clone()).await.unwrap_or(Reconciled::Unknown),
+            _ => Reconciled::Unknown,
+        };
+        let found = match found {
+            Reconciled::Happened(output) => Some(self.render(output)?),
+            Reconciled::DidNot => None,
+            _ => self.ask_about(request, &begun)?,
+        };
+        match &found {
+            Some(output) => log.resolve_doubt(call_id, &self.name, output),
+            None => log.clear_doubt(call_id),
+        }
+        Ok(found)
+    }
+
+    fn ask_about(&self, request: &ToolRequest, begun: &Begun) -> Result<Option<ToolOutput>> {
+        let key = request.idempotency_key();
+        let payload = json!({ "tool": *self.name, "arguments": *request.args, "idempotency_key": key });
+        Ok(match request.ask_once(IN_DOUBT, &begun.attempt, payload)? {
+            Doubt::Happened(value) => Some(self.render(ToolOutput::value(value))?),
+            Doubt::DidNot => None,
+            _ => Some(ToolOutput::error(
+                "An earlier attempt at this call was cut off. It is not known whether it happened, and it was not repeated.",
+            )),
+        })
+    }
+
     /// One try: in time, and without taking the run down if it panics.
     async fn attempt(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
@@ -209,6 +250,9 @@ impl Service<ToolRequest> for ToolCore {
             if !request.is_checked() {
                 body.check(&cx, &request.args)?;
             }
+            if let Some(output) = body.settle_doubt(&request).await? {
+                return Ok(output);
+            }
             let complete = body.complete(&cx, &request.args);
             let injected = ToolBody::injected(&request.args, &complete);
             request.args = complete;
@@ -222,7 +266,7 @@ impl Service<ToolRequest> for ToolCore {
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
-            let run = Box::pin(async { body.run(request, &injected).await.map(StepResult::Tool) });
+            let run = async { body.run(request, &injected).await.map(StepResult::Tool) };
             let result = cx.log().step(step, run).await;
             if let Some(reserved) = reserved {
                 reserved.settle(one);

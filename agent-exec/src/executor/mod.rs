@@ -12,7 +12,7 @@ mod table;
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Checkpoint, EntryBody, Error, ErrorKind, EventKind, ExitReason, Finished, History, Message,
+    AssistantMessage, Checkpoint, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished, History, Message,
     Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus,
     StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
@@ -28,7 +28,7 @@ use crate::builder::Item;
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
     pub(crate) model: ModelService,
-    pub(crate) model_info: ModelInfo,
+    pub(crate) model_info: Arc<ModelInfo>,
     /// For tools that come later: their stacks are composed as those of the agent's own.
     pub(crate) items: Arc<[Item]>,
     pub(crate) raise_tool_errors: bool,
@@ -143,7 +143,11 @@ impl Executor {
             Ok(_) => (RunStatus::Cancelled, None),
             Err(e) => (RunStatus::Failed, Some(e.to_string())),
         };
-        cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure) });
+        let answer = match &end {
+            Ok(RunEnd::Finished(finished)) if cx.ids().depth > 0 => Some(finished.answer.clone()),
+            _ => None,
+        };
+        cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure), answer });
         cx.log().release();
         let written = cx.log().commit().await;
         cx.log().close();
@@ -222,6 +226,8 @@ impl Active<'_> {
             let stop = match std::mem::take(&mut self.phase) {
                 Phase::BeforeModel => self.model_phase().await?,
                 Phase::Tools(turn) => self.tools_phase(turn).await?,
+                Phase::Exit(exit) => self.exit(exit).await?,
+                Phase::Ended(exit) => Some(Stop::Finished(exit.reason, exit.answer)),
                 _ => return Err(Error::config("this release does not know the checkpoint's phase")),
             };
             self.resumed = false;
@@ -277,7 +283,8 @@ impl Active<'_> {
             match self.call_model(ToolSpecs::default()).await {
                 Ok(mut response) => {
                     response.message = model::without_calls(response.message);
-                    self.cx().log().record_accepted(step, &response.message);
+                    let exit = Exit::new(ExitReason::StepLimit, response.message.text());
+                    self.cx().log().record_accepted(step, &response.message, Some(exit));
                     if !response.message.is_empty() {
                         self.driver.push_answer(response.message)?;
                     }
@@ -368,6 +375,9 @@ impl Active<'_> {
         if let Phase::Tools(turn) = &c.phase {
             c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
             c.finished = cx.log().finished_tools(turn.open_calls());
+            c.begun = cx.log().begun_tools(turn.open_calls());
+        } else {
+            c.answered = cx.log().answered();
         }
         Box::new(c)
     }

@@ -1,10 +1,9 @@
 //! One model call, and what follows from its answer.
 
 use agent_core::{
-    AssistantMessage, Block, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest, ModelResponse,
-    PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    AssistantMessage, Block, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
+    ModelResponse, PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
 };
-use tower::ServiceExt;
 
 use super::{Active, Stop, unless_cancelled};
 
@@ -12,6 +11,7 @@ impl Active<'_> {
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
+        request.model = Some(self.executor.model_info.clone());
         request.system = self.executor.system.clone();
         request.tools = tools;
         request.params = self.executor.params.clone();
@@ -21,7 +21,7 @@ impl Active<'_> {
             let emitter = cx.emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
-        let answered = unless_cancelled(cx, self.executor.model.clone().oneshot(request)).await;
+        let answered = unless_cancelled(cx, self.executor.model.run(request)).await;
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));
@@ -34,35 +34,43 @@ impl Active<'_> {
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::unique_ids(&mut message);
         self.mend_arguments(&mut message);
-        self.cx().log().record_accepted(step, &message);
         if message.has_calls() && verdict != Verdict::Finish {
+            self.cx().log().record_accepted(step, &message, None);
             self.phase = Phase::Tools(PendingTurn::new(message));
             self.cx().log().end_step();
             self.cx().log().commit().await?;
             return Ok(None);
         }
-        let (text, says_something) = (message.text(), message.has_text());
+        let reason = match (verdict, finish) {
+            (Verdict::Again, _) => None,
+            (Verdict::Finish, _) => Some(ExitReason::Verdict),
+            (Verdict::Proceed, FinishReason::Length) => Some(ExitReason::Length),
+            (Verdict::Proceed, FinishReason::ContentFilter) => Some(ExitReason::ContentFilter),
+            (Verdict::Proceed, _) if message.has_text() || self.table.specs().is_empty() => Some(ExitReason::Text),
+            // Nothing was said and nothing called: some models do so once; the next call usually goes well.
+            (Verdict::Proceed, _) => None,
+        };
+        let exit = reason.map(|reason| Exit::new(reason, message.text()));
         if message.has_calls() {
-            self.refuse_calls(step, message)?;
-        } else if !message.is_empty() {
-            self.driver.push_answer(message)?;
+            self.cx().log().record_accepted(step, &message, None);
+            self.refuse_calls(step, message, exit.clone())?;
+        } else {
+            self.cx().log().record_accepted(step, &message, exit.clone());
+            if !message.is_empty() {
+                self.driver.push_answer(message)?;
+            }
         }
         self.cx().log().end_step();
-        let reason = match (verdict, finish) {
-            (Verdict::Again, _) => return Ok(None),
-            (Verdict::Finish, _) => ExitReason::Verdict,
-            (Verdict::Proceed, FinishReason::Length) => ExitReason::Length,
-            (Verdict::Proceed, FinishReason::ContentFilter) => ExitReason::ContentFilter,
-            (Verdict::Proceed, _) if says_something || self.table.specs().is_empty() => ExitReason::Text,
-            // Nothing was said and nothing called: some models do so once; the next call usually goes well.
-            (Verdict::Proceed, _) => return Ok(None),
-        };
-        self.exit(reason, text).await
+        match exit {
+            Some(exit) => self.exit(exit).await,
+            None => Ok(None),
+        }
     }
 
     /// Asks the hooks whether the run may end, and whether somebody has more to say.
-    pub(super) async fn exit(&mut self, reason: ExitReason, answer: String) -> Result<Option<Stop>> {
-        let (cx, mut exit) = (self.cx().clone(), Exit::new(reason, answer));
+    pub(super) async fn exit(&mut self, mut exit: Exit) -> Result<Option<Stop>> {
+        self.phase = Phase::Exit(exit.clone()); // until the hooks have answered
+        let cx = self.cx().clone();
         let hooks = async {
             let mut go_on = false;
             for m in self.list.iter().rev() {
@@ -71,6 +79,7 @@ impl Active<'_> {
             Ok(go_on)
         };
         let go_on = unless_cancelled(&cx, hooks).await?;
+        self.phase = Phase::BeforeModel;
         let ends = !go_on && !self.driver.has_steering();
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }
@@ -97,7 +106,7 @@ impl Active<'_> {
     }
 
     /// The run was finished with calls pending: each is answered, so that the history stays paired.
-    fn refuse_calls(&self, step: u32, message: AssistantMessage) -> Result<()> {
+    fn refuse_calls(&self, step: u32, message: AssistantMessage, exit: Option<Exit>) -> Result<()> {
         let log = self.cx().log();
         let mut results = Vec::new();
         for call in message.calls() {
@@ -105,20 +114,20 @@ impl Active<'_> {
             log.record_answered(&call.id, &call.name, &output);
             results.push(output.to_message(call.id.clone(), call.name.clone()));
         }
-        log.record(agent_core::EntryBody::TurnEnded { step, changed: Default::default() });
+        log.record(EntryBody::TurnEnded { step, changed: Default::default(), exit });
         self.driver.push_turn(message, results)
     }
 
     /// A turn that came with the request: the caller's own history.
     pub(super) fn adopt_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
         let log = self.cx().log();
-        log.record_accepted(0, &message);
+        log.record_accepted(0, &message, None);
         for result in &results {
             let output = ToolOutput::parts(result.parts().to_vec());
             let output = if result.is_error() { output.failed() } else { output };
             log.record_answered(&result.call_id().into(), &result.name().into(), &output);
         }
-        log.record(agent_core::EntryBody::TurnEnded { step: 0, changed: Default::default() });
+        log.record(EntryBody::TurnEnded { step: 0, changed: Default::default(), exit: None });
         log.end_step();
         self.driver.push_turn(message, results)
     }

@@ -5,11 +5,13 @@ use agent_core::{ErrorKind, Retry};
 use super::ProviderError;
 
 /// Codes and types that say what happened, whatever the status.
-const CODES: [(&str, ErrorKind); 24] = [
+const CODES: [(&str, ErrorKind); 30] = [
     ("context_length_exceeded", ErrorKind::ContextOverflow),
     ("exceed_context_size_error", ErrorKind::ContextOverflow),
     ("request_too_large", ErrorKind::ContextOverflow),
     ("insufficient_quota", ErrorKind::Quota),
+    ("usage_limit_reached", ErrorKind::Quota),
+    ("usage_not_included", ErrorKind::Quota),
     ("billing_hard_limit_reached", ErrorKind::Quota),
     ("billing_error", ErrorKind::Quota),
     ("content_filter", ErrorKind::ContentFiltered),
@@ -20,17 +22,39 @@ const CODES: [(&str, ErrorKind); 24] = [
     ("resource_exhausted", ErrorKind::RateLimited),
     ("overloaded_error", ErrorKind::Overloaded),
     ("server_overloaded", ErrorKind::Overloaded),
+    ("server_is_overloaded", ErrorKind::Overloaded),
+    ("slow_down", ErrorKind::Overloaded),
     ("unavailable", ErrorKind::Overloaded),
     ("invalid_api_key", ErrorKind::Authentication),
     ("authentication_error", ErrorKind::Authentication),
     ("permission_error", ErrorKind::Authentication),
     ("invalid_request_error", ErrorKind::InvalidRequest),
+    ("invalid_prompt", ErrorKind::InvalidRequest),
+    ("previous_response_not_found", ErrorKind::InvalidRequest),
     ("timeout_error", ErrorKind::Timeout),
     ("server_error", ErrorKind::Provider),
     ("api_error", ErrorKind::Provider),
     ("internal_server_error", ErrorKind::Provider),
     // The model's own call was malformed: it may do better next time.
     ("tool_use_failed", ErrorKind::Provider),
+];
+
+/// The names that Google has for what happened.
+const GOOGLE: [(&str, ErrorKind); 14] = [
+    ("api_key_invalid", ErrorKind::Authentication),
+    ("unauthenticated", ErrorKind::Authentication),
+    ("permission_denied", ErrorKind::Authentication),
+    ("billing_disabled", ErrorKind::Quota),
+    ("invalid_argument", ErrorKind::InvalidRequest),
+    ("failed_precondition", ErrorKind::InvalidRequest),
+    ("out_of_range", ErrorKind::InvalidRequest),
+    ("not_found", ErrorKind::InvalidRequest),
+    ("unimplemented", ErrorKind::InvalidRequest),
+    ("deadline_exceeded", ErrorKind::Timeout),
+    ("cancelled", ErrorKind::Provider),
+    ("aborted", ErrorKind::Provider),
+    ("internal", ErrorKind::Provider),
+    ("unknown", ErrorKind::Provider),
 ];
 
 /// What messages say when the conversation is too long and no code does.
@@ -74,7 +98,7 @@ fn by_status(status: u16) -> Option<ErrorKind> {
         300..=399 => ErrorKind::Protocol,
         401 | 403 => ErrorKind::Authentication,
         402 => ErrorKind::Quota,
-        408 => ErrorKind::Timeout,
+        408 | 504 => ErrorKind::Timeout,
         409 => ErrorKind::Provider, // a lock was not free in time
         413 => ErrorKind::ContextOverflow,
         429 => ErrorKind::RateLimited,
@@ -85,7 +109,7 @@ fn by_status(status: u16) -> Option<ErrorKind> {
 }
 
 fn by_code(name: &str) -> Option<ErrorKind> {
-    CODES.iter().find(|(code, _)| name.eq_ignore_ascii_case(code)).map(|(_, kind)| *kind)
+    CODES.iter().chain(&GOOGLE).find(|(code, _)| name.eq_ignore_ascii_case(code)).map(|(_, kind)| *kind)
 }
 
 fn is_overflow(message: &str) -> bool {
@@ -121,6 +145,7 @@ mod tests {
             (500, ErrorKind::Provider),
             (502, ErrorKind::Provider),
             (503, ErrorKind::Overloaded),
+            (504, ErrorKind::Timeout),
             (529, ErrorKind::Overloaded),
         ] {
             assert_eq!(kind_of(Some(status), "", "why"), kind, "{status}");
@@ -143,6 +168,23 @@ mod tests {
     fn no_credit_is_told_from_too_fast() {
         assert_eq!(kind_of(Some(429), "insufficient_quota", ""), ErrorKind::Quota);
         assert_eq!(kind_of(Some(429), "rate_limit_exceeded", ""), ErrorKind::RateLimited);
+    }
+
+    #[test]
+    fn the_names_of_google_say_what_a_stream_has_no_status_for() {
+        for (name, kind) in [
+            ("RESOURCE_EXHAUSTED", ErrorKind::RateLimited),
+            ("UNAVAILABLE", ErrorKind::Overloaded),
+            ("UNAUTHENTICATED", ErrorKind::Authentication),
+            ("DEADLINE_EXCEEDED", ErrorKind::Timeout),
+            ("INTERNAL", ErrorKind::Provider),
+            ("INVALID_ARGUMENT", ErrorKind::InvalidRequest),
+        ] {
+            assert_eq!(kind_of(None, name, "why"), kind, "{name}");
+        }
+        let said = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
+        assert_eq!(kind_of(Some(400), "INVALID_ARGUMENT", said), ErrorKind::ContextOverflow);
+        assert_eq!(kind_of(Some(504), "DEADLINE_EXCEEDED", ""), ErrorKind::Timeout);
     }
 
     #[test]

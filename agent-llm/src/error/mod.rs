@@ -2,6 +2,7 @@
 
 mod classify;
 mod delay;
+mod google;
 
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ impl ProviderError {
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         Self {
             status: Some(status.as_u16()),
-            retry_after: delay::retry_after(headers),
+            retry_after: delay::retry_after(headers).or(said.retry_after),
             request_id: header("x-request-id").or_else(|| header("request-id")).or(said.request_id),
             ..said
         }
@@ -72,16 +73,18 @@ impl ProviderError {
         let field = |name: &str| inner.get(name).or_else(|| outer.get(name)).filter(|v| !v.is_null());
         let text = |name: &str| field(name).map(text_of).filter(|t| !t.is_empty());
         let code = text("code");
-        let named_status = [text("status"), text("status_code"), code.clone()].into_iter().flatten();
+        let status = text("status");
+        let named_status = [status.clone(), text("status_code"), code.clone()].into_iter().flatten();
         // What a router was told by the provider behind it says more than its own message.
         let behind = inner.pointer("/metadata/raw").map(text_of);
         let message = ["message", "error", "detail", "errors"].into_iter().find_map(text).unwrap_or_default();
         Self {
             status: named_status.filter_map(|s| s.parse().ok()).find(|s| (400..600).contains(s)),
-            code,
-            kind: text("type").or_else(|| text("error_type")),
+            code: google::reason(inner).map(str::to_owned).or(code),
+            // Google names its statuses.
+            kind: text("type").or_else(|| text("error_type")).or(status.filter(|s| s.parse::<u16>().is_err())),
             message: behind.map_or(message.clone(), |raw| format!("{message}: {raw}")),
-            retry_after: None,
+            retry_after: google::retry_delay(inner),
             request_id: text("request_id"),
         }
     }
@@ -170,6 +173,23 @@ mod tests {
         }
         assert_eq!(message_of(r#"{"error": {"message": "outer", "metadata": {"raw": "why"}}}"#), "outer: why");
         assert_eq!(message_of("<html>"), "the answer is a web page");
+    }
+
+    #[test]
+    fn an_error_of_google_is_read_with_its_details() {
+        let body = br#"{"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED", "details": [
+            {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []},
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]}}"#;
+        let said = ProviderError::from_response(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body);
+        assert_eq!(said.kind.as_deref(), Some("RESOURCE_EXHAUSTED"));
+        let error = said.into_error("gemini");
+        let seven = Retry::Temporary(Some(Duration::from_secs(7)));
+        assert_eq!((error.kind(), error.retry()), (ErrorKind::RateLimited, seven));
+
+        let body = br#"{"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT", "details": [
+            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}}"#;
+        let error = ProviderError::from_response(StatusCode::BAD_REQUEST, &HeaderMap::new(), body).into_error("gemini");
+        assert_eq!((error.kind(), error.context("code")), (ErrorKind::Authentication, Some("API_KEY_INVALID")));
     }
 
     #[test]

@@ -38,8 +38,11 @@ impl HttpModel {
     /// The answer's headers, and its body as it comes; the inner error is the provider's refusal.
     async fn send(&self, req: &ModelRequest) -> Result<Result<(HeaderMap, Incoming)>> {
         let mut request = self.codec.encode(req)?;
-        request.headers_mut().extend(self.http.headers.clone());
-        let mut silence = Silence::new(self.http.idle_timeout);
+        let own = std::mem::replace(request.headers_mut(), self.http.headers.clone());
+        for (name, value) in &own {
+            request.headers_mut().entry(name).or_insert_with(|| value.clone());
+        }
+        let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
@@ -142,7 +145,9 @@ struct Incoming {
 
 impl Incoming {
     async fn next(&mut self) -> Option<Result<Bytes>> {
-        match self.silence.wait(self.body.next()).await {
+        let next = self.silence.wait(self.body.next()).await;
+        self.silence.heard();
+        match next {
             Ok(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
                 Some(left) => {
                     self.left = left;

@@ -35,7 +35,10 @@ impl HttpModel {
 
     /// What `Model::call` does, without the box.
     pub(crate) async fn answer(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.exchange(&req).await.map_err(|e| redacted(e, &self.http.redactor))
+        let mut response = self.exchange(&req).await.map_err(|e| redacted(e, &self.http.redactor))?;
+        let (models, info) = (&self.http.catalogue, &self.info);
+        response.usage = models.price(response.usage, &info.provider, response.model.as_deref(), &info.name);
+        Ok(response)
     }
 }
 

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::HttpModel;
-use crate::{Codec, Transport, redact::Redactor};
+use crate::{Catalogue, Codec, Transport, redact::Redactor};
 
 /// How a key is shown to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,8 +27,10 @@ pub(crate) struct HttpSettings {
     pub(crate) api_key: Option<SecretString>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) headers: Vec<(String, SecretString)>,
+    pub(crate) first_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_answer: usize,
+    pub(crate) catalogue: Catalogue,
 }
 
 /// Ready to send.
@@ -36,8 +38,10 @@ pub(super) struct Http {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) headers: HeaderMap,
     pub(super) redactor: Redactor,
+    pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
+    pub(super) catalogue: Catalogue,
 }
 
 impl Default for HttpSettings {
@@ -46,8 +50,10 @@ impl Default for HttpSettings {
             api_key: None,
             transport: None,
             headers: Vec::new(),
+            first_timeout: None,
             idle_timeout: Duration::from_secs(300),
             max_answer: 64 << 20,
+            catalogue: Catalogue::builtin(),
         }
     }
 }
@@ -72,7 +78,9 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        Ok(Http { transport, headers, redactor, idle_timeout: self.idle_timeout, max_answer: self.max_answer })
+        let (idle_timeout, max_answer, catalogue) = (self.idle_timeout, self.max_answer, self.catalogue);
+        let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
+        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer, catalogue })
     }
 }
 
@@ -119,7 +127,15 @@ macro_rules! http_setters {
             self
         }
 
-        /// Sets the longest silence: until the answer begins, and between any two pieces of it. Default: 300 s.
+        /// Sets the longest wait until the answer begins. One that is not streamed begins when it is complete. Default: as
+        /// the longest silence.
+        #[must_use]
+        pub fn first_timeout(mut self, longest: std::time::Duration) -> Self {
+            self.http.first_timeout = Some(longest);
+            self
+        }
+
+        /// Sets the longest silence between any two pieces of the answer. Default: 300 s.
         #[must_use]
         pub fn idle_timeout(mut self, longest: std::time::Duration) -> Self {
             self.http.idle_timeout = longest;
@@ -130,6 +146,14 @@ macro_rules! http_setters {
         #[must_use]
         pub fn max_answer(mut self, bytes: usize) -> Self {
             self.http.max_answer = bytes;
+            self
+        }
+
+        /// Sets what is known of models: from it come the context window, if none was set, and what calls cost.
+        /// Default: [`Catalogue::builtin`](crate::Catalogue::builtin).
+        #[must_use]
+        pub fn catalogue(mut self, models: $crate::Catalogue) -> Self {
+            self.http.catalogue = models;
             self
         }
     };
@@ -165,7 +189,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets what is known of the model. Default: its name and its provider.
+    /// Sets what is known of the model. What it leaves open comes from the catalogue. Default: its name and its provider.
     #[must_use]
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = info;
@@ -177,7 +201,8 @@ impl HttpModelBuilder {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
     pub fn build(self) -> Result<HttpModel> {
-        Ok(HttpModel { http: self.http.ready(&self.auth)?, codec: self.codec, info: self.info })
+        let http = self.http.ready(&self.auth)?;
+        Ok(HttpModel { info: http.catalogue.complete(self.info), codec: self.codec, http })
     }
 }
 
@@ -186,6 +211,7 @@ impl fmt::Debug for HttpSettings {
         f.debug_struct("HttpSettings")
             .field("api_key", &self.api_key)
             .field("headers", &self.headers)
+            .field("first_timeout", &self.first_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_answer", &self.max_answer)
             .finish_non_exhaustive()
@@ -202,6 +228,7 @@ impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("headers", &self.headers)
+            .field("first_timeout", &self.first_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_answer", &self.max_answer)
             .finish_non_exhaustive()

@@ -1,19 +1,33 @@
-//! How long to wait before the next attempt.
+//! [`Backoff`]: how often to try again, and how long to wait before it.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{Error, Retry};
 use tower::util::rng::{HasherRng, Rng};
 
 type Jitter = dyn Fn() -> f64 + Send + Sync;
 
-/// Exponential, with full jitter; a delay that the provider names comes first.
+/// How often a call is tried again, and how long each wait is.
+///
+/// A delay that the provider names is kept, plus a random part of it that is at most the base delay: so those who were
+/// refused together do not come back together. Without one, the delay is random between nothing and the base delay, which
+/// doubles with every failed attempt.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::ErrorKind;
+/// use agent_llm::{RetryLayer, retry::Backoff};
+///
+/// let patient = Backoff::new().retries(10).base_delay(Duration::from_secs(5)).max_delay(Duration::from_secs(120));
+/// let layer = RetryLayer::new().on([ErrorKind::RateLimited], patient).never([ErrorKind::Timeout]);
+/// # drop(layer);
+/// ```
 #[derive(Clone)]
-pub(super) struct Backoff {
-    pub(super) retries: u32,
-    pub(super) base: Duration,
-    pub(super) longest: Duration,
-    pub(super) jitter: Arc<Jitter>,
+pub struct Backoff {
+    retries: u32,
+    base: Duration,
+    longest: Duration,
+    jitter: Arc<Jitter>,
 }
 
 impl Default for Backoff {
@@ -28,18 +42,52 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The delay before the attempt that would come after `failed` failed ones, the last of them with `error`; none if
-    /// there should be no other.
-    pub(super) fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
-        let Retry::Temporary(asked) = error.retry() else { return None };
+    /// The default: 4 retries, 1 s that doubles, at most 30 s.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most attempts after the first. Default: 4.
+    #[must_use]
+    pub fn retries(mut self, most: u32) -> Self {
+        self.retries = most;
+        self
+    }
+
+    /// Sets the longest delay after the first attempt, which doubles with every further one. Default: 1 s.
+    #[must_use]
+    pub fn base_delay(mut self, delay: Duration) -> Self {
+        self.base = delay;
+        self
+    }
+
+    /// Sets the longest delay; if the provider asks for a longer one, its error is returned. Default: 30 s.
+    #[must_use]
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.longest = delay;
+        self
+    }
+
+    /// Sets which part of a delay is taken, from 0 to 1. Default: random.
+    #[must_use]
+    pub fn jitter(mut self, part: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.jitter = Arc::new(part);
+        self
+    }
+
+    /// The delay before the attempt that would come after `failed` failed ones, when the provider asked for one of `asked`;
+    /// none if there should be no other attempt.
+    pub(super) fn delay(&self, failed: u32, asked: Option<Duration>) -> Option<Duration> {
         if failed > self.retries {
             return None;
         }
+        let part = (self.jitter)().clamp(0.0, 1.0).max(0.0); // what is no number is nothing
         match asked {
-            Some(asked) => Some(asked).filter(|asked| *asked <= self.longest),
+            Some(asked) if asked > self.longest => None,
+            Some(asked) => Some(asked.saturating_add(asked.min(self.base).mul_f64(part))),
             None => {
                 let doubled = self.base.saturating_mul(1u32.checked_shl(failed - 1).unwrap_or(u32::MAX));
-                Some(doubled.min(self.longest).mul_f64((self.jitter)().clamp(0.0, 1.0)))
+                Some(doubled.min(self.longest).mul_f64(part))
             }
         }
     }
@@ -57,50 +105,63 @@ impl fmt::Debug for Backoff {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::ErrorKind;
+    use proptest::prelude::*;
 
     use super::*;
 
-    fn error(retry: Retry) -> Error {
-        Error::new(ErrorKind::Provider, "why").with_retry(retry)
-    }
-
-    fn seconds(backoff: &Backoff, failed: u32, retry: Retry) -> Option<f64> {
-        backoff.delay(failed, &error(retry)).map(|d| d.as_secs_f64())
+    fn seconds(backoff: &Backoff, failed: u32, asked: Option<u64>) -> Option<f64> {
+        backoff.delay(failed, asked.map(Duration::from_secs)).map(|d| d.as_secs_f64())
     }
 
     #[test]
     fn delays_double_up_to_the_cap() {
-        let backoff = Backoff { retries: 99, jitter: Arc::new(|| 1.0), ..Backoff::default() };
-        let delays: Vec<_> = (1..=7).map(|n| seconds(&backoff, n, Retry::Temporary(None)).expect("retries")).collect();
+        let backoff = Backoff::new().retries(99).jitter(|| 1.0);
+        let delays: Vec<_> = (1..=7).map(|n| seconds(&backoff, n, None).expect("retries")).collect();
         assert_eq!(delays, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
-        assert_eq!(seconds(&backoff, 90, Retry::Temporary(None)), Some(30.0));
+        assert_eq!(seconds(&backoff, 90, None), Some(30.0));
     }
 
     #[test]
     fn jitter_is_over_the_whole_delay() {
-        let backoff = Backoff { jitter: Arc::new(|| 0.25), ..Backoff::default() };
-        assert_eq!(seconds(&backoff, 3, Retry::Temporary(None)), Some(1.0));
-        let random = Backoff::default();
-        let delays: Vec<_> = (0..20).map(|_| seconds(&random, 1, Retry::Temporary(None)).expect("retries")).collect();
+        assert_eq!(seconds(&Backoff::new().jitter(|| 0.25), 3, None), Some(1.0));
+        let random = Backoff::new();
+        let delays: Vec<_> = (0..20).map(|_| seconds(&random, 1, None).expect("retries")).collect();
         assert!(delays.iter().all(|d| (0.0..1.0).contains(d)), "{delays:?}");
         assert!(delays.iter().any(|d| d != &delays[0]), "all the same: {delays:?}");
     }
 
     #[test]
-    fn a_provider_that_asks_for_too_long_a_wait_is_not_tried_again() {
-        let backoff = Backoff::default();
-        let asked = |s| Retry::Temporary(Some(Duration::from_secs(s)));
-        assert_eq!(seconds(&backoff, 1, asked(30)), Some(30.0));
-        assert_eq!(seconds(&backoff, 1, asked(31)), None);
+    fn a_delay_that_the_provider_asks_for_is_kept_and_spread_a_little() {
+        let backoff = |part: f64| Backoff::new().jitter(move || part);
+        assert_eq!(seconds(&backoff(0.0), 1, Some(7)), Some(7.0));
+        assert_eq!(seconds(&backoff(1.0), 1, Some(7)), Some(8.0));
+        assert_eq!(seconds(&backoff(1.0), 1, Some(0)), Some(0.0));
     }
 
     #[test]
-    fn only_temporary_errors_are_tried_again_and_only_so_often() {
-        let backoff = Backoff::default();
-        assert_eq!(seconds(&backoff, 1, Retry::Permanent), None);
-        assert_eq!(seconds(&backoff, 1, Retry::Unknown), None);
-        assert!(seconds(&backoff, 4, Retry::Temporary(None)).is_some());
-        assert_eq!(seconds(&backoff, 5, Retry::Temporary(None)), None);
+    fn a_provider_that_asks_for_too_long_a_wait_is_not_tried_again() {
+        let backoff = Backoff::new().jitter(|| 0.0);
+        assert_eq!(seconds(&backoff, 1, Some(30)), Some(30.0));
+        assert_eq!(seconds(&backoff, 1, Some(31)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_wait_is_shorter_than_asked_or_longer_than_allowed(
+            (retries, failed) in (0u32..6, 1u32..9),
+            (base, longest) in (0u64..5_000, 0u64..60_000),
+            asked in proptest::option::of(0u64..120_000),
+            part in prop_oneof![8 => 0.0..=1.0f64, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(2.0)],
+        ) {
+            let ms = Duration::from_millis;
+            let backoff = Backoff::new().retries(retries).base_delay(ms(base)).max_delay(ms(longest)).jitter(move || part);
+            let delay = backoff.delay(failed, asked.map(ms));
+            let allowed = failed <= retries && asked.is_none_or(|asked| asked <= longest);
+            prop_assert_eq!(delay.is_some(), allowed);
+            if let Some(delay) = delay {
+                prop_assert!(delay >= ms(asked.unwrap_or(0)));
+                prop_assert!(delay <= ms(asked.map_or(longest, |asked| asked + base)));
+            }
+        }
     }
 }

@@ -2,26 +2,28 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tower::Layer;
+use agent_core::ErrorKind;
+use tower::{Layer, retry::budget::Budget};
 
-use super::{Retry, backoff::Backoff};
+use super::{Backoff, Retry, policy::Policy};
 
 /// Tries model calls again that failed [temporarily](agent_core::Retry::Temporary).
 ///
 /// # Default
 ///
-/// At most 4 more attempts. The provider's delay is honoured; if it is longer than 30 s the error is returned at once.
-/// Without one the delay is random between 0 and 1, 2, 4, 8 s.
+/// At most 4 more attempts. The provider's delay is honoured, with up to a second more; if it is longer than 30 s the error
+/// is returned at once. Without one the delay is random between 0 and 1, 2, 4, 8 s.
 ///
 /// # Notes
 ///
 /// * Each new attempt is announced by an [`EventKind::Retry`](agent_core::EventKind::Retry).
 /// * If chunks of the failed attempt went out, a [`Chunk::Restart`](agent_core::Chunk::Restart) comes before the next one.
 /// * A cancelled run ends the wait at once.
+/// * Only the answer is kept in the journal: a finished call is never made again, and failed attempts leave nothing behind.
 ///
 /// # Differences from `tower::retry`
 ///
-/// That layer cannot give up while it waits, nor see the chunks of a call's first attempt.
+/// That layer cannot give up while it waits, nor see the chunks of a call's first attempt. Its budgets are used here too.
 ///
 /// # Order
 ///
@@ -46,7 +48,7 @@ use super::{Retry, backoff::Backoff};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct RetryLayer {
-    backoff: Backoff,
+    policy: Policy,
 }
 
 impl RetryLayer {
@@ -57,29 +59,54 @@ impl RetryLayer {
 
     /// Sets the most attempts after the first. Default: 4.
     #[must_use]
-    pub fn retries(mut self, most: u32) -> Self {
-        self.backoff.retries = most;
-        self
+    pub fn retries(self, most: u32) -> Self {
+        self.map(|backoff| backoff.retries(most))
     }
 
     /// Sets the longest delay after the first attempt, which doubles with every further one. Default: 1 s.
     #[must_use]
-    pub fn base_delay(mut self, delay: Duration) -> Self {
-        self.backoff.base = delay;
-        self
+    pub fn base_delay(self, delay: Duration) -> Self {
+        self.map(|backoff| backoff.base_delay(delay))
     }
 
     /// Sets the longest delay; if the provider asks for a longer one, its error is returned. Default: 30 s.
     #[must_use]
-    pub fn max_delay(mut self, delay: Duration) -> Self {
-        self.backoff.longest = delay;
-        self
+    pub fn max_delay(self, delay: Duration) -> Self {
+        self.map(|backoff| backoff.max_delay(delay))
     }
 
     /// Sets which part of a delay is taken, from 0 to 1. Default: random. The provider's own delay is always taken whole.
     #[must_use]
-    pub fn jitter(mut self, part: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
-        self.backoff.jitter = Arc::new(part);
+    pub fn jitter(self, part: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.map(|backoff| backoff.jitter(part))
+    }
+
+    fn map(mut self, change: impl FnOnce(Backoff) -> Backoff) -> Self {
+        self.policy.backoff = change(self.policy.backoff);
+        self
+    }
+
+    /// Treats errors of these kinds in a way of their own, also those of which nobody said whether trying again may help.
+    /// The failed attempts of a call are counted together, whatever their kinds; the last one's decides.
+    #[must_use]
+    pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>, backoff: Backoff) -> Self {
+        let backoff = Arc::new(backoff);
+        self.policy.kinds.extend(kinds.into_iter().map(|kind| (kind, backoff.clone())));
+        self
+    }
+
+    /// Never tries again after errors of these kinds.
+    #[must_use]
+    pub fn never(self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
+        self.on(kinds, Backoff::new().retries(0))
+    }
+
+    /// Sets an allowance that all calls share, such as [`TpsBudget`](tower::retry::budget::TpsBudget): each answer pays in
+    /// and each new attempt takes out, so that a provider in trouble is not asked several times as often as one that is
+    /// well. Default: none.
+    #[must_use]
+    pub fn budget(mut self, budget: impl Budget + Send + Sync + 'static) -> Self {
+        self.policy.budget = Some(Arc::new(budget));
         self
     }
 }
@@ -88,6 +115,6 @@ impl<S> Layer<S> for RetryLayer {
     type Service = Retry<S>;
 
     fn layer(&self, inner: S) -> Retry<S> {
-        Retry::new(self.backoff.clone(), inner)
+        Retry::new(Arc::new(self.policy.clone()), inner)
     }
 }

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod layer;
+mod policy;
 mod service;
 
-pub use self::{layer::RetryLayer, service::Retry};
+pub use self::{backoff::Backoff, layer::RetryLayer, service::Retry};

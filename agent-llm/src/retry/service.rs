@@ -2,28 +2,26 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use agent_core::{BoxError, BoxFuture, Chunk, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, BoxFuture, Error, EventKind, ModelRequest, ModelResponse, Result};
 use tower::{Service, ServiceExt};
 
-use super::backoff::Backoff;
+use super::policy::Policy;
+use crate::attempt::{Spoken, cancelled, unless_cancelled};
 
 /// The service that [`RetryLayer`](super::RetryLayer) makes.
 #[derive(Clone)]
 pub struct Retry<S> {
-    backoff: Backoff,
+    policy: Arc<Policy>,
     inner: S,
 }
 
 impl<S> Retry<S> {
-    pub(super) fn new(backoff: Backoff, inner: S) -> Self {
-        Self { backoff, inner }
+    pub(super) fn new(policy: Arc<Policy>, inner: S) -> Self {
+        Self { policy, inner }
     }
 
     /// The service around which it stands.
@@ -60,67 +58,47 @@ where
         // The service that is ready makes the first attempt; its clone is made ready for the next call.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        Box::pin(attempts(self.backoff.clone(), inner, req))
+        Box::pin(attempts(self.policy.clone(), inner, req))
     }
 }
 
 /// Calls `inner`, which is ready, until a call succeeds or there should be no other.
-async fn attempts<S>(backoff: Backoff, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
+async fn attempts<S>(policy: Arc<Policy>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
 where
     S: Service<ModelRequest, Response = ModelResponse>,
     S::Error: Into<BoxError>,
 {
-    let spoke = Spoke::default();
+    let spoken = Spoken::default();
     let mut failed = 0;
     loop {
-        let error = match inner.call(spoke.listen(req.clone())).await {
-            Ok(response) => return Ok(response),
+        let error = match inner.call(spoken.listen(req.clone())).await {
+            Ok(response) => {
+                policy.answered();
+                return Ok(response);
+            }
             Err(error) => Error::from_boxed(error.into()),
         };
         failed += 1;
-        let Some(delay) = backoff.delay(failed, &error) else { return Err(error) };
-        let cancelled = |error: Error| {
-            Error::new(ErrorKind::Cancelled, "the run was cancelled before the call could be tried again")
-                .with_source(error)
-        };
-        if req.cx.cancellation().is_cancelled() {
-            return Err(cancelled(error));
-        }
-        let announced = EventKind::Retry { attempt: failed + 1, delay: delay.as_secs_f64(), error: error.to_string() };
-        req.cx.emit(announced);
+        let Some(delay) = policy.delay(failed, &error) else { return Err(error) };
+        let error = unless_cancelled(&req.cx, error)?;
+        req.cx.emit(EventKind::Retry {
+            attempt: failed + 1,
+            delay: delay.as_secs_f64(),
+            kind: error.kind(),
+            error: error.to_string(),
+        });
         tokio::select! {
             biased;
             () = req.cx.cancellation().cancelled() => return Err(cancelled(error)),
             () = tokio::time::sleep(delay) => {}
         }
-        if spoke.take() {
-            req.sink.push(Chunk::Restart)?;
-        }
+        spoken.take_back(&req.sink)?;
         inner.ready().await.map_err(|e| Error::from_boxed(e.into()))?;
-    }
-}
-
-/// Whether an attempt sent chunks.
-#[derive(Default)]
-struct Spoke(Arc<AtomicBool>);
-
-impl Spoke {
-    /// The request with a sink that notes chunks. Where nobody listens to them, none are made for this either.
-    fn listen(&self, mut req: ModelRequest) -> ModelRequest {
-        if !req.sink.is_idle() {
-            let spoke = self.0.clone();
-            req.sink = req.sink.with_observer(move |_| spoke.store(true, Ordering::Relaxed));
-        }
-        req
-    }
-
-    fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
     }
 }
 
 impl<S> fmt::Debug for Retry<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("backoff", &self.backoff).field("inner", &std::any::type_name::<S>()).finish()
+        f.debug_struct("Retry").field("policy", &self.policy).field("inner", &std::any::type_name::<S>()).finish()
     }
 }

@@ -55,21 +55,6 @@ impl IncrementalCounter {
         Self { kept: Mutex::new(Kept::new(bytes)), ..self }
     }
 
-    /// Tokens of all messages of a history.
-    pub fn history(&self, history: &History) -> u64 {
-        let mut sum = 0;
-        let mut new = Vec::new();
-        let mut kept = self.kept();
-        for message in history.iter() {
-            match kept.get(address(message)) {
-                Some(tokens) => sum += tokens,
-                None => new.push(message),
-            }
-        }
-        drop(kept); // others go on while the new messages are counted
-        sum + new.into_iter().map(|message| self.count(message)).sum::<u64>()
-    }
-
     fn count(&self, message: &Message) -> u64 {
         let tokens = self.counter.message(message);
         if media(message) <= MEDIA {
@@ -101,6 +86,20 @@ impl TokenCounter for IncrementalCounter {
             self.kept().put(place, tokens, Alive::Tools(tools.clone()));
             tokens
         })
+    }
+
+    fn history(&self, history: &History) -> u64 {
+        let mut sum = 0;
+        let mut new = Vec::new();
+        let mut kept = self.kept();
+        for message in history.iter() {
+            match kept.get(address(message)) {
+                Some(tokens) => sum += tokens,
+                None => new.push(message),
+            }
+        }
+        drop(kept); // others go on while the new messages are counted
+        sum + new.into_iter().map(|message| self.count(message)).sum::<u64>()
     }
 }
 
@@ -150,7 +149,7 @@ fn media(message: &Message) -> usize {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use agent_core::{ToolSpec, UserMessage};
+    use agent_core::{ModelRequest, SystemMessage, ToolSpec, UserMessage, testing::detached_run};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -204,6 +203,28 @@ mod tests {
         assert_eq!(noting.taken(), 500);
         history.push(Message::user("one more")).expect("paired");
         assert_eq!(counter.history(&history.clone()), full(&history));
+        assert_eq!(noting.taken(), 1);
+    }
+
+    #[test]
+    fn a_prompt_is_the_system_prompt_the_tools_and_the_history_and_only_what_is_new_is_counted() {
+        let noting = Noting::default();
+        let counter = IncrementalCounter::new(noting.clone());
+        let mut history = long_history();
+        let request = |history: &History| {
+            let mut req = ModelRequest::new(detached_run(history.clone()).cx().clone());
+            req.system = Some(SystemMessage::new(vec![Part::text("Be brief.")]));
+            req.tools = (0..50).map(|n| ToolSpec::new(format!("tool {n}"), "Looks.", json!({}))).collect();
+            req
+        };
+        let first = request(&history);
+        let system = ApproximateCounter.message(&Message::system("Be brief."));
+        assert_eq!(counter.prompt(&first), system + ApproximateCounter.tools(&first.tools) + full(&history));
+        assert_eq!(noting.taken(), 500 + 1 + 1);
+        history.push(Message::user("one more")).expect("paired");
+        let mut next = request(&history);
+        (next.system, next.tools) = (first.system.clone(), first.tools.clone());
+        assert_eq!(counter.prompt(&next), ApproximateCounter.prompt(&next));
         assert_eq!(noting.taken(), 1);
     }
 

@@ -31,6 +31,36 @@ pub(crate) fn lay(base: &mut Value, over: &Value) {
     }
 }
 
+/// What must be laid on `base` to make it `wanted`, as far as laying can: it takes nothing away. None if that is nothing.
+pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
+    match (base, wanted) {
+        (Value::Object(base), Value::Object(wanted)) => {
+            let fields = wanted.iter().filter_map(|(name, wanted)| match base.get(name) {
+                Some(base) => Some((name.clone(), laid_over(base, wanted)?)),
+                None => Some((name.clone(), wanted.clone())),
+            });
+            let fields: Map<_, _> = fields.collect();
+            (!fields.is_empty()).then_some(Value::Object(fields))
+        }
+        (Value::Number(base), Value::Number(wanted)) if base.as_f64() == wanted.as_f64() => None,
+        (base, wanted) => (base != wanted).then(|| wanted.clone()),
+    }
+}
+
+/// True if `written` is JSON of the same value as `json`.
+pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
+    let mut out = Vec::new();
+    write(written, &mut out);
+    same_bytes(&out, json)
+}
+
+/// As [`same`], for JSON that is written already.
+pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
+    let value = |bytes| serde_json::from_slice::<Value>(bytes);
+    written == json.get().as_bytes()
+        || matches!((value(written), value(json.get().as_bytes())), (Ok(written), Ok(json)) if written == json)
+}
+
 /// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves
 /// many under one address, and it knows the fields of its own making.
 pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
@@ -41,4 +71,23 @@ pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
 /// The provider's own JSON, if `to` is the provider.
 pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_what_must_be_laid_over() {
+        let base = json!({"a": 1.0, "b": {"c": 1, "d": [1]}, "more": 1});
+        let wanted = json!({"a": 1, "b": {"c": 1, "d": [2], "e": null}});
+        let over = laid_over(&base, &wanted).expect("a difference");
+        assert_eq!(over, json!({"b": {"d": [2], "e": null}}));
+        let mut laid = base.clone();
+        lay(&mut laid, &over);
+        assert_eq!(laid, json!({"a": 1.0, "b": {"c": 1, "d": [2], "e": null}, "more": 1}));
+        assert_eq!(laid_over(&base, &json!({"a": 1})), None);
+    }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -121,50 +121,32 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// The first item of a list that says it is number 0; the others are not read.
-#[derive(Debug)]
-pub(crate) struct First<T>(pub(crate) Option<T>);
+/// Gives each item of a list to `take`, as it came.
+///
+/// # Errors
+/// If it is no list; the errors of `take`.
+pub(crate) fn each<'a>(
+    list: &'a RawValue,
+    take: impl FnMut(&'a RawValue) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
+    struct Items<F>(F);
 
-/// Something that may be numbered.
-pub(crate) trait Numbered {
-    /// Its number; nothing is as good as 0.
-    fn number(&self) -> Option<u64>;
-}
+    impl<'de, F: FnMut(&'de RawValue) -> serde_json::Result<()>> Visitor<'de> for Items<F> {
+        type Value = ();
 
-impl<T> Default for First<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<'de, T: Deserialize<'de> + Numbered> Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FirstVisitor<T>(std::marker::PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de> + Numbered> Visitor<'de> for FirstVisitor<T> {
-            type Value = First<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(First(None))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut first = None;
-                while let Some(item) = items.next_element::<T>()? {
-                    if first.is_none() && item.number().unwrap_or(0) == 0 {
-                        first = Some(item);
-                    }
-                }
-                Ok(First(first))
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
         }
 
-        deserializer.deserialize_any(FirstVisitor(std::marker::PhantomData))
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+            while let Some(item) = items.next_element()? {
+                (self.0)(item).map_err(A::Error::custom)?;
+            }
+            Ok(())
+        }
     }
+
+    serde_json::Deserializer::from_str(list.get()).deserialize_seq(Items(take))
 }
 
 #[cfg(test)]

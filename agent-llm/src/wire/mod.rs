@@ -1,10 +1,17 @@
 //! The wires, one folder per protocol, and what they share.
 
 pub(crate) mod anthropic;
+mod content;
 pub(crate) mod endpoint;
+pub(crate) mod gemini;
+mod ids;
 pub(crate) mod json;
 mod lenient;
 mod merge;
 mod open_struct;
 pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
+pub(crate) mod profile;
+mod server;
 mod surrogates;
+mod usage;

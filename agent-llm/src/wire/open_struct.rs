@@ -1,9 +1,9 @@
 //! Structs that keep what they do not know.
 
 /// Defines a struct that reads some fields of a JSON object, all optional, and keeps the others as they came in `rest`.
-/// A field that is `null` is as good as none.
+/// A field that is `null` is as good as none, and one may have several spellings.
 macro_rules! open_struct {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty = $key:literal,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty = $($key:literal)|+,)* }) => {
         $(#[$meta])*
         #[derive(Debug, Default)]
         pub(super) struct $name<'a> {
@@ -26,7 +26,7 @@ macro_rules! open_struct {
                         let mut value = $name::default();
                         while let Some(key) = map.next_key::<$crate::wire::lenient::Str<'a>>()? {
                             match &*key.0 {
-                                $($key => value.$field = map.next_value()?,)*
+                                $($($key)|+ => value.$field = map.next_value()?,)*
                                 _ => {
                                     let json: &'a serde_json::value::RawValue = map.next_value()?;
                                     if json.get() != "null" {

@@ -33,7 +33,7 @@ use crate::per_run::PerRun;
 /// # After a crash
 ///
 /// The tool's effect is [`Reconcilable`](agent_core::Effect::Reconcilable): a sub-agent whose run the journal knows goes on
-/// where it stood, and its own tools decide by their own effects. About one of which nothing is known a person is asked.
+/// where it stood, and its own tools decide by their own effects.
 ///
 /// # Order
 ///

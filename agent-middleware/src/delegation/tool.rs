@@ -113,9 +113,9 @@ impl Tool for Delegate {
         }
     }
 
-    /// A sub-agent whose run is known goes on where it stood, and repeats nothing that it did.
-    async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
-        Ok(if req.child.is_some() { Reconciled::DidNot } else { Reconciled::Unknown })
+    /// That a sub-agent starts is durable before it does anything: one of which nothing is known did nothing.
+    async fn reconcile(&self, _: ToolRequest) -> Result<Reconciled> {
+        Ok(Reconciled::DidNot)
     }
 }
 

@@ -24,7 +24,7 @@ pub async fn every_kind_of_entry_survives_unchanged(journal: Arc<dyn Journal>) {
 /// A provider's JSON comes back byte for byte: it would refuse its own message otherwise.
 pub async fn bytes_of_a_provider_survive_unchanged(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
-    let body = EntryBody::ModelAccepted { step: 1, message: Some(full_answer()) };
+    let body = EntryBody::ModelAccepted { step: 1, message: Some(full_answer()), exit: None };
     append(&*writer, vec![Entry::new("r".into(), 0, body)]).await;
     match &read_all(&*journal, "s").await[0].body {
         EntryBody::ModelAccepted { message: Some(message), .. } => {
@@ -47,7 +47,7 @@ pub async fn an_entry_of_a_megabyte_survives(journal: Arc<dyn Journal>) {
 /// A decision must be the same when it is read back, to the last bit of a number.
 pub async fn numbers_survive_to_the_last_bit(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
-    let body = EntryBody::Decided { name: "n".into(), value: numbers() };
+    let body = EntryBody::Decided { name: "n".into(), value: numbers(), beginning: false };
     append(&*writer, vec![Entry::new("r".into(), 0, body.clone())]).await;
     assert_eq!(read_all(&*journal, "s").await[0].body, body);
 }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Entry, EntryBody, ExitReason, History, Media, Message, ModelResponse, Origin,
-    Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
+    AssistantMessage, Block, Effect, Entry, EntryBody, Exit, ExitReason, History, Media, Message, ModelResponse,
+    Origin, Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -62,9 +62,13 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
         EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
         EntryBody::BudgetReserved { amounts: json!({"tokens": 100}) },
-        EntryBody::ModelFinished { step: 1, response: ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2)) },
+        EntryBody::ModelFinished {
+            step: 1,
+            response: std::sync::Arc::new(ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2))),
+        },
         EntryBody::BudgetSettled { amounts: json!({"tokens": 9}) },
-        EntryBody::ModelAccepted { step: 1, message: None },
+        EntryBody::ModelAccepted { step: 1, message: None, exit: Some(Exit::new(ExitReason::Text, "done")) },
+        EntryBody::ToolSuspended { call_id: call_id.clone() },
         EntryBody::ToolStarted {
             call_id: call_id.clone(),
             name: name.clone(),
@@ -74,20 +78,21 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into() },
         EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})) },
         EntryBody::Answered { id: "c1/approval".into(), answer: json!(true), by: Some("ann".into()) },
-        EntryBody::Decided { name: "pick".into(), value: json!({"b": 1, "a": [[]]}) },
+        EntryBody::Decided { name: "pick".into(), value: json!({"b": 1, "a": [[]]}), beginning: true },
         EntryBody::ToolFinished { call_id: call_id.clone(), output: output.clone() },
         EntryBody::ToolAnswered { call_id: call_id.clone(), name, output: Some(output.failed()) },
         EntryBody::StateChanged {
             state: BTreeMap::from([("s".into(), json!("v"))]),
             globals: BTreeMap::from([("set".into(), Some(json!({"x": 1}))), ("removed".into(), None)]),
         },
-        EntryBody::TurnEnded { step: 1, changed: BTreeMap::from([(call_id, ToolOutput::error("no"))]) },
+        EntryBody::TurnEnded { step: 1, changed: BTreeMap::from([(call_id, ToolOutput::error("no"))]), exit: None },
         EntryBody::Undone { before_run: "r0".into() },
         EntryBody::Unknown(json!({"from_the_future": {"x": [1, "two"]}})),
         EntryBody::RunEnded {
             status: RunStatus::Finished(ExitReason::Tool("done".into())),
             usage: Usage::new(7, 2),
             error: Some("e".into()),
+            answer: Some("a".into()),
         },
     ];
     (1..).zip(bodies).map(|(time, body)| Entry::new(ids.run_id.clone(), time, body)).collect()

@@ -71,7 +71,7 @@ mod tests {
 
     fn nested(levels: usize) -> Entry {
         let value = (0..levels).fold(json!("[{\"\\"), |inner, _| Value::Array(vec![inner]));
-        Entry::new("run".into(), 0, EntryBody::Decided { name: "[[[".into(), value })
+        Entry::new("run".into(), 0, EntryBody::Decided { name: "[[[".into(), value, beginning: false })
     }
 
     #[test]

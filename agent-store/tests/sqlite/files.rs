@@ -157,7 +157,8 @@ async fn the_sqlite_shell_can_read_the_history() {
     writer.append(entries).await.expect("appends");
 
     let sqlite = place.sqlite();
-    let first = "SELECT session, seq, time, run, kind, body ->> '$.message.user[0].text.text' FROM history LIMIT 1";
+    let first =
+        "SELECT session, seq, time, run, kind, body ->> '$.message.user.parts[0].text.text' FROM history LIMIT 1";
     let row: (String, i64, String, String, String, String) = sqlite
         .query_row(first, (), |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?, r.get(5)?)))
         .expect("a row");
@@ -185,8 +186,8 @@ fn step(step: u32) -> [Vec<Entry>; 3] {
     let entry = |body| Entry::new("0198f0c0a1b27c3d8e4f5a6b7c8d9e0f".into(), 1_700_000_000_000, body);
     [
         vec![
-            entry(EntryBody::ModelFinished { step, response }),
-            entry(EntryBody::ModelAccepted { step, message: None }),
+            entry(EntryBody::ModelFinished { step, response: std::sync::Arc::new(response) }),
+            entry(EntryBody::ModelAccepted { step, message: None, exit: None }),
         ],
         vec![entry(EntryBody::ToolStarted {
             call_id: call_id.clone(),
@@ -197,7 +198,7 @@ fn step(step: u32) -> [Vec<Entry>; 3] {
         vec![
             entry(EntryBody::ToolFinished { call_id: call_id.clone(), output }),
             entry(EntryBody::ToolAnswered { call_id, name, output: None }),
-            entry(EntryBody::TurnEnded { step, changed: std::collections::BTreeMap::new() }),
+            entry(EntryBody::TurnEnded { step, changed: std::collections::BTreeMap::new(), exit: None }),
         ],
     ]
 }

@@ -48,7 +48,10 @@ fn entries(agent: &str, happening: Happening, runs: &mut Vec<Arc<str>>) -> Vec<E
     }
     let answer = |message: AssistantMessage| {
         let response = ModelResponse::new(message);
-        [EntryBody::ModelFinished { step: 1, response }, EntryBody::ModelAccepted { step: 1, message: None }]
+        [
+            EntryBody::ModelFinished { step: 1, response: std::sync::Arc::new(response) },
+            EntryBody::ModelAccepted { step: 1, message: None, exit: None },
+        ]
     };
     match happening {
         Happening::RunStarts => {}
@@ -58,7 +61,7 @@ fn entries(agent: &str, happening: Happening, runs: &mut Vec<Arc<str>>) -> Vec<E
             bodies.extend(answer(AssistantMessage::new(vec![Block::tool_call("c", "tool", "{}")])));
             if answered {
                 bodies.push(EntryBody::ToolFinished { call_id: "c".into(), output: ToolOutput::text("done") });
-                bodies.push(EntryBody::TurnEnded { step: 1, changed: BTreeMap::new() });
+                bodies.push(EntryBody::TurnEnded { step: 1, changed: BTreeMap::new(), exit: None });
             }
         }
         Happening::Replaced(texts) => {

@@ -1,5 +1,7 @@
 //! Converts text to the type that the schema wants, where only one reading is possible.
 
+use std::collections::BTreeSet;
+
 use jsonschema::{JsonType, JsonTypeSet};
 use serde_json::{Number, Value};
 
@@ -9,14 +11,26 @@ use super::{
 };
 
 impl<'a> Shape<'a> {
-    /// Converts the fields of an object that fits the root; returns the names of those that were.
-    pub(super) fn coerce_arguments(self, args: &mut Value) -> Vec<String> {
+    /// True if the root's property `name` may be text: text that is given for it stays as it is.
+    pub(super) fn takes_text(self, name: &str) -> bool {
+        self.of_property(&[self.root()], name).iter().any(|schema| self.types(schema).contains(JsonType::String))
+    }
+
+    /// Converts the fields of an object that fits the root; returns the names of those that were. Text for the properties
+    /// `texts` is as it should be.
+    pub(super) fn coerce_arguments(self, args: &mut Value, texts: &BTreeSet<String>) -> Vec<String> {
         let fields = args.as_object_mut().into_iter().flatten();
+        let fields = fields.filter(|(name, value)| !(value.is_string() && texts.contains(*name)));
         let converted = fields.filter_map(|(name, value)| {
             let schemas = self.of_property(&[self.root()], name);
             self.coerce(value, &schemas, DEEPEST - 1).then(|| format!("'{name}'"))
         });
         converted.collect()
+    }
+
+    /// Converts a value of the root, and what it holds.
+    pub(crate) fn coerce_value(self, value: &mut Value) {
+        self.coerce(value, &[self.root()], DEEPEST);
     }
 
     /// Converts `value`, and what it holds, to a type that one of `schemas` wants; true if anything was. What text is

@@ -15,6 +15,9 @@ use serde_json::Value;
 use self::{
     problem::Problems,
     read::{Read, read},
+};
+pub(crate) use self::{
+    read::{DEEPEST, decode, json_or_mended},
     shape::Shape,
 };
 
@@ -47,6 +50,8 @@ struct Inner {
     validator: Validator,
     /// The parameters that the schema names.
     known: BTreeSet<String>,
+    /// Those that may be text.
+    texts: BTreeSet<String>,
     /// True if the schema allows others.
     open: bool,
 }
@@ -81,7 +86,8 @@ impl ArgumentSchema {
             return Err(invalid("the schema must describe an object: add \"type\": \"object\"".to_owned()));
         }
         let (known, open) = shape.parameters();
-        Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, open })))
+        let texts = known.iter().filter(|name| shape.takes_text(name)).cloned().collect();
+        Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, texts, open })))
     }
 
     /// Reads the arguments as the model wrote them. Never fails: what cannot be read fails the [`check`](Self::check).
@@ -93,7 +99,10 @@ impl ArgumentSchema {
     /// * Other JSON than an object becomes `{"_": ..}`, and what is not JSON `{"raw_arguments": ".."}`.
     pub fn parse(&self, text: &str) -> Arguments {
         let Read { mut value, mut notes, is_object } = read(text);
-        let converted = if is_object { Shape::new(&self.0.schema).coerce_arguments(&mut value) } else { Vec::new() };
+        let converted = match is_object {
+            true => Shape::new(&self.0.schema).coerce_arguments(&mut value, &self.0.texts),
+            false => Vec::new(),
+        };
         if !converted.is_empty() {
             notes.push(format!("converted {}", converted.join(", ")));
         }

@@ -16,11 +16,11 @@ pub(super) struct Read {
 const MOST_WRAPPINGS: usize = 3;
 
 /// How deep JSON may nest so that it can be read again.
-pub(super) const DEEPEST: usize = 127;
+pub(crate) const DEEPEST: usize = 127;
 
 pub(super) fn read(text: &str) -> Read {
     let mut notes = Vec::new();
-    let value = decode(text, MOST_WRAPPINGS, &mut notes);
+    let value = decode(text, &mut notes);
     let (value, is_object) = match value {
         Some(Value::Object(fields)) => (Value::Object(fields), true),
         Some(Value::Null) => (Value::Object(Map::new()), true),
@@ -36,7 +36,12 @@ pub(super) fn read(text: &str) -> Read {
     Read { value, notes, is_object }
 }
 
-fn decode(text: &str, wrappings: usize, notes: &mut Vec<String>) -> Option<Value> {
+/// The one value that the text is, mended where that is needed; nothing at all is null.
+pub(crate) fn decode(text: &str, notes: &mut Vec<String>) -> Option<Value> {
+    decode_wrapped(text, MOST_WRAPPINGS, notes)
+}
+
+fn decode_wrapped(text: &str, wrappings: usize, notes: &mut Vec<String>) -> Option<Value> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Some(Value::Null);
@@ -53,7 +58,7 @@ fn decode(text: &str, wrappings: usize, notes: &mut Vec<String>) -> Option<Value
     {
         let before = notes.len();
         notes.push("decoded JSON inside a string".to_owned());
-        let inner = decode(inner, wrappings - 1, notes).filter(|v| !v.is_string());
+        let inner = decode_wrapped(inner, wrappings - 1, notes).filter(|v| !v.is_string());
         if inner.is_some() {
             return inner;
         }
@@ -63,7 +68,7 @@ fn decode(text: &str, wrappings: usize, notes: &mut Vec<String>) -> Option<Value
 }
 
 /// JSON, or what is nearly JSON and has one obvious reading.
-pub(super) fn json_or_mended(text: &str, notes: &mut Vec<String>) -> Option<Value> {
+pub(crate) fn json_or_mended(text: &str, notes: &mut Vec<String>) -> Option<Value> {
     if let Ok(value) = serde_json::from_str(text) {
         return Some(value);
     }

@@ -10,12 +10,12 @@ const MOST_SCHEMAS: usize = 256;
 
 /// A schema document.
 #[derive(Clone, Copy)]
-pub(super) struct Shape<'a> {
+pub(crate) struct Shape<'a> {
     root: &'a Value,
 }
 
 impl<'a> Shape<'a> {
-    pub(super) fn new(root: &'a Value) -> Self {
+    pub(crate) fn new(root: &'a Value) -> Self {
         Self { root }
     }
 

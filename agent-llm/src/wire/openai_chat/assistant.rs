@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Raw, ToolCall};
+use agent_core::{AssistantMessage, Block, Raw, Reasoning, ToolCall};
 use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},
@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 
 use super::{
     message::Manner,
-    parts::{PartJson, Said},
-    read,
+    parts::{PartJson, Said, own_media, own_text, text_json},
+    read::{ORDER, read},
+    read_call, read_part,
 };
 use crate::wire::{json::write as write_json, lenient::Str, open_struct::open_struct};
 
@@ -65,9 +66,8 @@ impl Serialize for Projection<'_> {
                 map.serialize_entry("images", &self.images())?;
             }
         }
-        let calls: Vec<_> = self.message.calls().map(|call| self.call(call)).collect();
-        if !calls.is_empty() {
-            map.serialize_entry("tool_calls", &calls)?;
+        if self.message.has_calls() {
+            map.serialize_entry("tool_calls", &Calls(self))?;
         }
         if let Some(sent) = sent.filter(|_| self.manner.verbatim) {
             sent.rest.iter().try_for_each(|(name, json)| map.serialize_entry(name, json))?;
@@ -76,12 +76,22 @@ impl Serialize for Projection<'_> {
     }
 }
 
+struct Calls<'a>(&'a Projection<'a>);
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.message.calls().map(|call| self.0.call(call)))
+    }
+}
+
 impl Projection<'_> {
     /// `null` beside calls, if there is nothing else: the API takes no empty text there, and no missing one elsewhere.
     fn content(&self, sent: Option<&Sent<'_>>) -> Option<Said<'_>> {
         let in_parts = sent.and_then(|sent| sent.content).is_some_and(|json| json.get().starts_with('['));
         let needs_parts = |block: &Block| match block {
-            Block::Text(text) => self.manner.own(text.raw.as_ref()).is_some(),
+            Block::Text(text) => {
+                own_text(self.manner, text).is_some() || self.manner.cache_control(text.cache).is_some()
+            }
             Block::Other(raw) => self.manner.own(Some(raw)).is_some_and(is_part),
             _ => false,
         };
@@ -108,17 +118,19 @@ impl Projection<'_> {
 
     fn part<'a>(&self, block: &'a Block) -> Option<PartJson<'a>> {
         match block {
-            Block::Text(text) => {
-                let own = self.manner.own(text.raw.as_ref());
-                Some(own.map_or(PartJson::Text { text: Cow::Borrowed(&text.text) }, PartJson::Raw))
-            }
-            Block::Reasoning(reasoning) => {
-                self.manner.own(reasoning.raw.as_ref()).filter(|j| is_part(j)).map(PartJson::Raw)
-            }
-            Block::Image(media) | Block::Document(media) => self.manner.own(media.raw.as_ref()).map(PartJson::Raw),
+            Block::Text(text) => Some(text_json(self.manner, text)),
+            Block::Reasoning(reasoning) => self.thinking(reasoning).map(PartJson::Raw),
+            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(PartJson::Raw),
             Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(PartJson::Raw),
             _ => None,
         }
+    }
+
+    /// Thinking that is a part, if it was not edited: its provider takes back only its own.
+    fn thinking<'a>(&self, reasoning: &'a Reasoning) -> Option<&'a RawValue> {
+        let own = self.manner.own(reasoning.raw.as_ref()).filter(|json| is_part(json))?;
+        let was = read_part::part(own, &self.manner.origin);
+        matches!(was, Ok(Block::Reasoning(was)) if was.text == reasoning.text).then_some(own)
     }
 
     /// In the provider's own spelling.
@@ -135,15 +147,23 @@ impl Projection<'_> {
         }
         let details =
             reasoning.filter_map(|r| self.manner.own(r.raw.as_ref())).find(|json| json.get().starts_with('['));
-        if let Some(details) = details {
-            map.serialize_entry("reasoning_details", details)?;
+        match details {
+            // They say it once more, and prove what was said first.
+            Some(details) if self.thought() == text => map.serialize_entry("reasoning_details", details),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The reasoning as the provider sent it.
+    fn thought(&self) -> String {
+        let was = self.own.and_then(|own| read(own.raw_value(), &self.manner.origin, "", ORDER).ok());
+        let blocks = was.map(|was| was.blocks).unwrap_or_default();
+        blocks.iter().filter_map(|b| if let Block::Reasoning(r) = b { Some(r.text.as_str()) } else { None }).collect()
     }
 
     fn images(&self) -> Vec<&RawValue> {
         let images = self.message.blocks().iter().filter_map(|block| match block {
-            Block::Image(media) => self.manner.own(media.raw.as_ref()),
+            Block::Image(media) => own_media(self.manner, media),
             _ => None,
         });
         images.collect()
@@ -166,7 +186,7 @@ impl Projection<'_> {
 
     /// True if the provider's JSON is still of this call: it may have been edited.
     fn still_says(&self, own: &RawValue, call: &ToolCall) -> bool {
-        read::call(own.get(), &self.manner.origin)
+        read_call::call(own, &self.manner.origin)
             .is_ok_and(|was| (&was.id, &was.name, &was.arguments) == (&call.id, &call.name, &call.arguments))
     }
 }

@@ -1,47 +1,46 @@
 //! Answers that come whole.
 
-use agent_core::{AssistantMessage, Error, FinishReason, ModelResponse, Origin, Raw, Result, Usage};
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use agent_core::{Error, FinishReason, ModelResponse, Origin, Raw, Result};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
+    choices::{Choices, Numbered},
+    details::{add_all, further, parse},
     read::{ORDER, Reading, read},
-    usage::usage,
+    usage,
 };
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::lenient::{First, Numbered, Str},
+    wire::{lenient::Str, open_struct::open_struct},
 };
 
-#[derive(Deserialize)]
-struct Completion<'a> {
-    #[serde(borrow)]
-    id: Option<Str<'a>>,
-    #[serde(borrow)]
-    model: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    choices: First<Choice<'a>>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+open_struct! {
+    Completion {
+        id: Str<'a> = "id",
+        model: Str<'a> = "model",
+        choices: Choices<Choice<'a>> = "choices",
+        usage: &'a RawValue = "usage",
+        error: &'a RawValue = "error",
+        _object: IgnoredAny = "object",
+        _created: IgnoredAny = "created",
+    }
 }
 
-#[derive(Deserialize)]
-struct Choice<'a> {
-    index: Option<u64>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<Str<'a>>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+open_struct! {
+    Choice {
+        index: u64 = "index",
+        message: &'a RawValue = "message",
+        finish_reason: Str<'a> = "finish_reason",
+        error: &'a RawValue = "error",
+        _delta: IgnoredAny = "delta",
+    }
 }
 
 impl Numbered for Choice<'_> {
-    fn number(&self) -> Option<u64> {
-        self.index
+    fn number(&self) -> u64 {
+        self.index.unwrap_or(0)
     }
 }
 
@@ -49,32 +48,43 @@ impl Numbered for Choice<'_> {
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a chat completion", body);
     let completion: Completion<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
-    let choice = completion.choices.0;
+    let Choices { first: choice, others } = completion.choices.unwrap_or_default();
     if let Some(error) = completion.error.or(choice.as_ref().and_then(|c| c.error)) {
         return Err(provider_error(error, origin));
     }
     let choice = choice.ok_or_else(unreadable)?;
-    let json = choice.message.ok_or_else(unreadable)?.get();
+    let json = choice.message.ok_or_else(unreadable)?;
     let id = completion.id.filter(|id| !id.is_empty()).map(|id| id.0.into_owned());
     let reading = read(json, origin, id.as_deref().unwrap_or_default(), ORDER);
     let reading = reading.map_err(|e| unreadable().with_source(e))?;
-    let mut response = respond(reading, json.to_owned(), origin, choice.finish_reason.as_ref().map(|f| &*f.0));
-    response.usage = completion.usage.map_or_else(Usage::default, usage);
+    let mut response = respond(reading, json.to_owned(), origin, choice.finish_reason.as_ref().map_or("", |f| &f.0));
+    add_all(&mut response.details, &completion.rest);
+    add_all(&mut response.details, &choice.rest);
+    if !others.is_empty() {
+        response.details.insert("choices".into(), others.iter().map(other).collect());
+    }
+    if let Some(json) = completion.usage {
+        usage::read(json, &mut response);
+    }
     response.model = completion.model.filter(|m| !m.is_empty()).map(|m| m.0.into_owned());
     response.id = id;
     Ok(response)
 }
 
+fn other(choice: &Choice<'_>) -> Value {
+    let mut details = Map::new();
+    add_all(&mut details, &choice.rest);
+    let message = choice.message.and_then(parse).unwrap_or_default();
+    further(choice.number(), message, choice.finish_reason.as_ref().map_or("", |f| &f.0), details)
+}
+
 /// The response of a message that was read from `json`.
-pub(super) fn respond(reading: Reading, json: String, origin: &Origin, finish: Option<&str>) -> ModelResponse {
-    let raw = Raw::parse(origin.clone(), json).expect("it was just read as JSON");
-    let mut message = AssistantMessage::from_provider(reading.blocks, raw);
-    if reading.named_calls {
-        message.blocks_mut(); // the results will name ids that the raw message does not have
-    }
-    let finish = match finish.unwrap_or_default() {
+pub(super) fn respond(reading: Reading, json: Box<RawValue>, origin: &Origin, finish: &str) -> ModelResponse {
+    let refused = reading.refused;
+    let message = reading.into_message(Raw::new(origin.clone(), json));
+    let finish = match finish {
         "" | "stop" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
-        "" | "stop" | "tool_calls" | "function_call" if reading.refused => FinishReason::ContentFilter,
+        "" | "stop" | "tool_calls" | "function_call" if refused => FinishReason::ContentFilter,
         "" | "stop" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
@@ -86,6 +96,6 @@ pub(super) fn respond(reading: Reading, json: String, origin: &Origin, finish: O
 
 /// The error in an object that stands in place of an answer, or in the middle of one.
 pub(super) fn provider_error(json: &RawValue, origin: &Origin) -> Error {
-    let value: Value = serde_json::from_str(json.get()).unwrap_or_default();
+    let value = parse(json).unwrap_or_default();
     ProviderError::from_json(&serde_json::json!({ "error": value })).into_error(origin.provider())
 }

@@ -4,11 +4,15 @@ use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},
 };
-use serde_json::{Map, Value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     fold_call::{CallDelta, CallFold, WholeCall},
-    read::{Field, ORDER, plain},
+    read::{Field, ORDER},
+    read_part::plain,
 };
 use crate::wire::{
     lenient::{Content, Str},
@@ -144,8 +148,11 @@ impl Fold {
     }
 
     /// The message as it would have come whole in the response of this id.
-    pub(super) fn json(&self, response: &str) -> String {
-        serde_json::to_string(&Whole { fold: self, response }).expect("its keys are texts and its numbers finite")
+    ///
+    /// # Errors
+    /// Never, but for a bug: its keys are texts and its numbers finite.
+    pub(super) fn json(&self, response: &str) -> serde_json::Result<Box<RawValue>> {
+        to_raw_value(&Whole { fold: self, response })
     }
 }
 

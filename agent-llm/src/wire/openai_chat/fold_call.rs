@@ -6,8 +6,13 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::read::{arguments, call_id};
-use crate::wire::{lenient::Str, merge::merge_field, open_struct::open_struct};
+use super::read_call::push_arguments;
+use crate::wire::{
+    ids::{NAMELESS, call_id},
+    lenient::Str,
+    merge::merge_field,
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// One delta of a call.
@@ -62,7 +67,7 @@ impl CallFold {
                 self.name.push_str(&name.0);
             }
             if let Some(more) = function.arguments {
-                self.arguments.push_str(&arguments(more)?);
+                push_arguments(more, &mut self.arguments)?;
             }
             for (name, json) in &function.rest {
                 merge_field(&mut self.function_rest, name.0.to_string(), serde_json::from_str(json.get())?);
@@ -91,7 +96,8 @@ impl Serialize for WholeCall<'_> {
             id => map.serialize_entry("id", id)?,
         }
         map.serialize_entry("type", call.kind.as_deref().unwrap_or("function"))?;
-        if !call.name.is_empty() || call.rest.is_empty() {
+        // A call of another kind has what it says in a field of its kind.
+        if !call.name.is_empty() || !call.arguments.is_empty() || call.kind.as_deref().is_none_or(|k| k == "function") {
             map.serialize_entry("function", &WholeFunction(call))?;
         }
         call.rest.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
@@ -104,7 +110,7 @@ struct WholeFunction<'a>(&'a CallFold);
 impl Serialize for WholeFunction<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &self.0.name)?;
+        map.serialize_entry("name", if self.0.name.is_empty() { NAMELESS } else { &self.0.name })?;
         map.serialize_entry("arguments", &self.0.arguments)?;
         self.0.function_rest.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.end()

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use agent_core::{History, Message, Origin, Part, Raw, ToolMessage};
+use agent_core::{Cache, History, Message, Origin, Part, Raw, ToolMessage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
     assistant,
-    parts::{PartJson, Said, joined, part_json},
+    parts::{PartJson, Said, joined, own_text, part_json, text_json},
     profile::SystemRole,
+    tools::CacheControl,
 };
 use crate::wire::json::{knows, own, write};
 
@@ -19,6 +20,7 @@ pub(super) struct Manner {
     pub(super) origin: Origin,
     pub(super) system_role: SystemRole,
     pub(super) verbatim: bool,
+    pub(super) cache_control: bool,
 }
 
 impl Manner {
@@ -30,6 +32,11 @@ impl Manner {
     /// The provider's own JSON, if this is the provider.
     pub(super) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
         own(&self.origin, raw)
+    }
+
+    /// The mark, if the server takes marks.
+    pub(super) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
+        cache.filter(|_| self.cache_control).map(Into::into)
     }
 }
 
@@ -49,15 +56,17 @@ struct Spoken<'a> {
 struct ToolResult<'a> {
     role: &'a str,
     tool_call_id: &'a str,
-    content: Cow<'a, str>,
+    content: Said<'a>,
 }
 
 impl Messages<'_> {
     /// Writes `message`, which stands at `at` in the history, with a comma after it.
     pub(super) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
         match message {
-            Message::System(m) => write_spoken(self.manner, self.manner.system_role.as_str(), m.parts(), out),
-            Message::User(m) => write_spoken(self.manner, "user", m.parts(), out),
+            Message::System(m) => {
+                write_spoken(self.manner, self.manner.system_role.as_str(), m.raw(), m.parts(), out);
+            }
+            Message::User(m) => write_spoken(self.manner, "user", m.raw(), m.parts(), out),
             Message::Assistant(m) => assistant::write(self.manner, m, out),
             Message::Tool(m) => {
                 self.write_result(m, out);
@@ -73,13 +82,10 @@ impl Messages<'_> {
     }
 
     fn write_result(&self, message: &ToolMessage, out: &mut Vec<u8>) {
-        let content = match joined(message.parts()) {
-            text if text.is_empty() && media(self.manner, message).next().is_some() => {
-                "The result is shown below.".into()
-            }
-            text => text,
-        };
-        write(&ToolResult { role: "tool", tool_call_id: message.call_id(), content }, out);
+        match self.manner.own(message.raw()) {
+            Some(own) => out.extend_from_slice(own.get().as_bytes()),
+            None => write_result(self.manner, message, out),
+        }
     }
 
     /// The API takes only text in tool results, and a user message only after all results of a turn: so what else the
@@ -92,7 +98,7 @@ impl Messages<'_> {
             let mut media = media(self.manner, result).peekable();
             if media.peek().is_some() {
                 let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
-                parts.push(PartJson::Text { text: text.into() });
+                parts.push(PartJson::Text { text: text.into(), cache_control: None });
                 parts.extend(media);
             }
         }
@@ -103,18 +109,44 @@ impl Messages<'_> {
     }
 }
 
-/// Writes a message of `parts`.
-pub(super) fn write_spoken(manner: &Manner, role: &str, parts: &[Part], out: &mut Vec<u8>) {
-    let is_plain = |part: &Part| matches!(part, Part::Text(text) if manner.own(text.raw.as_ref()).is_none());
-    let content = if parts.iter().all(is_plain) {
+/// Writes a message of `parts`; `raw` is a provider's own JSON of it.
+pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
+    if let Some(own) = manner.own(raw) {
+        return out.extend_from_slice(own.get().as_bytes());
+    }
+    let content = if parts.iter().all(|part| is_plain(manner, part)) {
         Said::Text(joined(parts))
     } else {
-        Said::Parts(parts.iter().filter_map(|p| part_json(manner, p)).collect())
+        Said::Parts(parts.iter().filter_map(|part| part_json(manner, part)).collect())
     };
     write(&Spoken { role, content }, out);
 }
 
-/// What the result holds besides text, as far as it can be shown.
+/// Writes a result without a look at its raw JSON.
+pub(super) fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
+    let parts = message.parts();
+    let is_marked = |part: &Part| matches!(part, Part::Text(text) if manner.cache_control(text.cache).is_some());
+    let content = if parts.iter().any(is_marked) {
+        let texts = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
+        Said::Parts(texts.map(|text| text_json(manner, text)).collect())
+    } else {
+        match joined(parts) {
+            text if text.is_empty() && media(manner, message).next().is_some() => {
+                Said::Text(Cow::Borrowed("The result is shown below."))
+            }
+            text => Said::Text(text),
+        }
+    };
+    write(&ToolResult { role: "tool", tool_call_id: message.call_id(), content }, out);
+}
+
+/// True if the part is text, and nothing else is to be said of it.
+fn is_plain(manner: &Manner, part: &Part) -> bool {
+    matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none())
+}
+
+/// What the result holds besides text, as far as it can be shown and its own JSON does not show it.
 fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = PartJson<'a>> {
-    result.parts().iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))
+    let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
+    parts.iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))
 }

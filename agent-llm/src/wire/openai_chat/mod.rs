@@ -15,32 +15,37 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod assistant;
+mod candidate;
+mod choices;
 mod decode;
+mod details;
 mod encode;
 mod fold;
 mod fold_call;
 mod message;
 mod model;
 mod parts;
-mod profile;
 mod read;
+mod read_call;
+mod read_part;
+mod request;
+mod request_message;
+mod settings;
 mod speak;
 mod stream;
-mod usage;
+mod tools;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{message::Manner, stream::StreamDecoder};
-pub use self::{
-    model::{OpenAiChat, OpenAiChatBuilder},
-    profile::{MaxTokens, Profile, SystemRole},
-};
+use super::{profile, usage};
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
-        endpoint::{BodySize, endpoint, post},
+        endpoint::{BodySize, post},
         surrogates::mend_surrogates,
     },
 };
@@ -74,12 +79,13 @@ impl OpenAiChatCodec {
     /// A codec for `model`, as served by a server of this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
-        let uri = endpoint(&profile.base_url, "/chat/completions")?;
+        let uri = profile.endpoint("/chat/completions")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
-        let manner = Manner { origin, system_role: profile.system_role, verbatim: profile.verbatim };
-        let key = WireKey::new(&(WIRE, &profile.provider, profile.system_role, profile.verbatim));
+        let Profile { system_role, verbatim, cache_control, .. } = profile;
+        let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
+        let manner = Manner { origin, system_role, verbatim, cache_control };
         Ok(Self { uri, profile, manner, key, size: BodySize::default() })
     }
 
@@ -100,8 +106,9 @@ impl Codec for OpenAiChatCodec {
         Ok(post(self.uri.clone(), self.size.body(req, write)))
     }
 
-    fn decode_request(&self, _body: &[u8]) -> Result<ParsedRequest> {
-        todo!()
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        let body = String::from_utf8_lossy(body);
+        request::decode_request(&mend_surrogates(&body), &self.profile, &self.manner)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, MediaSource, Part};
-use serde::{Serialize, Serializer};
+use agent_core::{Block, Media, MediaSource, Part, Text};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::message::Manner;
+use super::{message::Manner, read_part, tools::CacheControl};
+use crate::wire::content::Address;
+pub(super) use crate::wire::content::joined;
 
 /// A content.
 #[derive(Serialize)]
@@ -21,12 +23,18 @@ pub(super) enum Said<'a> {
 pub(super) enum PartJson<'a> {
     Text {
         text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     ImageUrl {
         image_url: Url<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     File {
         file: File<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
     },
     #[serde(untagged)]
     Raw(&'a RawValue),
@@ -47,47 +55,54 @@ pub(super) struct File<'a> {
     file_data: Option<Address<'a>>,
 }
 
-/// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
-enum Address<'a> {
-    Url(&'a str),
-    Data { mime: &'a str, base64: &'a str },
-}
-
-impl Serialize for Address<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Url(url) => serializer.serialize_str(url),
-            Self::Data { mime, base64 } => serializer.collect_str(&format_args!("data:{mime};base64,{base64}")),
-        }
-    }
-}
-
 /// The part in this API's form; none if it is another provider's and means nothing here.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
-    let raw = match part {
-        Part::Text(text) => text.raw.as_ref(),
-        Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
-        Part::Other(raw) => Some(raw),
-        _ => None,
-    };
-    if let Some(own) = manner.own(raw) {
-        return Some(PartJson::Raw(own));
-    }
     match part {
-        Part::Text(text) => Some(PartJson::Text { text: Cow::Borrowed(&text.text) }),
-        Part::Image(media) => Some(image(media)),
-        Part::Document(media) => Some(PartJson::File { file: file(media, Some("document.pdf")) }),
+        Part::Text(text) => Some(text_json(manner, text)),
+        Part::Image(media) => Some(own_media(manner, media).map_or_else(|| image(manner, media), PartJson::Raw)),
+        Part::Document(media) => Some(own_media(manner, media).map_or_else(|| document(manner, media), PartJson::Raw)),
+        Part::Other(raw) => manner.own(Some(raw)).map(PartJson::Raw),
         _ => None,
     }
 }
 
-fn image(media: &Media) -> PartJson<'_> {
+pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> PartJson<'a> {
+    own_text(manner, text).map_or_else(
+        || PartJson::Text { text: Cow::Borrowed(&text.text), cache_control: manner.cache_control(text.cache) },
+        PartJson::Raw,
+    )
+}
+
+/// The provider's own JSON of a text, unless that says something else: the text may have been edited.
+pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
+    let own = manner.own(text.raw.as_ref())?;
+    match read_part::part(own, &manner.origin) {
+        Ok(Block::Text(was)) if was.text != text.text || was.cache != text.cache => None,
+        _ => Some(own),
+    }
+}
+
+/// As [`own_text`], for media.
+pub(super) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
+    let own = manner.own(media.raw.as_ref())?;
+    match read_part::part(own, &manner.origin) {
+        Ok(Block::Image(was) | Block::Document(was)) if was.source != media.source || was.cache != media.cache => None,
+        _ => Some(own),
+    }
+}
+
+fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    let cache_control = manner.cache_control(media.cache);
     match &media.source {
         MediaSource::Url(_) | MediaSource::Base64(_) => {
-            PartJson::ImageUrl { image_url: Url { url: address(media, "image/png") } }
+            PartJson::ImageUrl { image_url: Url { url: Address::of(media, "image/png") }, cache_control }
         }
-        _ => PartJson::File { file: file(media, None) },
+        _ => PartJson::File { file: file(media, None), cache_control },
     }
+}
+
+fn document<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    PartJson::File { file: file(media, Some("document.pdf")), cache_control: manner.cache_control(media.cache) }
 }
 
 fn file<'a>(media: &'a Media, name: Option<&'a str>) -> File<'a> {
@@ -96,27 +111,7 @@ fn file<'a>(media: &'a Media, name: Option<&'a str>) -> File<'a> {
         _ => File {
             file_id: None,
             filename: media.name.as_deref().or(name),
-            file_data: Some(address(media, "application/pdf")),
+            file_data: Some(Address::of(media, "application/pdf")),
         },
     }
-}
-
-fn address<'a>(media: &'a Media, mime: &'a str) -> Address<'a> {
-    match &media.source {
-        MediaSource::Base64(base64) => Address::Data { mime: media.mime.as_deref().unwrap_or(mime), base64 },
-        MediaSource::Url(url) | MediaSource::File(url) => Address::Url(url),
-        _ => Address::Url(""),
-    }
-}
-
-/// The text parts, joined by line breaks.
-pub(super) fn joined(parts: &[Part]) -> Cow<'_, str> {
-    let mut texts = parts.iter().filter_map(Part::as_text);
-    let first = texts.next().unwrap_or_default();
-    let mut all = Cow::Borrowed(first);
-    for text in texts {
-        all += "\n";
-        all += text;
-    }
-    all
 }

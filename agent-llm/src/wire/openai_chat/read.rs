@@ -1,13 +1,15 @@
 //! From the JSON of one assistant message to its blocks.
 
-use std::borrow::Cow;
-
-use agent_core::{Block, Media, Origin, Raw, Reasoning, Text, ToolCall};
-use serde::Deserialize;
+use agent_core::{AssistantMessage, Block, Origin, Raw, Reasoning};
 use serde_json::value::RawValue;
 
+use super::{
+    read_call::call,
+    read_part::{citations, lenient, part, plain, raw},
+};
 use crate::wire::{
-    lenient::{Content, Str},
+    ids::{NAMELESS, call_id},
+    lenient::{Content, Str, each},
     open_struct::open_struct,
 };
 
@@ -22,26 +24,13 @@ open_struct! {
         refusal: Str<'a> = "refusal",
         images: &'a RawValue = "images",
         audio: &'a RawValue = "audio",
-        tool_calls: Vec<&'a RawValue> = "tool_calls",
+        annotations: &'a RawValue = "annotations",
+        tool_calls: &'a RawValue = "tool_calls",
     }
 }
 
 open_struct! {
     Audio { transcript: Str<'a> = "transcript", }
-}
-
-open_struct! {
-    /// A part of a content that is a list.
-    PartSaid {
-        kind: Str<'a> = "type",
-        text: Str<'a> = "text",
-        thinking: Content<'a> = "thinking",
-        image_url: ImageUrl<'a> = "image_url",
-    }
-}
-
-open_struct! {
-    ImageUrl { url: Str<'a> = "url", }
 }
 
 open_struct! {
@@ -51,24 +40,6 @@ open_struct! {
         signature: Str<'a> = "signature",
         data: Str<'a> = "data",
     }
-}
-
-open_struct! {
-    Call {
-        id: Str<'a> = "id",
-        _index: &'a RawValue = "index",
-        _kind: Str<'a> = "type",
-        function: Function<'a> = "function",
-        custom: Custom<'a> = "custom",
-    }
-}
-
-open_struct! {
-    Function { name: Str<'a> = "name", arguments: &'a RawValue = "arguments", }
-}
-
-open_struct! {
-    Custom { name: Str<'a> = "name", input: Str<'a> = "input", }
 }
 
 /// The fields of a message that blocks are made of.
@@ -88,59 +59,69 @@ pub(super) const ORDER: [Field; 5] = [Field::Reasoning, Field::Content, Field::R
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) blocks: Vec<Block>,
-    /// A call had no id and was given one, so that the message is no longer as the provider sent it.
-    pub(super) named_calls: bool,
+    /// A call had no id or no name and was given one, so that the message is no longer as the provider sent it.
+    mended: bool,
     /// The model refused to answer, and said nothing else.
     pub(super) refused: bool,
 }
 
 /// Reads the message `json`. `response` is the id of the response, and part of the ids of calls that have none.
-pub(super) fn read(json: &str, origin: &Origin, response: &str, order: [Field; 5]) -> serde_json::Result<Reading> {
-    let said: Said<'_> = serde_json::from_str(json)?;
-    let mut reading = Reading::default();
-    let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio);
-    let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
-    let has_unknown = unknown.into_iter().any(says_something);
-    reading.refused = said.refusal.as_ref().is_some_and(|r| !r.is_empty());
+pub(super) fn read(json: &RawValue, origin: &Origin, response: &str, order: [Field; 5]) -> serde_json::Result<Reading> {
+    let mut said: Said<'_> = serde_json::from_str(json.get())?;
+    let mut reading = Reading { refused: said.refusal.as_ref().is_some_and(|r| !r.is_empty()), ..Reading::default() };
     for field in order {
-        let blocks: Vec<Block> = match field {
-            Field::Reasoning => reasoning(&said, origin)?.into_iter().collect(),
-            Field::Content => content(&said, origin)?,
-            Field::Refusal => refusal(&said, origin).into_iter().collect(),
-            Field::Images => parts(&said.images.map(lenient::<Vec<_>>).unwrap_or_default(), origin)?,
-            Field::Calls => {
-                let calls = said.tool_calls.iter().flatten().enumerate();
-                let calls = calls.map(|(at, json)| {
-                    let mut call = call(json.get(), origin)?;
-                    if call.id.is_empty() {
-                        (call.id, call.raw, reading.named_calls) = (call_id(response, at).into(), None, true);
-                    }
-                    Ok(Block::ToolCall(call))
-                });
-                calls.collect::<serde_json::Result<_>>()?
-            }
-        };
-        reading.refused &= blocks.is_empty() || field == Field::Refusal;
-        reading.blocks.extend(blocks);
+        let before = reading.blocks.len();
+        match field {
+            Field::Reasoning => reading.blocks.extend(reasoning(&mut said, origin)?),
+            Field::Content => content(&mut said, origin, &mut reading.blocks)?,
+            Field::Refusal => reading.blocks.extend(refusal(&said, origin)),
+            Field::Images => images(&said, origin, &mut reading.blocks),
+            Field::Calls => calls(&said, origin, response, &mut reading)?,
+        }
+        reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
     }
-    if reading.blocks.is_empty() && has_unknown {
+    let text =
+        reading.blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+    if let (Some(text), Some(json)) = (text, said.annotations) {
+        text.citations = citations(json);
+    }
+    let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio).chain(said.annotations);
+    let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
+    if reading.blocks.is_empty() && unknown.into_iter().any(says_something) {
         // Nothing in it is understood, but something was said.
         reading.blocks.push(Block::Other(raw(json, origin)));
     }
     Ok(reading)
 }
 
+impl Reading {
+    /// The message that was read from `raw`.
+    pub(super) fn into_message(self, raw: Raw) -> AssistantMessage {
+        let mut message = AssistantMessage::from_provider(self.blocks, raw);
+        if self.mended {
+            message.blocks_mut(); // the results will name ids that the raw message does not have
+        }
+        message
+    }
+}
+
 /// The readable reasoning of a message, of which servers have three spellings, and some send two.
-fn reasoning(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
+fn reasoning(said: &mut Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
     let mut reasoning = Reasoning::default();
-    for spelling in [&said.reasoning_content, &said.reasoning].into_iter().flatten() {
+    for spelling in [said.reasoning_content.take(), said.reasoning.take()].into_iter().flatten() {
         if reasoning.text.is_empty() {
-            reasoning.text = plain(spelling)?.into_owned();
+            reasoning.text = match spelling {
+                Content::Text(text) => text.into_owned(),
+                parts @ Content::Parts(_) => plain(&parts)?.into_owned(),
+            };
         }
     }
-    let details: Vec<Detail<'_>> = said.reasoning_details.map(lenient).unwrap_or_default();
+    let Some(json) = said.reasoning_details else {
+        return Ok(Some(reasoning).filter(|r| !r.text.is_empty()).map(Block::Reasoning));
+    };
+    let details: Vec<Detail<'_>> = lenient(json);
     if !details.is_empty() {
-        reasoning.raw = said.reasoning_details.map(|json| raw(json.get(), origin));
+        reasoning.raw = Some(raw(json, origin));
     }
     if reasoning.text.is_empty() {
         reasoning.text = details.iter().flat_map(Detail::said).collect();
@@ -164,59 +145,39 @@ impl Detail<'_> {
     }
 }
 
-/// Reads an extra of a vendor; one of another form is as good as none, since the raw message keeps it.
-fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
-    serde_json::from_str(json.get()).unwrap_or_default()
-}
-
-fn content(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Vec<Block>> {
-    let text = match &said.content {
-        Some(Content::Parts(list)) => return parts(list, origin),
-        Some(Content::Text(text)) if !text.is_empty() => text,
+fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
+    match said.content.take() {
+        Some(Content::Parts(list)) => {
+            for json in list {
+                push_part(json, origin, blocks)?;
+            }
+        }
+        Some(Content::Text(text)) if !text.is_empty() => blocks.push(Block::text(text)),
         // A spoken answer has its words in the transcript.
-        _ => &match said.audio.and_then(|json| lenient::<Audio<'_>>(json).transcript) {
-            Some(transcript) if !transcript.is_empty() => transcript.0,
-            _ => return Ok(Vec::new()),
-        },
-    };
-    Ok(vec![Block::text(&**text)])
-}
-
-fn parts(list: &[&RawValue], origin: &Origin) -> serde_json::Result<Vec<Block>> {
-    let blocks = list.iter().map(|json| part(json, origin));
-    blocks.filter(|block| !matches!(block, Ok(Block::Text(text)) if text.is_empty())).collect()
-}
-
-/// The block of one part of a content.
-pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block> {
-    let as_sent = || Some(raw(json.get(), origin));
-    if json.get().starts_with('"') {
-        return Ok(Block::text(serde_json::from_str::<Str<'_>>(json.get())?.0));
+        _ => {
+            let transcript = said.audio.and_then(|json| lenient::<Audio<'_>>(json).transcript);
+            blocks.extend(transcript.filter(|t| !t.is_empty()).map(|t| Block::text(t.0)));
+        }
     }
-    if !json.get().starts_with('{') {
-        return Ok(Block::Other(raw(json.get(), origin)));
-    }
-    let part: PartSaid<'_> = serde_json::from_str(json.get())?;
-    Ok(match (part.kind.as_ref().map(|k| &*k.0), part.text, part.thinking, part.image_url) {
-        (Some("text"), Some(text), None, None) => {
-            let raw = if part.rest.is_empty() { None } else { as_sent() };
-            Block::Text(Text::new(text.0).with_raw(raw))
-        }
-        (Some("thinking"), None, Some(thinking), None) => {
-            Block::Reasoning(Reasoning { text: plain(&thinking)?.into_owned(), raw: as_sent(), ..Reasoning::default() })
-        }
-        (Some("image_url"), None, None, Some(ImageUrl { url: Some(url), .. })) => {
-            Block::Image(image(&url.0).with_raw(as_sent()))
-        }
-        _ => Block::Other(raw(json.get(), origin)),
-    })
+    Ok(())
 }
 
-/// An image at a URL, or within one.
-fn image(url: &str) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    let Some((mime, data)) = inline else { return Media::url(url) };
-    Media::base64(data, mime)
+/// Adds the block of a part, unless it says nothing.
+fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
+    let block = part(json, origin)?;
+    if !matches!(&block, Block::Text(text) if text.is_empty()) {
+        blocks.push(block);
+    }
+    Ok(())
+}
+
+/// Images beside the content; what is no list of them stays in the raw message.
+fn images(said: &Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
+    let before = blocks.len();
+    let read = said.images.map(|json| each(json, |image| push_part(image, origin, blocks)));
+    if let Some(Err(_)) = read {
+        blocks.truncate(before);
+    }
 }
 
 fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
@@ -225,61 +186,23 @@ fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
     Some(Block::Other(Raw::from_value(origin.clone(), &part)))
 }
 
-/// One call; it keeps its JSON if that says more than the call.
-pub(super) fn call(json: &str, origin: &Origin) -> serde_json::Result<ToolCall> {
-    let call: Call<'_> = serde_json::from_str(json)?;
-    let function = call.function.unwrap_or_default();
-    let says_more = !call.rest.is_empty() || !function.rest.is_empty() || call.custom.is_some();
-    let (name, arguments) = match call.custom {
-        Some(custom) => (custom.name, custom.input.map(|input| input.0)),
-        None => (function.name, function.arguments.map(arguments).transpose()?),
-    };
-    Ok(ToolCall {
-        id: call.id.map(|id| id.0.into()).unwrap_or_default(),
-        name: name.map(|name| name.0.into()).unwrap_or_default(),
-        arguments: arguments.map(Cow::into_owned).unwrap_or_default(),
-        raw: says_more.then(|| raw(json, origin)),
-    })
-}
-
-/// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
-pub(super) fn call_id(response: &str, at: usize) -> String {
-    if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
-}
-
-/// Arguments are JSON in a text; some servers send the JSON itself.
-pub(super) fn arguments(json: &RawValue) -> serde_json::Result<Cow<'_, str>> {
-    match json.get() {
-        "null" => Ok(Cow::Borrowed("")),
-        text if text.starts_with('"') => Ok(serde_json::from_str::<Str<'_>>(text)?.0),
-        object => Ok(Cow::Borrowed(object)),
-    }
-}
-
-/// The text of a content, with that of its parts run together.
-pub(super) fn plain<'a>(content: &Content<'a>) -> serde_json::Result<Cow<'a, str>> {
-    let parts = match content {
-        Content::Text(text) => return Ok(text.clone()),
-        Content::Parts(parts) => parts,
-    };
-    let mut all = String::new();
-    for json in parts {
-        match json.get().as_bytes().first() {
-            Some(b'"') => all.push_str(&serde_json::from_str::<Str<'_>>(json.get())?.0),
-            Some(b'{') => {
-                let part: PartSaid<'_> = serde_json::from_str(json.get())?;
-                all.push_str(part.text.as_ref().map_or("", |t| &t.0));
-            }
-            _ => {}
+fn calls(said: &Said<'_>, origin: &Origin, response: &str, reading: &mut Reading) -> serde_json::Result<()> {
+    let Some(list) = said.tool_calls else { return Ok(()) };
+    let mut at = 0;
+    each(list, |json| {
+        let mut call = call(json, origin)?;
+        if call.id.is_empty() {
+            (call.id, call.raw, reading.mended) = (call_id(response, at).into(), None, true);
         }
-    }
-    Ok(Cow::Owned(all))
+        if call.name.is_empty() {
+            (call.name, call.raw, reading.mended) = (NAMELESS.into(), None, true);
+        }
+        reading.blocks.push(Block::ToolCall(call));
+        at += 1;
+        Ok(())
+    })
 }
 
 fn text(text: Option<Str<'_>>) -> Option<String> {
     text.filter(|t| !t.is_empty()).map(|t| t.0.into_owned())
-}
-
-fn raw(json: &str, origin: &Origin) -> Raw {
-    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
 }

@@ -7,9 +7,10 @@ use agent_core::{Block, Chunk, Origin};
 use super::{
     fold::Delta,
     fold_call::CallFold,
-    read::{details_text, part, plain},
+    read::details_text,
+    read_part::{part, plain},
 };
-use crate::wire::lenient::Content;
+use crate::wire::{content::says_more_than_deltas, lenient::Content};
 
 /// Makes chunks of deltas.
 ///
@@ -22,6 +23,8 @@ pub(super) struct Speaker {
     blocks: u32,
     texts: VecDeque<u32>,
     thoughts: VecDeque<u32>,
+    /// Parts of the content that come whole.
+    others: VecDeque<u32>,
     /// The content is a list of parts.
     in_parts: bool,
     /// The text or reasoning block under way.
@@ -70,7 +73,7 @@ impl Speaker {
                     match part(json, origin)? {
                         Block::Text(text) => self.say(&text.text, out),
                         Block::Reasoning(reasoning) => self.think(&reasoning.text, out),
-                        _ => {} // spoken whole, at the end
+                        other => self.place(other, out),
                     }
                 }
             }
@@ -119,6 +122,13 @@ impl Speaker {
             let index = self.block(Kind::Text, out);
             out.push(Chunk::Text { index, delta: delta.to_owned() });
         }
+    }
+
+    fn place(&mut self, block: Block, out: &mut Vec<Chunk>) {
+        self.turn_to(None, out);
+        let index = next(&mut self.blocks);
+        self.others.push_back(index);
+        out.extend([Chunk::Block { index, block }, Chunk::End { index }]);
     }
 
     /// Opens the block that the next delta of this kind belongs to.
@@ -181,7 +191,7 @@ impl Speaker {
                     spoken.go_on(&call.arguments, out);
                     Some(spoken.index)
                 }
-                _ => None,
+                _ => self.others.pop_front(),
             };
             let index = spoken.unwrap_or_else(|| next(&mut self.blocks));
             if spoken.is_none() || says_more_than_deltas(block) {
@@ -206,16 +216,6 @@ impl SpokenCall {
             out.push(Chunk::Arguments { index: self.index, delta: delta.to_owned() });
             self.spoken = arguments.len();
         }
-    }
-}
-
-/// True if the block holds something that its provider needs back and no delta carries.
-fn says_more_than_deltas(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.raw.is_some(),
-        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
-        Block::ToolCall(call) => call.raw.is_some(),
-        _ => true,
     }
 }
 

@@ -32,7 +32,7 @@ impl Terminal {
                 let (lines, first) = (text.lines().count(), preview(text.lines().next().unwrap_or_default()));
                 self.line(&event.ids, &format!("{name} {mark} {lines} line(s): {first}"));
             }
-            EventKind::Retry { attempt, delay, error } => {
+            EventKind::Retry { attempt, delay, error, .. } => {
                 self.line(&event.ids, &format!("try {attempt} in {delay:.1} s: {error}"));
             }
             EventKind::Warning { message } => self.line(&event.ids, message),

@@ -39,7 +39,7 @@ fn line(runs: &mut HashMap<Arc<str>, Arc<RunIds>>, entry: &Entry, at: u64) {
 fn describe(body: &EntryBody) -> String {
     match body {
         EntryBody::RunStarted { .. } => "run started".into(),
-        EntryBody::RunEnded { status, usage, error } => {
+        EntryBody::RunEnded { status, usage, error, .. } => {
             let why = error.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
             format!("run ended: {status:?}{why} ({} tokens)", usage.total())
         }

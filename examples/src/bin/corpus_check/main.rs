@@ -8,7 +8,6 @@
 
 mod checks;
 mod exchange;
-mod json;
 mod report;
 mod show;
 #[cfg(test)]
@@ -22,6 +21,7 @@ use std::{
     process::ExitCode,
 };
 
+use agent::llm::conformance::json;
 use clap::Parser;
 
 use self::{

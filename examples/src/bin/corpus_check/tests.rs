@@ -23,6 +23,7 @@ use crate::{
 /// Exchanges of each wire, with what each check must make of them.
 const FIXTURES: &[(&str, &str)] = &[
     ("openai-chat", include_str!("fixtures/openai_chat.jsonl")),
+    ("gemini-generate", include_str!("fixtures/gemini_generate.jsonl")),
     ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
 ];
 

@@ -59,7 +59,10 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
     for block in response.message.blocks() {
         match block {
             Block::Text(block) => read.text.push_str(&block.text),
-            Block::Reasoning(block) => read.reasoning.push_str(&block.text),
+            Block::Reasoning(block) => {
+                read.reasoning.push_str(&block.text);
+                read.more |= block.text.is_empty(); // only its provider can read it
+            }
             Block::ToolCall(call) => read.calls.push(Called {
                 id: call.id.to_string(),
                 name: call.name.to_string(),
@@ -69,6 +72,9 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
         }
     }
     let mut out = said.differences(&read);
+    if read.calls.iter().any(|call| call.id.is_empty()) {
+        out.push("a call was given no id".into());
+    }
     if read.is_empty() && !said.is_empty() {
         out.push("something was said, and the message is empty".into());
     }

@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
         return Outcome::NotCheckable("the provider refused the request");
     }
     match read_and_encoded(subject, sent) {
-        Ok(back) => Outcome::of(json::differences(&canonical(subject, sent), &canonical(subject, &back))),
+        Ok(back) => Outcome::of(json::not_kept(&normalised(subject, sent), &normalised(subject, &back))),
         Err(why) => Outcome::failed(why),
     }
 }
@@ -28,12 +28,9 @@ fn read_and_encoded(subject: &Subject<'_>, sent: &Value) -> Result<Value, String
     serde_json::from_slice(request.body()).map_err(|error| format!("the request is not JSON: {error}"))
 }
 
-/// Without what says the same when it is left out.
-fn canonical(subject: &Subject<'_>, request: &Value) -> Value {
+/// The request in which what means the same on this wire has the same form.
+fn normalised(subject: &Subject<'_>, request: &Value) -> Value {
     let mut request = request.clone();
-    if let Some(fields) = request.as_object_mut() {
-        fields.retain(|name, value| !value.is_null() && !(name == "stream" && value == &Value::Bool(false)));
-    }
     subject.wire.normalise_request(&mut request);
     request
 }

@@ -1,7 +1,9 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
 mod anthropic_messages;
+mod gemini_generate;
 mod openai_chat;
+mod openai_responses;
 
 use agent::{Result, llm::Codec};
 use serde_json::Value;
@@ -12,7 +14,12 @@ use crate::{
 };
 
 /// All wires that can be checked.
-pub(crate) const WIRES: &[&dyn Wire] = &[&openai_chat::OpenAiChat, &anthropic_messages::AnthropicMessages];
+pub(crate) const WIRES: &[&dyn Wire] = &[
+    &openai_chat::OpenAiChat,
+    &openai_responses::OpenAiResponses,
+    &anthropic_messages::AnthropicMessages,
+    &gemini_generate::GeminiGenerate,
+];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
 pub(crate) trait Wire: Sync {
@@ -141,7 +148,7 @@ impl Called {
             }
             (said, other) => json::differences(said, other).is_empty(),
         };
-        let same_id = if self.id.is_empty() { !other.id.is_empty() } else { self.id == other.id };
+        let same_id = self.id.is_empty() || self.id == other.id;
         same_id && self.name == other.name && same_arguments
     }
 }

@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{Codec, MaxTokens, OpenAiChatCodec, Profile, SystemRole},
+    llm::{Codec, OpenAiChatCodec, Profile},
 };
 use serde_json::{Map, Value, json};
 
@@ -21,14 +21,7 @@ impl Wire for OpenAiChat {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
-        let mut profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
-        profile.include_usage = exchange.asked("stream_options").is_some();
-        if exchange.asked("max_completion_tokens").is_some() {
-            profile.max_tokens = MaxTokens::MaxCompletionTokens;
-        }
-        if items(exchange.asked("messages").unwrap_or(&Value::Null), "").iter().any(|m| m["role"] == "developer") {
-            profile.system_role = SystemRole::Developer;
-        }
+        let profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
         Ok(Box::new(OpenAiChatCodec::new(exchange.model(), profile)?))
     }
 
@@ -52,7 +45,7 @@ impl Wire for OpenAiChat {
             }
             let Some(choice) = first(items(frame, "/choices")) else { continue };
             choice["delta"].as_object().into_iter().flatten().for_each(|(name, more)| add(&mut message, name, more));
-            if text(choice, "/finish_reason") != "" && finish.is_null() {
+            if !text(choice, "/finish_reason").is_empty() && finish.is_null() {
                 finish = choice["finish_reason"].clone();
             }
         }
@@ -91,7 +84,7 @@ impl Wire for OpenAiChat {
         let spellings = [text(turn, "/reasoning_content"), text(turn, "/reasoning"), &details];
         said.reasoning.push_str(spellings.into_iter().find(|text| !text.is_empty()).unwrap_or_default());
         said.calls.extend(items(turn, "/tool_calls").iter().map(|call| {
-            let is_custom = call["custom"].is_object();
+            let is_custom = !text(call, "/custom/name").is_empty();
             let (name, arguments) = if is_custom { ("/custom/name", "/custom/input") } else { FUNCTION };
             let arguments = call.pointer(arguments).filter(|arguments| !arguments.is_null());
             Called {

@@ -1,0 +1,263 @@
+//! From a session's entries to where its newest run stands: what a crash left behind.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
+use crate::{
+    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
+    Question, Result, RunIds, ToolOutput, Usage,
+};
+
+/// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was
+/// suspended, failed, or died with its process.
+///
+/// Only entries that are durable count. A tool that had begun and left no result is in [`Checkpoint::begun`]: what becomes
+/// of it is decided by its [`Effect`] when the run goes on. Read it while you hold the session's writer if you mean to go
+/// on: another process may be at it.
+///
+/// # Errors
+/// Those of [`Journal::read`].
+pub async fn recover(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<Option<Checkpoint>> {
+    let mut tree = Tree::new(agent_id);
+    each_entry(journal, session, |entry| tree.apply(entry)).await?;
+    let Some(root) = tree.root.clone().filter(|root| tree.runs[root].is_open()) else { return Ok(None) };
+
+    let mut folds: HashMap<Arc<str>, Fold> = HashMap::new();
+    for run in tree.runs.values().filter(|run| run.is_open() || run.ids.depth > 0) {
+        folds.entry(run.ids.agent_id.clone()).or_insert_with(|| Fold::new(run.ids.agent_id.clone()));
+    }
+    each_entry(journal, session, |entry| folds.values_mut().for_each(|fold| fold.apply(entry))).await?;
+    let views = folds.into_iter().map(|(agent_id, fold)| (agent_id, fold.finish_open())).collect::<HashMap<_, _>>();
+    let histories = views.iter().map(|(agent_id, view)| (agent_id.clone(), view.history.clone())).collect();
+    let mut checkpoint = tree.checkpoint(&root, &histories);
+    checkpoint.globals = views.get(&checkpoint.ids.agent_id).map(|view| view.globals.clone());
+    Ok(Some(checkpoint))
+}
+
+/// The newest run of one agent, and all runs below it.
+struct Tree {
+    agent_id: Arc<str>,
+    root: Option<Arc<str>>,
+    runs: HashMap<Arc<str>, RunFold>,
+}
+
+/// What the entries say of one run.
+struct RunFold {
+    ids: RunIds,
+    fingerprint: String,
+    step: u32,
+    /// What the model answered in the step under way, until one is accepted.
+    answered: Vec<Arc<ModelResponse>>,
+    turn: Option<PendingTurn>,
+    begun: BTreeMap<String, Begun>,
+    finished: BTreeMap<String, ToolOutput>,
+    /// The calls of the open turn that were begun, and their tools.
+    counted: BTreeMap<Arc<str>, Arc<str>>,
+    exit: Option<Exit>,
+    beginning: Vec<(String, Value)>,
+    decisions: Vec<(String, Value)>,
+    state: BTreeMap<String, Value>,
+    questions: Vec<Question>,
+    answers: BTreeMap<String, Value>,
+    usage: Usage,
+    tool_calls: BTreeMap<String, u32>,
+    /// The runs below, with the calls that started them.
+    children: Vec<(Arc<str>, Arc<str>)>,
+    status: Option<RunStatus>,
+    undone: bool,
+}
+
+impl Tree {
+    fn new(agent_id: &str) -> Self {
+        Self { agent_id: agent_id.into(), root: None, runs: HashMap::new() }
+    }
+
+    fn apply(&mut self, entry: &Entry) {
+        match &entry.body {
+            EntryBody::RunStarted { ids, fingerprint } => {
+                let is_root = ids.parent_run_id.is_none() && ids.agent_id == self.agent_id;
+                if is_root {
+                    self.runs.clear();
+                    self.root = Some(ids.run_id.clone());
+                }
+                if is_root || self.root.as_ref() == Some(&ids.root_run_id) {
+                    self.runs.insert(ids.run_id.clone(), RunFold::new(ids, fingerprint));
+                }
+            }
+            EntryBody::Undone { before_run } => {
+                if let Some(run) = self.runs.get_mut(before_run) {
+                    run.undone = true;
+                }
+            }
+            body => {
+                if let Some(run) = self.runs.get_mut(&entry.run) {
+                    run.apply(body);
+                }
+            }
+        }
+    }
+
+    fn tree_usage(&self, run: &RunFold) -> Usage {
+        let mut all = run.usage;
+        for child in run.children.iter().filter_map(|(_, child)| self.runs.get(child)) {
+            all += self.tree_usage(child);
+        }
+        all
+    }
+
+    fn checkpoint(&self, run: &Arc<str>, histories: &HashMap<Arc<str>, History>) -> Checkpoint {
+        let run = &self.runs[run];
+        let mut c = Checkpoint::new(run.ids.clone(), run.fingerprint.clone());
+        c.step = run.step;
+        c.history = histories.get(&run.ids.agent_id).cloned().unwrap_or_default();
+        c.state = run.state.clone();
+        c.answers = run.answers.clone();
+        c.decisions = run.beginning.iter().chain(&run.decisions).cloned().collect();
+        c.usage = run.usage;
+        c.tree_usage = self.tree_usage(run);
+        c.tool_calls = run.tool_calls.clone();
+        if run.status == Some(RunStatus::Interrupted) {
+            c.questions = run.questions.iter().filter(|q| !run.answers.contains_key(&q.id)).cloned().collect();
+        }
+        c.answered.clone_from(&run.answered);
+        c.phase = match (&run.status, &run.turn, &run.exit) {
+            (Some(RunStatus::Finished(reason)), ..) => {
+                let answer = run.exit.as_ref().map(|exit| exit.answer.clone()).unwrap_or_default();
+                Phase::Ended(Exit::new(reason.clone(), answer))
+            }
+            (_, Some(turn), _) => Phase::Tools(self.open_turn(run, turn, histories)),
+            // At the step limit no hook is asked.
+            (_, None, Some(exit)) if exit.reason == ExitReason::StepLimit => Phase::Ended(exit.clone()),
+            (_, None, Some(exit)) => Phase::Exit(exit.clone()),
+            (_, None, None) => Phase::BeforeModel,
+        };
+        (c.begun, c.finished) = (run.begun.clone(), run.finished.clone());
+        c
+    }
+
+    /// The turn, with where the sub-agents of its calls stand. A call with a sub-agent is not in doubt: that is gone on with.
+    fn open_turn(&self, run: &RunFold, turn: &PendingTurn, histories: &HashMap<Arc<str>, History>) -> PendingTurn {
+        let mut turn = turn.clone();
+        for call in turn.calls.iter_mut().filter(|call| call.state == CallState::Todo) {
+            let mut below = run.children.iter().rev().filter(|(call_id, _)| *call_id == call.call_id);
+            if let Some((_, child)) = below.find(|(_, child)| self.runs.contains_key(child)) {
+                let child = Some(Box::new(self.checkpoint(child, histories)));
+                call.state = CallState::Suspended { child };
+            }
+        }
+        turn
+    }
+}
+
+impl RunFold {
+    fn new(ids: &RunIds, fingerprint: &str) -> Self {
+        Self {
+            ids: ids.clone(),
+            fingerprint: fingerprint.to_owned(),
+            step: 0,
+            answered: Vec::new(),
+            turn: None,
+            begun: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            exit: None,
+            beginning: Vec::new(),
+            decisions: Vec::new(),
+            state: BTreeMap::new(),
+            questions: Vec::new(),
+            answers: BTreeMap::new(),
+            usage: Usage::default(),
+            tool_calls: BTreeMap::new(),
+            children: Vec::new(),
+            status: None,
+            undone: false,
+        }
+    }
+
+    /// True if it can go on.
+    fn is_open(&self) -> bool {
+        !self.undone && !matches!(self.status, Some(RunStatus::Finished(_)))
+    }
+
+    fn apply(&mut self, body: &EntryBody) {
+        match body {
+            EntryBody::RunResumed { .. } => {
+                self.status = None;
+                self.questions.clear();
+            }
+            EntryBody::ModelFinished { response, .. } => {
+                self.usage += response.usage;
+                self.exit = None;
+                self.answered.push(response.clone());
+            }
+            EntryBody::ModelAccepted { step, message, exit } => {
+                self.step = *step;
+                self.decisions.clear();
+                self.exit.clone_from(exit);
+                let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
+                if let Some(message) = message.clone().or(finished).filter(AssistantMessage::has_calls) {
+                    self.turn = Some(PendingTurn::new(message));
+                }
+            }
+            EntryBody::ToolStarted { call_id, name, effect, attempt } => {
+                self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
+                self.counted.insert(call_id.clone(), name.clone());
+            }
+            EntryBody::ToolSuspended { call_id } => drop(self.begun.remove(&**call_id)),
+            EntryBody::ToolFinished { call_id, output } => {
+                self.begun.remove(&**call_id);
+                self.finished.insert(call_id.to_string(), output.clone());
+            }
+            EntryBody::ToolAnswered { call_id, output, .. } => self.answer(call_id, output.as_ref()),
+            EntryBody::TurnEnded { exit, .. } => self.end_turn(exit.clone()),
+            EntryBody::Decided { name, value, beginning } => {
+                let decisions = if *beginning { &mut self.beginning } else { &mut self.decisions };
+                decisions.push((name.clone(), value.clone()));
+            }
+            EntryBody::Asked { question } => self.questions.push(question.clone()),
+            EntryBody::Answered { id, answer, .. } => drop(self.answers.insert(id.clone(), answer.clone())),
+            EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
+            EntryBody::SubAgentLinked { call_id, run, .. } => self.children.push((call_id.clone(), run.clone())),
+            EntryBody::RunEnded { status, usage, answer, .. } => {
+                self.usage = *usage;
+                self.status = Some(status.clone());
+                if let (RunStatus::Finished(reason), Some(answer)) = (status, answer) {
+                    self.exit = Some(Exit::new(reason.clone(), answer.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
+        self.begun.remove(&**call_id);
+        let finished = self.finished.remove(&**call_id);
+        if let Some(name) = self.counted.remove(call_id) {
+            *self.tool_calls.entry(name.to_string()).or_default() += 1;
+        }
+        let calls = self.turn.iter_mut().flat_map(|turn| &mut turn.calls);
+        if let (Some(call), Some(output)) =
+            (calls.into_iter().find(|c| c.call_id == *call_id), output.cloned().or(finished))
+        {
+            call.state = CallState::Done(output);
+        }
+    }
+
+    fn end_turn(&mut self, exit: Option<Exit>) {
+        let calls = self.turn.take().map(|turn| turn.calls).unwrap_or_default();
+        for call in calls {
+            let below = format!("{}/", call.call_id);
+            self.answers.retain(|question, _| !question.starts_with(&below));
+        }
+        self.begun.clear();
+        self.finished.clear();
+        self.counted.clear();
+        self.decisions.clear();
+        self.exit = exit;
+    }
+}

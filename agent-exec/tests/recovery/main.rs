@@ -1,0 +1,107 @@
+//! A run whose process died at any entry of its journal goes on from the journal alone, and ends as if nothing had happened.
+
+mod world;
+
+use agent_core::{Effect, EntryBody, Journal, MemoryJournal, Message, RunRequest, fold_session};
+use tokio_util::sync::CancellationToken;
+
+use self::world::{Asked, Mortal, Outside, SESSION, finish, tree};
+
+/// What is said and done, without ids and times.
+fn said(messages: &agent_core::History) -> Vec<String> {
+    messages
+        .iter()
+        .map(|m: &Message| format!("{} {} {:?}", m.role(), m.text(), m.as_tool().map(|t| t.call_id())))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_twice() {
+    let (journal, outside) = (MemoryJournal::default(), Outside::default());
+    let whole = finish(&journal, &outside, &mut Asked::default()).await;
+    let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
+    let marks = outside.0.lock().expect("lock").clone();
+    assert!(marks.values().all(|n| *n == 1) && marks.len() == 10, "{marks:?}");
+    let mut in_doubt = 0;
+    for dies_at in 1..=entries.len() as u64 {
+        let (journal, outside, dead) = (MemoryJournal::default(), Outside::default(), CancellationToken::new());
+        let mortal = Mortal { journal: journal.clone(), dies_at, dead: dead.clone() };
+        let run = tree(mortal, &outside).start(RunRequest::user("go").session(SESSION));
+        tokio::select! {
+            biased;
+            () = dead.cancelled() => {}
+            end = run => panic!("it lived to the end: {end:?}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone
+        let kept = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
+        let begun = |body: &EntryBody| match body {
+            EntryBody::ToolStarted { call_id, effect: Effect::AtMostOnce, .. } => Some(call_id.clone()),
+            _ => None,
+        };
+        let ended = |body: &EntryBody| match body {
+            EntryBody::ToolFinished { call_id, .. } | EntryBody::ToolAnswered { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        };
+        let ended: Vec<_> = kept.iter().filter_map(|e| ended(&e.body)).collect();
+        let doubted = kept.iter().filter_map(|e| begun(&e.body)).filter(|id| !ended.contains(id)).count();
+
+        let mut asked = Asked::default();
+        let end = finish(&journal, &outside, &mut asked).await;
+        assert_eq!(said(&end.history), said(&whole.history), "died at {dies_at}");
+        assert_eq!((&end.answer, end.steps), (&whole.answer, whole.steps), "died at {dies_at}");
+        assert_eq!(end.state, whole.state, "died at {dies_at}");
+        assert_eq!((end.usage, end.tree_usage), (whole.usage, whole.tree_usage), "died at {dies_at}");
+        assert_eq!(end.tool_calls, whole.tool_calls, "died at {dies_at}");
+        assert_eq!(asked.0.len(), doubted, "died at {dies_at}: {asked:?}");
+        let again = outside.0.lock().expect("lock").clone();
+        let only_pure_again = again.iter().all(|(key, n)| *n == 1 || key.ends_with("/r1"));
+        assert!(only_pure_again && again.keys().eq(marks.keys()), "died at {dies_at}: {again:?}");
+        let view = fold_session(&journal, SESSION, "root").await.expect("folds");
+        assert_eq!(view.history, end.history, "died at {dies_at}");
+        in_doubt += doubted;
+    }
+    assert!(in_doubt > 5, "some calls were in doubt");
+}
+
+/// Lets process after process die before the run comes to its end.
+async fn dies_often(seed: u64) {
+    let (journal, outside) = (MemoryJournal::default(), Outside::default());
+    let mut random = seed;
+    for _ in 0..40 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let written = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len() as u64;
+        let dead = CancellationToken::new();
+        let mortal =
+            Mortal { journal: journal.clone(), dies_at: written + 1 + (random >> 33) % 24, dead: dead.clone() };
+        let mut asked = Asked::default();
+        tokio::select! {
+            biased;
+            () = dead.cancelled() => {}
+            end = world::finish_as(mortal, &journal, &outside, &mut asked) => drop(end),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        if tree(journal.clone(), &outside).unfinished(SESSION).await.expect("reads").is_none() && written > 0 {
+            break;
+        }
+    }
+    if tree(journal.clone(), &outside).unfinished(SESSION).await.expect("reads").is_some() {
+        finish(&journal, &outside, &mut Asked::default()).await;
+    }
+    let whole = (MemoryJournal::default(), Outside::default());
+    let end = finish(&whole.0, &whole.1, &mut Asked::default()).await;
+    let view = fold_session(&journal, SESSION, "root").await.expect("folds");
+    assert_eq!(said(&view.history), said(&end.history), "seed {seed}");
+    assert_eq!(view.usage, end.usage, "seed {seed}");
+    let marks = outside.0.lock().expect("lock").clone();
+    assert!(
+        marks.iter().all(|(key, n)| *n == 1 || key.ends_with("/r1")) && marks.len() == 10,
+        "seed {seed}: {marks:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn recoveries_that_die_too_are_gone_on_with() {
+    for seed in 30..50 {
+        dies_often(seed).await;
+    }
+}

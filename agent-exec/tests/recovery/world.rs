@@ -1,0 +1,213 @@
+//! A tree of three agents with tools of every effect, an outside world that counts what is done to it, and a journal whose
+//! process dies at a given entry.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use agent_core::{
+    Ack, AssistantMessage, Block, Effect, Entry, Finished, Journal, JournalWriter, MemoryJournal, Message, Model,
+    ModelInfo, ModelRequest, ModelResponse, Reconciled, Result, RunEnd, RunRequest, Tool, ToolOptions, ToolOutput,
+    ToolRequest, ToolSpec, Usage, async_trait,
+};
+use agent_exec::Agent;
+use agent_middleware::Delegation;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const SESSION: &str = "s";
+
+/// What was done outside: how often under each idempotency key.
+#[derive(Clone, Default)]
+pub(crate) struct Outside(pub(crate) Arc<Mutex<BTreeMap<String, u32>>>);
+
+impl Outside {
+    fn count(&self, key: &str) -> u32 {
+        self.0.lock().expect("lock").get(key).copied().unwrap_or(0)
+    }
+}
+
+/// A tool that leaves its mark outside.
+pub(crate) struct Marks {
+    name: &'static str,
+    effect: Effect,
+    outside: Outside,
+}
+
+#[async_trait]
+impl Tool for Marks {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new(self.name, "", json!({"type": "object", "additionalProperties": true}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(self.effect).writes("log", Some("entry".into()))
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let key = format!("{}/{}/{}", req.cx.ids().agent, req.cx.step(), req.call.id);
+        let again = self.outside.count(&key) > 0;
+        // Whoever knows the key does a thing once.
+        if !(again && self.effect == Effect::Idempotent) {
+            *self.outside.0.lock().expect("lock").entry(key.clone()).or_default() += 1;
+        }
+        tokio::task::yield_now().await;
+        Ok(ToolOutput::value(json!({"content": format!("{} done", self.name), "entry": [key]})))
+    }
+
+    async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
+        let key = format!("{}/{}/{}", req.cx.ids().agent, req.cx.step(), req.call.id);
+        Ok(match self.outside.count(&key) {
+            0 => Reconciled::DidNot,
+            _ => Reconciled::Happened(ToolOutput::value(
+                json!({"content": format!("{} done", self.name), "entry": [key]}),
+            )),
+        })
+    }
+}
+
+/// A model that says what belongs to the step that the conversation is in.
+struct Steps(Vec<AssistantMessage>);
+
+impl Steps {
+    fn new(steps: Vec<Vec<(&str, &str, Value)>>) -> Self {
+        let block = |(id, name, args): (&str, &str, Value)| Block::tool_call(id, name, args.to_string());
+        let message = |calls: Vec<_>| AssistantMessage::new(calls.into_iter().map(block).collect());
+        Self(steps.into_iter().map(message).chain(["done".into()]).collect())
+    }
+}
+
+#[async_trait]
+impl Model for Steps {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("steps")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        Ok(ModelResponse::new(self.0[step].clone()).with_usage(Usage::new(3, 2)))
+    }
+}
+
+/// The tree, as each process builds it anew.
+pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
+    let tools = |builder: agent_exec::AgentBuilder| {
+        let marks = |name, effect| Marks { name, effect, outside: outside.clone() };
+        let schema = agent_core::StateSchema::default().key("log", agent_core::StateField::of::<Vec<String>>());
+        builder
+            .state(schema)
+            .tool(marks("pure", Effect::Pure))
+            .tool(marks("idempotent", Effect::Idempotent))
+            .tool(marks("reconcilable", Effect::Reconcilable))
+            .tool(marks("once", Effect::AtMostOnce))
+    };
+    let call = |id, name| (id, name, json!({}));
+    let ask = |id, agent: &str| (id, "delegate", json!({"agent": agent, "message": "help"}));
+    let leaf = Steps::new(vec![vec![call("l1", "once"), call("l2", "reconcilable")], vec![call("l3", "once")]]);
+    let leaf = tools(Agent::builder("leaf", leaf)).build().expect("builds");
+    let middle = Steps::new(vec![vec![ask("m1", "leaf"), call("m2", "once")], vec![call("m3", "idempotent")]]);
+    let middle = tools(Agent::builder("middle", middle))
+        .middleware(Delegation::new().to("leaf", "Helps.", leaf))
+        .build()
+        .expect("builds");
+    let root = Steps::new(vec![
+        vec![call("r1", "pure"), call("r2", "once"), call("r3", "reconcilable")],
+        vec![ask("r4", "middle"), call("r5", "idempotent")],
+        vec![call("r6", "once")],
+    ]);
+    tools(Agent::builder("root", root))
+        .middleware(Delegation::new().to("middle", "Helps.", middle))
+        .store(journal)
+        .build()
+        .expect("builds")
+}
+
+/// A journal whose process dies when it is to write its `dies_at`th entry: that one, and the rest of its batch, are not
+/// written, and nothing happens after it.
+#[derive(Clone)]
+pub(crate) struct Mortal {
+    pub(crate) journal: MemoryJournal,
+    pub(crate) dies_at: u64,
+    pub(crate) dead: CancellationToken,
+}
+
+struct MortalWriter(Mortal, Arc<dyn JournalWriter>, Mutex<u64>);
+
+#[async_trait]
+impl Journal for Mortal {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        let written = self.journal.read(session, 0, usize::MAX).await?.len() as u64;
+        Ok(Arc::new(MortalWriter(self.clone(), self.journal.open(session, agent).await?, Mutex::new(written))))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.journal.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.journal.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.journal.delete(session).await
+    }
+}
+
+impl JournalWriter for MortalWriter {
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        let mut written = self.2.lock().expect("lock");
+        if *written + entries.len() as u64 >= self.0.dies_at {
+            self.0.dead.cancel();
+            return Ack::Later(Box::pin(std::future::pending()));
+        }
+        *written += entries.len() as u64;
+        self.1.append(entries)
+    }
+}
+
+/// How often questions were asked, and what about.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(pub(crate) BTreeSet<String>);
+
+/// Goes on with the run, process after process, until it is finished; what is asked is answered from what is known outside.
+pub(crate) async fn finish(journal: &MemoryJournal, outside: &Outside, asked: &mut Asked) -> Finished {
+    finish_as(journal.clone(), journal, outside, asked).await
+}
+
+/// As [`finish`], in processes that write to `store`.
+pub(crate) async fn finish_as(
+    store: impl Journal + Clone,
+    journal: &MemoryJournal,
+    outside: &Outside,
+    asked: &mut Asked,
+) -> Finished {
+    loop {
+        let agent = tree(store.clone(), outside);
+        let questions = agent.unfinished(SESSION).await.expect("reads").map(|c| c.questions).unwrap_or_default();
+        let answers = questions.iter().map(|question| {
+            asked.0.insert(question.id.clone());
+            let key = question.payload["idempotency_key"].as_str().expect("a key");
+            let (step, call) = key.split_once('/').and_then(|(_, rest)| rest.split_once('/')).expect("a key of three");
+            let agent = match &call[..1] {
+                "r" => "root",
+                "m" => "middle",
+                _ => "leaf",
+            };
+            let mark = format!("{agent}/{step}/{call}");
+            let answer = match outside.count(&mark) {
+                0 => json!("did_not"),
+                _ => json!({"happened": {"content": "once done", "entry": [mark]}}),
+            };
+            (question.id.clone(), answer)
+        });
+        let request = match journal.sessions().await.expect("reads").is_empty() {
+            true => RunRequest::user("go").session(SESSION),
+            false => RunRequest::recover(SESSION, answers.collect::<Vec<_>>()),
+        };
+        match agent.start(request).await.expect("does not fail") {
+            RunEnd::Finished(finished) => return *finished,
+            other => assert_eq!(other.as_str(), "interrupted"),
+        }
+    }
+}

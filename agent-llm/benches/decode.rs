@@ -1,0 +1,119 @@
+//! What reading a streamed answer costs, for every wire: beside serde_json, which reads the same events into a `Value` and
+//! keeps nothing; whether a long call costs more for each piece than a short one; and allocations for each event.
+//!
+//! Times are the best of many short batches and only good for ratios within one run; allocations are exact.
+//!
+//! `cargo bench -p agent-llm --bench decode`
+
+#[path = "../tests/samples/mod.rs"]
+mod samples;
+
+use std::{alloc::System, hint::black_box, time::Instant};
+
+use agent_core::Chunk;
+use agent_llm::{SseSplitter, conformance::Answer, conformance::event_stream};
+use serde_json::Value;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+use crate::samples::{ROWS, Row, arguments_of, text_of};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Events of a stream of text.
+const EVENTS: usize = 2_000;
+
+/// Pieces of the arguments of a short call, and of a long one.
+const PIECES: [usize; 2] = [1_000, 100_000];
+
+/// How often a stream is read, to find the best time.
+const ROUNDS: usize = 30;
+
+/// The bytes of `answer` with the event that says something repeated, so that there are `count` of it.
+fn repeated(row: &Row, answer: &Answer, says: fn(Chunk) -> Option<String>, count: usize) -> Option<String> {
+    let (at, _) = row.event(answer, says)?;
+    let (before, after) = answer.events().split_at(at);
+    let repeated = std::iter::repeat_n(&after[0], count);
+    Some(event_stream(before.iter().chain(repeated).chain(&after[1..])))
+}
+
+/// Nanoseconds and allocations of `body`, per one of the `per` events that it reads.
+fn measure(per: usize, mut body: impl FnMut()) -> (f64, f64) {
+    body();
+    let mut best = f64::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        body();
+        best = best.min(start.elapsed().as_nanos() as f64 / per as f64);
+    }
+    let region = Region::new(ALLOCATOR);
+    body();
+    let change = region.change();
+    (best, (change.allocations + change.reallocations) as f64 / per as f64)
+}
+
+/// Reads the stream as a model does, in pieces as the network brings them.
+fn read(row: &Row, stream: &str, listened_to: bool) {
+    let codec = (row.codec)();
+    let (mut decoder, mut splitter, mut chunks) = (codec.decoder(listened_to), SseSplitter::default(), Vec::new());
+    for piece in stream.as_bytes().chunks(16 << 10) {
+        let frame = |event: agent_llm::SseEvent<'_>| {
+            decoder.frame(event.data, &mut chunks)?;
+            black_box(chunks.drain(..).count());
+            Ok(())
+        };
+        splitter.push(piece, frame).expect("a frame");
+    }
+    // A call of a thousand equal pieces has no valid arguments, which a codec may say.
+    drop(black_box(decoder.finish(&mut chunks)));
+}
+
+/// Reads the stream's events into values.
+fn parse(stream: &str) {
+    let mut splitter = SseSplitter::default();
+    for piece in stream.as_bytes().chunks(16 << 10) {
+        let parse = |event: agent_llm::SseEvent<'_>| {
+            drop(black_box(serde_json::from_str::<Value>(event.data)));
+            Ok(())
+        };
+        splitter.push(piece, parse).expect("events");
+    }
+}
+
+fn text(row: &Row) {
+    let stream = repeated(row, &row.text(), text_of, EVENTS).expect("text is heard");
+    let parsed = measure(EVENTS, || parse(&stream));
+    println!("{:<20} serde_json into Value: {:>7.0} ns {:>5.2} allocations an event", row.wire, parsed.0, parsed.1);
+    for (what, listened_to) in [("decoded, chunks made", true), ("decoded, nobody listens", false)] {
+        let (time, allocations) = measure(EVENTS, || read(row, &stream, listened_to));
+        let ratio = time / parsed.0;
+        println!(
+            "{:<20} {what}: {time:>7.0} ns {allocations:>5.2} allocations an event, {ratio:.2} of serde_json",
+            row.wire
+        );
+    }
+}
+
+fn arguments(row: &Row) {
+    let per_piece = PIECES.map(|count| {
+        let stream = repeated(row, &row.calls(), arguments_of, count)?;
+        Some(measure(count, || read(row, &stream, true)).0)
+    });
+    match per_piece {
+        [Some(short), Some(long)] => println!(
+            "{:<20} arguments in {} pieces: {short:.0} ns a piece; in {}: {long:.0} ns; ratio {:.2}",
+            row.wire,
+            PIECES[0],
+            PIECES[1],
+            long / short
+        ),
+        _ => println!("{:<20} arguments come whole", row.wire),
+    }
+}
+
+fn main() {
+    for row in ROWS {
+        text(row);
+        arguments(row);
+    }
+}

@@ -1,0 +1,123 @@
+//! [`BreakerLayer`].
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use agent_core::{CircuitState, Error, ErrorKind, EventKind, Result, Retry, RunCx};
+use tokio::time::Instant;
+use tower::Layer;
+
+use super::{
+    Breaker,
+    circuit::{Circuit, Outcome, Refused, Settings, Ticket},
+    lock,
+};
+
+/// The breaker of one key, made by [`Breakers`](super::Breakers). Clones share its circuit.
+#[derive(Clone)]
+pub struct BreakerLayer {
+    key: Arc<str>,
+    circuit: Arc<Mutex<Circuit>>,
+    settings: Arc<Settings>,
+}
+
+impl BreakerLayer {
+    pub(super) fn new(key: Arc<str>, circuit: Arc<Mutex<Circuit>>, settings: Settings) -> Self {
+        Self { key, circuit, settings: Arc::new(settings) }
+    }
+
+    /// What it guards.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How its circuit stands.
+    pub fn state(&self) -> CircuitState {
+        lock(&self.circuit).state(Instant::now())
+    }
+
+    /// Asks for the right to make a call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Overloaded`] while there is none.
+    pub(super) fn enter(&self, cx: &RunCx) -> Result<Pass> {
+        let ticket = self.change(cx, Circuit::enter).map_err(|refused| self.refusal(refused))?;
+        Ok(Pass { layer: self.clone(), cx: cx.clone(), ticket: Some(ticket) })
+    }
+
+    fn refusal(&self, Refused { remaining, last }: Refused) -> Error {
+        let until = match remaining {
+            Some(remaining) => format!("for {} s more", remaining.as_secs_f64().ceil()),
+            None => "until a first call has shown that it is well again".into(),
+        };
+        let message = format!("'{}' failed several times in a row ({last}): it is left alone {until}", self.key);
+        Error::new(ErrorKind::Overloaded, message)
+            .with_retry(Retry::Temporary(remaining))
+            .with_context("circuit", &*self.key)
+    }
+
+    /// Does something to the circuit, and announces how it stands if that has changed.
+    fn change<T>(&self, cx: &RunCx, change: impl FnOnce(&mut Circuit, Instant) -> T) -> T {
+        let (result, turned) = {
+            let (mut circuit, now) = (lock(&self.circuit), Instant::now());
+            let era = circuit.era();
+            let result = change(&mut circuit, now);
+            (result, (circuit.era() != era).then(|| circuit.state(now)))
+        };
+        if let Some(state) = turned {
+            cx.emit(EventKind::Circuit { key: (*self.key).into(), state });
+        }
+        result
+    }
+}
+
+impl<S> Layer<S> for BreakerLayer {
+    type Service = Breaker<S>;
+
+    fn layer(&self, inner: S) -> Breaker<S> {
+        Breaker::new(self.clone(), inner)
+    }
+}
+
+/// The right to make one call. Dropped before the call ended, it is given back: nothing is known of the call then.
+pub(super) struct Pass {
+    layer: BreakerLayer,
+    cx: RunCx,
+    ticket: Option<Ticket>,
+}
+
+impl Pass {
+    /// Says how the call ended.
+    pub(super) fn settle<T>(mut self, result: &Result<T>) {
+        self.leave(match result {
+            Ok(_) => Outcome::Answered,
+            Err(e) if self.layer.settings.kinds.contains(&e.kind()) => Outcome::Failed(e.kind()),
+            Err(_) => Outcome::Unknown,
+        });
+    }
+
+    fn leave(&mut self, outcome: Outcome) {
+        if let Some(ticket) = self.ticket.take() {
+            let settings = &self.layer.settings;
+            self.layer.change(&self.cx, |circuit, now| circuit.leave(ticket, outcome, now, settings));
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.leave(Outcome::Unknown);
+    }
+}
+
+impl fmt::Debug for BreakerLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreakerLayer")
+            .field("key", &self.key)
+            .field("state", &self.state())
+            .field("settings", &self.settings)
+            .finish()
+    }
+}

@@ -1,0 +1,147 @@
+//! Leaving a model alone that fails: [`Breakers`].
+
+mod circuit;
+mod layer;
+mod service;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{CircuitState, ErrorKind, ModelInfo};
+use tokio::time::Instant;
+
+use self::circuit::{Circuit, Settings};
+pub use self::{layer::BreakerLayer, service::Breaker};
+use crate::attempt::label;
+
+/// Circuit breakers, one for each key: after several failures in a row a model is left alone for a while.
+///
+/// An open circuit refuses calls at once with an [`Overloaded`](ErrorKind::Overloaded) error that holds the remaining delay,
+/// so that a [`Failover`](crate::Failover) outside moves on without waiting for a provider that is down. When the time is
+/// over the circuit is half open: one call goes through as a probe, and the others are refused until it ends. If it is
+/// answered the circuit closes, and if it fails the time begins again.
+///
+/// Clones share their circuits. A key is a provider with a model, by convention `provider/model`; whatever has the same key
+/// has the same circuit, in whichever agent it is.
+///
+/// # Default
+///
+/// Three failures in a row open a circuit for 60 s. Failures are rate limits, overload, timeouts, broken connections, cut or
+/// malformed answers and the provider's own failures. Other errors, and calls that were dropped, say nothing of a model's
+/// health: they neither count nor break the row.
+///
+/// # Notes
+///
+/// * Each change is announced by an [`EventKind::Circuit`](agent_core::EventKind::Circuit) of the run whose call caused it.
+/// * Calls from before the circuit opened do not count when they end after it.
+///
+/// # Order
+///
+/// ```text
+/// // right: a call that failed with all its attempts is one failure, and nobody waits for an open circuit
+/// LayeredModel::new(model, (breakers.layer("openai/gpt-5"), RetryLayer::new(), TimeoutLayer::new(minute)))
+/// // wrong: the retry waits for the circuit to close
+/// LayeredModel::new(model, (RetryLayer::new(), breakers.layer("openai/gpt-5")))
+/// // wrong: a call that takes too long is dropped, which the breaker does not count
+/// LayeredModel::new(model, (TimeoutLayer::new(minute), breakers.layer("openai/gpt-5")))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::Model;
+/// use agent_llm::{Breakers, Failover, LayeredModel, OpenAiChat};
+///
+/// let breakers = Breakers::new().failures(5).open_for(Duration::from_secs(30));
+/// let guarded = |model: OpenAiChat| {
+///     let layer = breakers.layer_for(&model.info());
+///     LayeredModel::new(model, layer)
+/// };
+/// let large = guarded(OpenAiChat::builder("gpt-5").build()?);
+/// let small = guarded(OpenAiChat::builder("gpt-5-mini").build()?);
+/// let model = Failover::builder(large).fallback(small).build()?;
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Breakers {
+    settings: Settings,
+    circuits: Arc<Mutex<Circuits>>,
+}
+
+type Circuits = HashMap<Arc<str>, Arc<Mutex<Circuit>>>;
+
+impl Breakers {
+    /// Circuit breakers with the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many failures in a row open a circuit, at least one. Default: 3.
+    #[must_use]
+    pub fn failures(mut self, most: u32) -> Self {
+        self.settings.failures = most;
+        self
+    }
+
+    /// Sets how long a circuit stays open before a probe. Default: 60 s.
+    #[must_use]
+    pub fn open_for(mut self, time: Duration) -> Self {
+        self.settings.open_for = time;
+        self
+    }
+
+    /// Counts errors of these kinds as failures too.
+    #[must_use]
+    pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
+        self.settings.kinds.extend(kinds);
+        self
+    }
+
+    /// Does not count errors of these kinds.
+    #[must_use]
+    pub fn never(mut self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
+        for kind in kinds {
+            self.settings.kinds.remove(&kind);
+        }
+        self
+    }
+
+    /// The breaker of `key`, with the settings as they are now.
+    pub fn layer(&self, key: impl Into<Arc<str>>) -> BreakerLayer {
+        let key = key.into();
+        let circuit = self.circuits().entry(key.clone()).or_default().clone();
+        BreakerLayer::new(key, circuit, self.settings.clone())
+    }
+
+    /// The breaker of a model, whose key is its provider and its name: `provider/name`.
+    pub fn layer_for(&self, model: &ModelInfo) -> BreakerLayer {
+        self.layer(label(model))
+    }
+
+    /// How the circuit of `key` stands: closed if it was never used.
+    pub fn state(&self, key: &str) -> CircuitState {
+        let circuit = self.circuits().get(key).cloned();
+        circuit.map_or(CircuitState::Closed, |circuit| lock(&circuit).state(Instant::now()))
+    }
+
+    fn circuits(&self) -> MutexGuard<'_, Circuits> {
+        lock(&self.circuits)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Breakers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.circuits().keys().cloned().collect();
+        f.debug_struct("Breakers").field("settings", &self.settings).field("keys", &keys).finish()
+    }
+}

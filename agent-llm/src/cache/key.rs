@@ -1,0 +1,269 @@
+//! [`CacheKey`]: what decides an answer, as a digest.
+
+use std::{borrow::Cow, collections::HashMap, fmt};
+
+use agent_core::{
+    AssistantMessage, Block, Media, MediaSource, Message, ModelInfo, ModelRequest, Part, Raw, Reasoning, Text,
+    ToolMessage, ToolSpec,
+};
+use sha2::{Digest, Sha256};
+
+/// Changes with what is written below, so that stores that outlive the program do not mix up two ways of writing it.
+const FORM: &str = "agent-llm response cache 1";
+
+/// Names what decides a model's answer: the model, the system prompt, the conversation, the tools and the parameters.
+///
+/// Who asks does not decide it: not the run, the agent or the session, nor whether the answer is streamed. Ids of tool
+/// calls do not either: calls count as the first, the second and so on. What a message asks of the provider's own cache is
+/// left out too.
+///
+/// A key is a SHA-256: two different requests never have the same one in practice, even if somebody tries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// The key of a request to `model`.
+    pub fn of(model: &ModelInfo, req: &ModelRequest) -> Self {
+        let mut writer = Writer { hash: Sha256::new(), calls: HashMap::new(), next: 0 };
+        writer.text(FORM);
+        writer.text(&model.provider);
+        writer.text(&model.name);
+        writer.optional(req.system.as_ref(), |w, system| {
+            w.parts(system.parts());
+            w.raw(system.raw());
+        });
+        writer.list(&req.tools, Writer::tool);
+        writer.number(req.messages.len() as u64);
+        req.messages.iter().for_each(|message| writer.message(message));
+        writer.text(&serde_json::to_string(&*req.params).unwrap_or_default());
+        Self(writer.hash.finalize().into())
+    }
+
+    /// The digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CacheKey {
+    /// In hexadecimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheKey({self})")
+    }
+}
+
+/// Writes content so that no two contents are written alike: every text after its length, every list after its count, every
+/// choice after a number.
+struct Writer<'a> {
+    hash: Sha256,
+    /// The number of the newest call of each id.
+    calls: HashMap<&'a str, u64>,
+    next: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn number(&mut self, number: u64) {
+        self.hash.update(number.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.hash.update(text);
+    }
+
+    fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        self.number(value.is_some().into());
+        if let Some(value) = value {
+            write(self, value);
+        }
+    }
+
+    fn list<T>(&mut self, items: &'a [T], write: impl Fn(&mut Self, &'a T)) {
+        self.number(items.len() as u64);
+        items.iter().for_each(|item| write(self, item));
+    }
+
+    fn json(&mut self, value: &impl serde::Serialize) {
+        self.text(&serde_json::to_string(value).unwrap_or_default());
+    }
+
+    fn raw(&mut self, raw: Option<&Raw>) {
+        self.raw_with(raw, &[]);
+    }
+
+    /// A provider's JSON, in which the ids of these calls stand as their numbers.
+    fn raw_with(&mut self, raw: Option<&Raw>, calls: &[&str]) {
+        self.optional(raw, |w, raw| {
+            w.text(raw.origin().wire());
+            w.text(raw.origin().provider());
+            let mut json = Cow::Borrowed(raw.json());
+            for id in calls {
+                let (quoted, number) = (format!("\"{id}\""), w.calls.get(id).copied().unwrap_or_default());
+                if json.contains(&quoted) {
+                    json = json.replace(&quoted, &format!("#{number}")).into();
+                }
+            }
+            w.text(&json);
+        });
+    }
+
+    fn tool(&mut self, tool: &ToolSpec) {
+        self.text(&tool.name);
+        self.text(&tool.description);
+        self.json(&tool.parameters);
+        self.raw(tool.raw.as_ref());
+    }
+
+    fn message(&mut self, message: &'a Message) {
+        match message {
+            Message::System(m) => {
+                self.number(0);
+                self.parts(m.parts());
+                self.raw(m.raw());
+            }
+            Message::User(m) => {
+                self.number(1);
+                self.parts(m.parts());
+                self.raw(m.raw());
+            }
+            Message::Assistant(m) => {
+                self.number(2);
+                self.assistant(m);
+            }
+            Message::Tool(m) => {
+                self.number(3);
+                self.result(m);
+            }
+        }
+    }
+
+    fn assistant(&mut self, message: &'a AssistantMessage) {
+        for call in message.calls() {
+            self.next += 1;
+            self.calls.insert(&call.id, self.next);
+        }
+        self.list(message.blocks(), Self::block);
+        self.number(message.is_edited().into());
+        let ids: Vec<_> = message.calls().map(|call| &*call.id).collect();
+        self.raw_with(message.raw(), &ids);
+    }
+
+    fn result(&mut self, message: &'a ToolMessage) {
+        self.call(message.call_id());
+        self.text(message.name());
+        self.number(message.is_error().into());
+        self.parts(message.parts());
+        self.raw_with(message.raw(), &[message.call_id()]);
+    }
+
+    fn call(&mut self, id: &str) {
+        self.number(self.calls.get(id).copied().unwrap_or_default());
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Text(text) => {
+                self.number(0);
+                self.text_piece(text);
+            }
+            Block::Reasoning(reasoning) => {
+                self.number(1);
+                self.reasoning(reasoning);
+            }
+            Block::ToolCall(call) => {
+                self.number(2);
+                self.call(&call.id);
+                self.text(&call.name);
+                self.text(&call.arguments);
+                self.raw_with(call.raw.as_ref(), &[&call.id]);
+            }
+            Block::Image(media) => {
+                self.number(3);
+                self.media(media);
+            }
+            Block::Document(media) => {
+                self.number(4);
+                self.media(media);
+            }
+            Block::Other(raw) => {
+                self.number(5);
+                self.raw(Some(raw));
+            }
+            newer => {
+                self.number(u64::MAX);
+                self.json(newer);
+            }
+        }
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        self.number(parts.len() as u64);
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    self.number(0);
+                    self.text_piece(text);
+                }
+                Part::Image(media) => {
+                    self.number(1);
+                    self.media(media);
+                }
+                Part::Document(media) => {
+                    self.number(2);
+                    self.media(media);
+                }
+                Part::Other(raw) => {
+                    self.number(3);
+                    self.raw(Some(raw));
+                }
+                newer => {
+                    self.number(u64::MAX);
+                    self.json(newer);
+                }
+            }
+        }
+    }
+
+    fn text_piece(&mut self, text: &Text) {
+        self.text(&text.text);
+        self.json(&text.citations);
+        self.raw(text.raw.as_ref());
+    }
+
+    fn reasoning(&mut self, reasoning: &Reasoning) {
+        self.text(&reasoning.text);
+        self.optional(reasoning.signature.as_ref(), |w, signature| w.text(signature));
+        self.optional(reasoning.encrypted.as_ref(), |w, encrypted| w.text(encrypted));
+        self.raw(reasoning.raw.as_ref());
+    }
+
+    fn media(&mut self, media: &Media) {
+        match &media.source {
+            MediaSource::Url(url) => {
+                self.number(0);
+                self.text(url);
+            }
+            MediaSource::Base64(data) => {
+                self.number(1);
+                self.text(data);
+            }
+            MediaSource::File(id) => {
+                self.number(2);
+                self.text(id);
+            }
+            newer => {
+                self.number(u64::MAX);
+                self.json(newer);
+            }
+        }
+        self.optional(media.mime.as_ref(), |w, mime| w.text(mime));
+        self.optional(media.name.as_ref(), |w, name| w.text(name));
+        self.raw(media.raw.as_ref());
+    }
+}

@@ -1,0 +1,76 @@
+//! [`CacheLayer`].
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{ModelInfo, ModelRequest};
+use tower::Layer;
+
+use super::{Cached, ResponseCache};
+
+type Skip = dyn Fn(&ModelRequest) -> bool + Send + Sync;
+
+/// Answers calls of one model from a [`ResponseCache`], which other layers share.
+///
+/// # Order
+///
+/// ```text
+/// // right: what is known is not sent, and waits for nobody
+/// .model_layer(cache.layer(info)).model_layer(RetryLayer::new()).model_layer(limiter.layer())
+/// // wrong: a known answer waits for its turn
+/// .model_layer(limiter.layer()).model_layer(cache.layer(info))
+/// ```
+#[derive(Clone)]
+pub struct CacheLayer {
+    cache: ResponseCache,
+    model: Arc<ModelInfo>,
+    skip: Arc<Skip>,
+}
+
+impl CacheLayer {
+    pub(super) fn new(cache: ResponseCache, model: ModelInfo) -> Self {
+        Self { cache, model: Arc::new(model), skip: Arc::new(|_| false) }
+    }
+
+    /// Sets which calls the cache leaves alone: they are neither answered from it nor kept. Default: none. The run is in
+    /// the request, so that its agent, or one of its [resources](agent_core::RunCx::resources), can decide.
+    ///
+    /// ```
+    /// # use agent_core::ModelInfo;
+    /// # use agent_llm::cache::{MemoryCache, ResponseCache};
+    /// # let cache = ResponseCache::new(MemoryCache::new());
+    /// let layer = cache.layer(ModelInfo::new("m")).skip(|req| req.params.temperature.is_some_and(|t| t > 0.0));
+    /// # drop(layer);
+    /// ```
+    #[must_use]
+    pub fn skip(mut self, skip: impl Fn(&ModelRequest) -> bool + Send + Sync + 'static) -> Self {
+        self.skip = Arc::new(skip);
+        self
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &ResponseCache {
+        &self.cache
+    }
+
+    pub(super) fn model(&self) -> &ModelInfo {
+        &self.model
+    }
+
+    pub(super) fn skips(&self, req: &ModelRequest) -> bool {
+        (self.skip)(req)
+    }
+}
+
+impl<S> Layer<S> for CacheLayer {
+    type Service = Cached<S>;
+
+    fn layer(&self, inner: S) -> Cached<S> {
+        Cached::new(self.clone(), inner)
+    }
+}
+
+impl fmt::Debug for CacheLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheLayer").field("model", &self.model).field("cache", &self.cache).finish_non_exhaustive()
+    }
+}

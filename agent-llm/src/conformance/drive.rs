@@ -1,0 +1,71 @@
+//! Driving a codec.
+
+use agent_core::{
+    AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, Result, ToolMessage, testing::detached_run,
+};
+use serde_json::Value;
+
+use crate::{Codec, SseSplitter};
+
+/// What the codec makes of a stream that travels in these pieces, with its chunks.
+pub(super) fn read_pieces<'a>(
+    codec: &dyn Codec,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<(ModelResponse, Vec<Chunk>)> {
+    let (mut decoder, mut chunks, mut splitter) = (codec.decoder(true), Vec::new(), SseSplitter::default());
+    for piece in pieces {
+        splitter.push(piece, |event| decoder.frame(event.data, &mut chunks))?;
+    }
+    splitter.finish(|event| decoder.frame(event.data, &mut chunks))?;
+    let response = decoder.finish(&mut chunks)?;
+    Ok((response, chunks))
+}
+
+/// What the codec makes of events, with their chunks.
+pub(super) fn read_events<E: AsRef<str>>(
+    codec: &dyn Codec,
+    events: impl IntoIterator<Item = E>,
+) -> Result<(ModelResponse, Vec<Chunk>)> {
+    let (mut decoder, mut chunks) = (codec.decoder(true), Vec::new());
+    events.into_iter().try_for_each(|event| decoder.frame(event.as_ref(), &mut chunks))?;
+    let response = decoder.finish(&mut chunks)?;
+    Ok((response, chunks))
+}
+
+/// Everything that is kept of an answer.
+pub(super) fn kept(response: &ModelResponse) -> Value {
+    // By way of text, so that raw JSON is looked into.
+    let json = serde_json::to_string(response).expect("a response can be kept");
+    serde_json::from_str(&json).expect("it is JSON")
+}
+
+/// The request that goes on after `message`: a user's message, the message, and a result of each of its calls.
+pub(super) fn request_after(message: &AssistantMessage) -> ModelRequest {
+    let result = |(at, call): (usize, &agent_core::ToolCall)| {
+        Message::Tool(ToolMessage::text(call.id.clone(), call.name.clone(), format!("result {at}"), false))
+    };
+    let results: Vec<_> = message.calls().enumerate().map(result).collect();
+    request([Message::user("go"), Message::Assistant(message.clone())].into_iter().chain(results))
+}
+
+/// A request with these messages, repaired if they are unpaired.
+pub(super) fn request(messages: impl IntoIterator<Item = Message>) -> ModelRequest {
+    ModelRequest::new(detached_run(History::import(messages).0).cx().clone())
+}
+
+/// The body that the codec writes, as text.
+pub(super) fn encoded(codec: &dyn Codec, request: &ModelRequest) -> Result<String, String> {
+    let request = codec.encode(request).map_err(|error| format!("a request was not encoded: {error}"))?;
+    String::from_utf8(request.into_body().to_vec()).map_err(|_| "a request is not UTF-8".to_owned())
+}
+
+/// JSON that ought to be.
+pub(super) fn parsed(json: &str) -> Result<Value, String> {
+    serde_json::from_str(json).map_err(|error| format!("not JSON ({error}): {json}"))
+}
+
+/// What a check says: nothing if it holds.
+pub(super) fn complaints(result: Result<Vec<String>, String>, about: &str) -> Vec<String> {
+    let all = result.unwrap_or_else(|one| vec![one]);
+    all.into_iter().map(|complaint| format!("{about}: {complaint}")).collect()
+}

@@ -1,0 +1,147 @@
+//! Asking another model when one fails: [`Failover`].
+
+mod builder;
+mod course;
+mod rules;
+mod sticky;
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+
+pub use self::{builder::FailoverBuilder, sticky::Sticky};
+use self::{course::Course, rules::Rules, sticky::Memory};
+use crate::attempt::{Spoken, unless_cancelled};
+
+/// A model made of several, in the order of preference: when one fails, the next is asked.
+///
+/// The models may be of any providers and wires. Each gets the request as it came, with all tools and parameters, and its
+/// codec writes the conversation in its own protocol: another provider's turns in what they say, never in their raw JSON.
+/// What one provider alone understands (`ModelParams::extra`) reaches all of them; see [below](#each-model-its-own) how to
+/// keep it from the others.
+///
+/// # Default
+///
+/// What another model may do better with moves on: rate limits, overload, an exhausted quota, refused credentials,
+/// timeouts, broken connections, cut or malformed answers and the provider's own failures. A conversation that is too long
+/// moves on to the next model whose context window is not known to be as small. Requests that are wrong and answers that
+/// were withheld for their content do not move on. Each call begins with the first model again.
+///
+/// # Notes
+///
+/// * Each move is announced by an [`EventKind::Failover`].
+/// * If chunks of the failed model went out, a [`Chunk::Restart`](agent_core::Chunk::Restart) comes before the next one's.
+/// * When no model is left, the last error is returned. Its context `attempts` says what each of them answered, and it may
+///   be [tried again](agent_core::Retry) if that may help with any of them, after the longest delay that one asked for.
+/// * [`ModelResponse::model`] says who answered.
+/// * A cancelled run asks nobody else.
+///
+/// It is a model and not a layer: a layer around the agent's model call could only fall back to calls that the journal and
+/// the budget do not see. Here a call with all its moves is one call of the run.
+///
+/// # Order
+///
+/// ```text
+/// // right: a hiccup of `a` is tried again with `a`; when its attempts are used up, `b` is asked
+/// Failover::builder(LayeredModel::new(a, RetryLayer::new().retries(1))).fallback(b)
+/// // wrong, mostly: every hiccup changes the model, and while `a` is down every attempt asks it first
+/// LayeredModel::new(Failover::builder(a).fallback(b).build()?, RetryLayer::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::{Error, ErrorKind, History, Message, Model, ModelRequest, testing::detached_run};
+/// use agent_llm::{Failover, ScriptedModel, Turn, failover::Sticky};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let primary = ScriptedModel::new([Turn::error(|| Error::new(ErrorKind::Overloaded, "busy"))]);
+/// let model = Failover::builder(primary)
+///     .fallback(ScriptedModel::new([Turn::text("42")]))
+///     .sticky(Sticky::For(Duration::from_secs(60)))
+///     .build()?;
+/// let run = detached_run(History::from_messages([Message::user("What is 6 x 7?")])?);
+/// let response = model.call(ModelRequest::new(run.cx().clone())).await?;
+/// assert_eq!(response.message.text(), "42");
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("answers");
+/// ```
+///
+/// # Each model its own
+///
+/// [`LayeredModel`](crate::LayeredModel) puts layers around one model, and a stock layer changes its requests:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use agent_core::ModelRequest;
+/// use agent_llm::{Failover, LayeredModel, OpenAiChat, Profile};
+/// use tower::util::MapRequestLayer;
+///
+/// let hosted = OpenAiChat::builder("gpt-5").api_key("sk-..").build()?;
+/// let local = OpenAiChat::builder("llama3.2").profile(Profile::ollama()).build()?;
+/// let plain = MapRequestLayer::new(|mut req: ModelRequest| {
+///     Arc::make_mut(&mut req.params).extra.clear();
+///     req
+/// });
+/// let model = Failover::builder(hosted).fallback(LayeredModel::new(local, plain)).build()?;
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub struct Failover {
+    candidates: Vec<Candidate>,
+    rules: Rules,
+    memory: Memory,
+    info: ModelInfo,
+}
+
+/// One of the models, and what is known of it.
+struct Candidate {
+    model: Arc<dyn Model>,
+    label: String,
+    window: Option<u64>,
+}
+
+impl Failover {
+    /// Begins with the model that is preferred.
+    pub fn builder(primary: impl Model) -> FailoverBuilder {
+        FailoverBuilder::new(Arc::new(primary))
+    }
+}
+
+#[async_trait]
+impl Model for Failover {
+    /// The first model's name and provider, the smallest of the windows and output limits that are known, and tools only if
+    /// all take them; or what [`FailoverBuilder::info`] said.
+    fn info(&self) -> ModelInfo {
+        self.info.clone()
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let spoken = Spoken::default();
+        let mut course = Course::new(&self.candidates, self.memory.first(&req.cx));
+        loop {
+            let asked = course.now();
+            let error = match asked.model.call(spoken.listen(req.clone())).await {
+                Ok(response) => {
+                    self.memory.keep(&req.cx, &course);
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            let Some(next) = course.advance(&error, &self.rules) else { return Err(course.explain(error)) };
+            let error = unless_cancelled(&req.cx, error)?;
+            let (from, to) = (asked.label.clone(), next.label.clone());
+            req.cx.emit(EventKind::Failover { from, to, kind: error.kind(), error: error.to_string() });
+            spoken.take_back(&req.sink)?;
+        }
+    }
+}
+
+impl fmt::Debug for Failover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let models: Vec<_> = self.candidates.iter().map(|c| &c.label).collect();
+        f.debug_struct("Failover").field("models", &models).field("rules", &self.rules).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,46 @@
+//! Which of two calls is heard.
+
+use std::sync::{Arc, OnceLock};
+
+use agent_core::{Chunk, Error, ErrorKind, ModelRequest, Result};
+use tokio::time::Instant;
+
+/// One of the two calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    First,
+    Second,
+}
+
+/// Lets the call through that comes first, and no other.
+#[derive(Clone, Default)]
+pub(super) struct Gate(Arc<OnceLock<(Side, Instant)>>);
+
+impl Gate {
+    /// The request of the call `side`: its first chunk makes it the one that is heard, unless the other was before it.
+    pub(super) fn guard(&self, req: &ModelRequest, side: Side) -> ModelRequest {
+        let mut req = req.clone();
+        if !req.sink.is_idle() {
+            let gate = self.clone();
+            req.sink = req.sink.with_guard(move |_: &Chunk| gate.pass(side));
+        }
+        req
+    }
+
+    fn pass(&self, side: Side) -> Result<()> {
+        if self.claim(side) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Cancelled, "the same call made a second time was faster"))
+    }
+
+    /// Makes `side` the one that is heard; false if the other is.
+    pub(super) fn claim(&self, side: Side) -> bool {
+        self.0.get_or_init(|| (side, Instant::now())).0 == side
+    }
+
+    /// The one that is heard, and since when; none if neither has come.
+    pub(super) fn heard(&self) -> Option<(Side, Instant)> {
+        self.0.get().copied()
+    }
+}

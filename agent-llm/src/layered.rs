@@ -1,0 +1,90 @@
+//! [`LayeredModel`].
+
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use agent_core::{
+    BoxError, BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, async_trait,
+};
+use tower::{Layer, Service, ServiceExt};
+
+/// A model with tower layers around it, which is a model again: so each model of a [`Failover`](crate::Failover) can have
+/// layers of its own.
+///
+/// Several layers are a tuple, outermost first, as with an agent's `model_layer`. The difference is where they stand: an
+/// agent's layers are around the journalled call with its reserved allowance, and these are inside it, so that whatever
+/// they do is one call of the run.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::Model;
+/// use agent_llm::{LayeredModel, RetryLayer, ScriptedModel, Turn};
+/// use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
+///
+/// let model = ScriptedModel::new([Turn::text("hello")]);
+/// let minute = TimeoutLayer::new(Duration::from_secs(60));
+/// let model = LayeredModel::new(model, (RetryLayer::new(), ConcurrencyLimitLayer::new(8), minute));
+/// assert_eq!(model.info().name, "scripted");
+/// ```
+#[derive(Clone)]
+pub struct LayeredModel {
+    model: Arc<dyn Model>,
+    service: ModelService,
+}
+
+impl LayeredModel {
+    /// `model` with `layers` around it: one layer, or a tuple of them.
+    pub fn new<L>(model: impl Model, layers: L) -> Self
+    where
+        L: Layer<ModelService>,
+        L::Service: Service<ModelRequest, Response = ModelResponse> + Clone + Send + Sync + 'static,
+        <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ModelRequest>>::Future: Send + 'static,
+    {
+        let model: Arc<dyn Model> = Arc::new(model);
+        let service = layers.layer(ModelService::from_boxed(Bare(model.clone())));
+        Self { model, service: ModelService::new(service) }
+    }
+}
+
+#[async_trait]
+impl Model for LayeredModel {
+    fn info(&self) -> ModelInfo {
+        self.model.info()
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        self.service.clone().oneshot(req).await
+    }
+}
+
+/// A model as a service.
+#[derive(Clone)]
+struct Bare(Arc<dyn Model>);
+
+impl Service<ModelRequest> for Bare {
+    type Response = ModelResponse;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ModelResponse>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, req: ModelRequest) -> Self::Future {
+        let model = self.0.clone();
+        Box::pin(async move { (*model).call(req).await })
+    }
+}
+
+impl fmt::Debug for LayeredModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayeredModel").field("info", &self.info()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+//! [`RateLimiterBuilder`].
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use agent_core::{Error, ModelRequest, Result, TokenCounter, Usage};
+
+use super::{
+    RateLimiter,
+    allowance::Allowance,
+    gate::Gate,
+    limiter::{Counted, Estimate, Rules},
+};
+use crate::tokens::{ApproximateCounter, IncrementalCounter};
+
+/// Requests per minute that refusals leave at least; what closes the gate does the rest.
+const LOWEST: f64 = 6.0;
+
+/// Makes a [`RateLimiter`].
+#[must_use]
+pub struct RateLimiterBuilder {
+    name: String,
+    requests: Option<u64>,
+    tokens: Option<u64>,
+    evenly: bool,
+    estimate: Option<Arc<Estimate>>,
+    counted: Arc<Counted>,
+    aging: Duration,
+    max_queue: usize,
+    max_wait: Option<Duration>,
+    report_after: Duration,
+}
+
+impl RateLimiterBuilder {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            requests: None,
+            tokens: None,
+            evenly: false,
+            estimate: None,
+            counted: Arc::new(Usage::total),
+            aging: Duration::from_secs(30),
+            max_queue: 10_000,
+            max_wait: Some(Duration::from_secs(600)),
+            report_after: Duration::from_secs(5),
+        }
+    }
+
+    /// Sets the most requests in any minute. Default: unlimited until the provider refuses one.
+    pub fn requests_per_minute(mut self, most: u64) -> Self {
+        self.requests = Some(most);
+        self
+    }
+
+    /// Sets the most tokens in any minute. A request that is larger than that has a minute for itself. Default: tokens are
+    /// not counted.
+    pub fn tokens_per_minute(mut self, most: u64) -> Self {
+        self.tokens = Some(most);
+        self
+    }
+
+    /// Spreads requests evenly over the minute from the start, for providers that refuse many at once although the minute
+    /// allows them. Default: only after a refusal.
+    pub fn evenly(mut self) -> Self {
+        self.evenly = true;
+        self
+    }
+
+    /// Sets the counter that the tokens of a request are estimated with: those of the whole prompt, and the most that the
+    /// answer may have if the request limits it. Default: an [`ApproximateCounter`].
+    pub fn counter(self, counter: impl TokenCounter) -> Self {
+        self.estimate(move |req| counter.prompt(req).saturating_add(req.params.max_tokens.unwrap_or(0)))
+    }
+
+    /// Sets how the tokens of a request are estimated.
+    pub fn estimate(mut self, tokens: impl Fn(&ModelRequest) -> u64 + Send + Sync + 'static) -> Self {
+        self.estimate = Some(Arc::new(tokens));
+        self
+    }
+
+    /// Sets which tokens of a call the provider's limit counts, for providers that leave out those that their cache served.
+    /// Default: [`Usage::total`].
+    pub fn counted(mut self, tokens: impl Fn(&Usage) -> u64 + Send + Sync + 'static) -> Self {
+        self.counted = Arc::new(tokens);
+        self
+    }
+
+    /// Sets the time that one step of priority is worth: a request overtakes those that are one step less urgent and came
+    /// less than this before it. Default: 30 s.
+    pub fn aging(mut self, per_step: Duration) -> Self {
+        self.aging = per_step;
+        self
+    }
+
+    /// Sets the most requests that wait at once; further ones fail as
+    /// [`Overloaded`](agent_core::ErrorKind::Overloaded). Default: 10,000.
+    pub fn max_queue(mut self, most: usize) -> Self {
+        self.max_queue = most;
+        self
+    }
+
+    /// Sets the longest that a request waits, all refusals together. One that would wait longer fails as
+    /// [`RateLimited`](agent_core::ErrorKind::RateLimited), at once if that is known. Default: 10 minutes.
+    pub fn max_wait(mut self, longest: Duration) -> Self {
+        self.max_wait = Some(longest);
+        self
+    }
+
+    /// Lets requests wait for as long as it takes.
+    pub fn wait_forever(mut self) -> Self {
+        self.max_wait = None;
+        self
+    }
+
+    /// Sets how long a request waits before that is reported. Default: 5 s.
+    pub fn report_after(mut self, wait: Duration) -> Self {
+        self.report_after = wait;
+        self
+    }
+
+    /// Makes the limiter.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for a limit of nothing.
+    pub fn build(self) -> Result<RateLimiter> {
+        let limits = [("requests_per_minute", self.requests), ("tokens_per_minute", self.tokens)];
+        if let Some((what, _)) = limits.iter().find(|(_, most)| *most == Some(0)) {
+            return Err(Error::config(format!("{what} is 0: no request could ever be sent")));
+        }
+        let estimate = match (self.tokens, self.estimate) {
+            (None, _) => None,
+            (Some(_), Some(estimate)) => Some(estimate),
+            (Some(_), None) => Self::new(String::new()).counter(IncrementalCounter::new(ApproximateCounter)).estimate,
+        };
+        let requests = Allowance::new(self.requests, LOWEST);
+        let tokens = self.tokens.map(|most| Allowance::new(Some(most), most as f64 / 10.0));
+        let rules = Rules {
+            estimate,
+            counted: self.counted,
+            aging: self.aging,
+            max_queue: self.max_queue,
+            max_wait: self.max_wait,
+            report_after: self.report_after,
+        };
+        Ok(RateLimiter::new(self.name, rules, Gate::new(requests, tokens, self.evenly)))
+    }
+}
+
+impl fmt::Debug for RateLimiterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimiterBuilder")
+            .field("name", &self.name)
+            .field("requests_per_minute", &self.requests)
+            .field("tokens_per_minute", &self.tokens)
+            .field("max_queue", &self.max_queue)
+            .field("max_wait", &self.max_wait)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! [`RateLimitLayer`].
+
+use std::{fmt, sync::Arc};
+
+use agent_core::ModelRequest;
+use tower::Layer;
+
+use super::{RateLimited, RateLimiter};
+
+type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
+
+/// Sends model calls through a [`RateLimiter`], which other layers share.
+///
+/// # Notes
+///
+/// * What stands inside is only made ready when the call may go, so that waiting calls hold no permits there.
+/// * A call that failed for another reason than its rate is returned at once: trying again is
+///   [`RetryLayer`](crate::RetryLayer)'s.
+/// * A refused call that had already sent chunks is returned too, so that the layer that tries again can take them back.
+///
+/// # Order
+///
+/// ```text
+/// // right: each try waits for its turn, and the time that it has begins when it goes
+/// .model_layer(RetryLayer::new()).model_layer(limiter.layer()).model_layer(TimeoutLayer::new(minute))
+/// // wrong: tries are made without a turn, and answers from a cache wait for one
+/// .model_layer(limiter.layer()).model_layer(cache.layer(&info)).model_layer(RetryLayer::new())
+/// ```
+#[derive(Clone)]
+pub struct RateLimitLayer {
+    limiter: RateLimiter,
+    priority: Arc<Priority>,
+}
+
+impl RateLimitLayer {
+    /// A layer of `limiter` whose calls have priority 0.
+    pub fn new(limiter: RateLimiter) -> Self {
+        Self { limiter, priority: Arc::new(|_| 0) }
+    }
+
+    /// Sets the priority of all calls: lower goes first. Default: 0.
+    #[must_use]
+    pub fn priority(self, priority: i8) -> Self {
+        self.priority_by(move |_| priority)
+    }
+
+    /// Sets the priority of each call: lower goes first. The run is in the request, so that its depth or one of its
+    /// [resources](agent_core::RunCx::resources) can decide.
+    ///
+    /// ```
+    /// # let limiter = agent_llm::RateLimiter::builder("acme").build()?;
+    /// // What a person waits for goes before the work of sub-agents.
+    /// let layer = limiter.layer().priority_by(|req| if req.cx.ids().depth == 0 { -1 } else { 0 });
+    /// # drop(layer);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn priority_by(mut self, priority: impl Fn(&ModelRequest) -> i8 + Send + Sync + 'static) -> Self {
+        self.priority = Arc::new(priority);
+        self
+    }
+
+    /// The limiter.
+    pub fn limiter(&self) -> &RateLimiter {
+        &self.limiter
+    }
+
+    pub(super) fn priority_of(&self, req: &ModelRequest) -> i8 {
+        (self.priority)(req)
+    }
+}
+
+impl<S> Layer<S> for RateLimitLayer {
+    type Service = RateLimited<S>;
+
+    fn layer(&self, inner: S) -> RateLimited<S> {
+        RateLimited::new(self.clone(), inner)
+    }
+}
+
+impl fmt::Debug for RateLimitLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitLayer").field("limiter", &self.limiter).finish_non_exhaustive()
+    }
+}

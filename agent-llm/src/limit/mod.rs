@@ -1,0 +1,17 @@
+//! Keeping within a provider's rate limits: [`RateLimiter`].
+
+mod allowance;
+mod builder;
+mod gate;
+mod layer;
+mod limiter;
+mod log;
+mod place;
+mod service;
+
+pub use self::{
+    builder::RateLimiterBuilder,
+    layer::RateLimitLayer,
+    limiter::{RATE_LIMIT_EVENT, RateLimitStatus, RateLimiter},
+    service::RateLimited,
+};

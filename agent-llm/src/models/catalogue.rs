@@ -1,0 +1,198 @@
+//! [`Catalogue`].
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+
+use agent_core::{Error, ModelInfo, PriceTable, Result, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{ModelEntry, name::fits};
+
+/// Models by name. Cheap to clone.
+///
+/// A name is found if it is a model's own or an alias, with or without `provider/` before it, and with or without a version
+/// after it: `gpt-5-2025-08-07` is `gpt-5`. Of several that fit, the longest is taken. `gpt-5-mini` is never `gpt-5`, and a
+/// model that is not known has no price: nothing is guessed.
+///
+/// As a [`PriceTable`] it gives the standard price of the provider that the entry names.
+///
+/// # Example
+///
+/// ```
+/// use agent_core::{PriceTable, Usage};
+/// use agent_llm::Catalogue;
+/// use serde_json::json;
+///
+/// let models = Catalogue::builtin();
+/// assert_eq!(models.find("gpt-5-2025-08-07").and_then(|model| model.max_context), Some(400_000));
+/// assert_eq!(models.cost("openai/gpt-5", &Usage::new(1_000, 100)), Some(2_250), "millionths of a dollar");
+/// assert_eq!(models.cost("gpt-5-of-somebody", &Usage::new(1_000, 100)), None);
+///
+/// // What an application knows better; fields that it leaves out stay as they are.
+/// let models = models.with(&json!({"models": {
+///     "gpt-5": {"price": {"input": 1.0, "output": 8.0}},
+///     "our-llama*": {"provider": "ours", "max_context": 32_768, "price": {"input": 0, "output": 0}},
+/// }}))?;
+/// assert_eq!(models.cost("gpt-5", &Usage::new(1_000, 100)), Some(1_800));
+/// assert_eq!(models.cost("our-llama-70b", &Usage::new(1_000, 100)), Some(0));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Catalogue(Arc<Inner>);
+
+struct Inner {
+    /// As it was written, to be added to.
+    written: Map<String, Value>,
+    checked: Option<String>,
+    entries: BTreeMap<String, ModelEntry>,
+}
+
+/// The file's form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    checked: Option<String>,
+    #[serde(default, rename = "about")]
+    _about: String,
+    #[serde(default, rename = "sources")]
+    _sources: BTreeMap<String, String>,
+    models: Map<String, Value>,
+}
+
+impl Catalogue {
+    /// The models that this release knows.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
+            let file = serde_json::from_str(include_str!("models.json")).expect("the file is part of the program");
+            Catalogue::empty().with(&file).expect("the file is part of the program")
+        });
+        BUILTIN.clone()
+    }
+
+    /// No models.
+    pub fn empty() -> Self {
+        Self(Arc::new(Inner { written: Map::new(), checked: None, entries: BTreeMap::new() }))
+    }
+
+    /// The same models and those of `file`, an object of the form of this crate's `models.json`: its `models` has an
+    /// object for each name. Of a model that is known already, fields that are given replace what was known, and null
+    /// takes it away. A name that ends with `*` stands for all that begin like it.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for another form, or a field that is not known.
+    pub fn with(&self, file: &Value) -> Result<Self> {
+        let wrong =
+            |what: &str, e: serde_json::Error| Error::config(format!("the model catalogue is wrong{what}: {e}"));
+        let file = File::deserialize(file).map_err(|e| wrong("", e))?;
+        let mut written = self.0.written.clone();
+        let mut entries = self.0.entries.clone();
+        for (name, newer) in file.models {
+            let known = written.entry(name.clone()).or_insert(Value::Null);
+            patch(known, newer);
+            if known.is_null() {
+                written.remove(&name);
+                entries.remove(&name);
+                continue;
+            }
+            let entry = ModelEntry::deserialize(&*known).map_err(|e| wrong(&format!(" at '{name}'"), e))?;
+            entries.insert(name, entry);
+        }
+        let checked = file.checked.or_else(|| self.0.checked.clone());
+        Ok(Self(Arc::new(Inner { written, checked, entries })))
+    }
+
+    /// As [`with`](Self::with), from a JSON file.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if it cannot be read, and as [`with`](Self::with).
+    pub fn with_file(&self, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let wrong =
+            |e: &dyn fmt::Display| Error::config(format!("the model catalogue {} cannot be read: {e}", path.display()));
+        let text = fs::read_to_string(path).map_err(|e| wrong(&e))?;
+        let file = serde_json::from_str(&text).map_err(|e| wrong(&e))?;
+        self.with(&file).map_err(|e| e.map_message(|message| format!("{message} (in {})", path.display())))
+    }
+
+    /// The day on which the newest of it was looked up, as `2026-11-22`.
+    pub fn checked(&self) -> Option<&str> {
+        self.0.checked.as_deref()
+    }
+
+    /// The model that `name` means.
+    pub fn find(&self, name: &str) -> Option<&ModelEntry> {
+        let fit = |(known, entry): (&String, &'_ ModelEntry)| {
+            let own = name.strip_prefix(&entry.provider).and_then(|rest| rest.strip_prefix('/'));
+            let names = std::iter::once(known).chain(&entry.aliases);
+            names.flat_map(|known| [Some(name), own].map(|name| fits(known, name?))).flatten().max()
+        };
+        let fitting = self.0.entries.iter().filter_map(|known| Some((fit(known)?, known.1)));
+        fitting.max_by_key(|(length, _)| *length).map(|(_, entry)| entry)
+    }
+
+    /// The model that `name` means if `provider` serves it, so that its prices hold.
+    pub fn find_at(&self, provider: &str, name: &str) -> Option<&ModelEntry> {
+        self.find(&format!("{provider}/{name}")).or_else(|| self.find(name)).filter(|entry| entry.provider == provider)
+    }
+
+    /// All models by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
+        self.0.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Fills in what `info` leaves open and the catalogue knows.
+    pub(crate) fn complete(&self, mut info: ModelInfo) -> ModelInfo {
+        if let Some(entry) = self.find_at(&info.provider, &info.name).or_else(|| self.find(&info.name)) {
+            info.context_window = info.context_window.or(entry.max_context);
+            info.max_output = info.max_output.or(entry.max_output);
+        }
+        info
+    }
+
+    /// `usage` of one call with what it cost at `provider`: by the model that answered, or else by the one that was asked.
+    pub(crate) fn price(&self, usage: Usage, provider: &str, answered: Option<&str>, asked: &str) -> Usage {
+        let cost = |model| self.find_at(provider, model)?.price.as_ref()?.cost(&usage);
+        usage.with_cost(answered.and_then(cost).or_else(|| cost(asked)))
+    }
+}
+
+impl PriceTable for Catalogue {
+    fn cost(&self, model: &str, usage: &Usage) -> Option<u64> {
+        self.find(model)?.price.as_ref()?.cost(usage)
+    }
+}
+
+/// Brings `newer` into `known`, field by field; null takes away.
+fn patch(known: &mut Value, newer: Value) {
+    match (known, newer) {
+        (Value::Object(known), Value::Object(newer)) => {
+            for (field, value) in newer {
+                if value.is_null() {
+                    known.remove(&field);
+                } else {
+                    patch(known.entry(field).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (known, newer) => *known = newer,
+    }
+}
+
+impl Default for Catalogue {
+    /// [`Catalogue::builtin`].
+    fn default() -> Self {
+        Self::builtin()
+    }
+}
+
+impl fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalogue").field("models", &self.0.entries.len()).field("checked", &self.0.checked).finish()
+    }
+}

@@ -1,0 +1,194 @@
+//! One model: [`ModelEntry`] and its [`Prices`].
+
+use agent_core::Usage;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// What is known of a model. What is not known is not there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelEntry {
+    /// Who serves it at these prices: the provider's name in [`ModelInfo`](agent_core::ModelInfo).
+    pub provider: String,
+    /// Other names of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Tokens that a request and its answer may have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_context: Option<u64>,
+    /// Tokens that one answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// Whether it calls tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<bool>,
+    /// Whether it reads images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vision: Option<bool>,
+    /// Whether it thinks before it answers, or can be told to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<bool>,
+    /// What it costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Prices>,
+    /// Something that people should know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What tokens cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Prices {
+    /// Input that no cache served or took.
+    pub input: Price,
+    /// Input that the provider's cache served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Price>,
+    /// Input that is written to the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Price>,
+    /// Input that is written to it and kept for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_long: Option<Price>,
+    /// Output, reasoning included.
+    pub output: Price,
+    /// What calls with a long prompt cost instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<Box<LongPrices>>,
+}
+
+/// What a call with a long prompt costs, all its tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LongPrices {
+    /// The most tokens of a prompt that is not long.
+    pub over: u64,
+    /// The prices.
+    pub price: Prices,
+}
+
+/// US dollars per million tokens, kept in millionths; in JSON a number of dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Price(u64);
+
+impl Price {
+    /// A price in millionths of a US dollar per million tokens.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// The price in millionths of a US dollar per million tokens.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+}
+
+impl Prices {
+    /// What `usage` of one call costs in millionths of a US dollar, rounded; `None` if it used something that has no price.
+    pub fn cost(&self, usage: &Usage) -> Option<u64> {
+        if let Some(long) = &self.long
+            && usage.calls <= 1
+            && usage.prompt() > long.over
+        {
+            return long.price.cost(usage);
+        }
+        let short = usage.cache_write.saturating_sub(usage.cache_write_long);
+        let used = [
+            (usage.input, Some(self.input)),
+            (usage.cached, self.cached),
+            (short, self.cache_write),
+            (usage.cache_write - short, self.cache_write_long),
+            (usage.output, Some(self.output)),
+        ];
+        let used = used.into_iter().filter(|(tokens, _)| *tokens > 0);
+        let costs = used.map(|(tokens, price)| price.map(|price| u128::from(tokens) * u128::from(price.0)));
+        let cost = costs.sum::<Option<u128>>()?;
+        u64::try_from((cost + 500_000) / 1_000_000).ok()
+    }
+}
+
+impl Serialize for Price {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.0 as f64 / 1e6).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Price {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        if !(0.0..=1e9).contains(&dollars) {
+            return Err(D::Error::custom(format!("{dollars} is no price: US dollars per million tokens are expected")));
+        }
+        Ok(Self((dollars * 1e6).round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn prices(json: serde_json::Value) -> Prices {
+        serde_json::from_value(json).expect("prices")
+    }
+
+    fn usage(input: u64, cached: u64, write: u64, long: u64, output: u64) -> Usage {
+        let mut usage = Usage::new(input, output);
+        (usage.cached, usage.cache_write, usage.cache_write_long, usage.reasoning) =
+            (cached, write + long, long, output / 2);
+        usage
+    }
+
+    #[test]
+    fn every_token_costs_once() {
+        let prices =
+            prices(json!({"input": 3, "cached": 0.3, "cache_write": 3.75, "cache_write_long": 6, "output": 15}));
+        let million = 1_000_000;
+        assert_eq!(prices.cost(&usage(million, 0, 0, 0, 0)), Some(3_000_000));
+        assert_eq!(prices.cost(&usage(0, million, 0, 0, 0)), Some(300_000));
+        assert_eq!(prices.cost(&usage(0, 0, million, 0, 0)), Some(3_750_000));
+        assert_eq!(prices.cost(&usage(0, 0, 0, million, 0)), Some(6_000_000));
+        assert_eq!(prices.cost(&usage(0, 0, 0, 0, million)), Some(15_000_000), "reasoning is part of the output");
+        assert_eq!(prices.cost(&usage(1_000, 10_000, 100, 50, 500)), Some(3_000 + 3_000 + 375 + 300 + 7_500));
+    }
+
+    #[test]
+    fn small_amounts_are_rounded_and_large_ones_exact() {
+        let prices = prices(json!({"input": 0.05, "output": 0.4}));
+        assert_eq!((prices.cost(&Usage::new(9, 0)), prices.cost(&Usage::new(10, 0))), (Some(0), Some(1)));
+        assert_eq!(prices.cost(&Usage::new(1 << 60, 0)), Some((1 << 60) / 20 + 1), "a float would be off by some");
+    }
+
+    #[test]
+    fn what_has_no_price_makes_the_whole_unknown_if_it_was_used() {
+        let prices = prices(json!({"input": 30, "output": 180}));
+        assert_eq!(prices.cost(&usage(10, 0, 0, 0, 1)), Some(480));
+        assert_eq!(prices.cost(&usage(10, 1, 0, 0, 1)), None);
+    }
+
+    #[test]
+    fn a_long_prompt_costs_more_for_all_of_the_call_and_totals_are_not_long_prompts() {
+        let prices = prices(
+            json!({"input": 2, "cached": 0.2, "output": 10, "long": {"over": 1000, "price": {"input": 4, "output": 15}}}),
+        );
+        assert_eq!(prices.cost(&usage(1_000, 0, 0, 0, 10)), Some(2_100));
+        assert_eq!(prices.cost(&usage(1_001, 0, 0, 0, 10)), Some(4_154));
+        assert_eq!(prices.cost(&usage(1_000, 1, 0, 0, 10)), None, "the cache has no price for long prompts");
+        let mut two = usage(1_000, 0, 0, 0, 10);
+        two += two;
+        assert_eq!(prices.cost(&two), Some(4_200));
+    }
+
+    #[test]
+    fn prices_are_read_and_written_as_dollars() {
+        let json = json!({"input": 0.003625, "cached": 0.0375, "output": 75.0});
+        assert_eq!(serde_json::to_value(prices(json.clone())).expect("JSON"), json);
+        for wrong in [json!({"input": -1, "output": 1}), json!({"input": "3", "output": 1}), json!({"input": 3})] {
+            assert!(serde_json::from_value::<Prices>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! When a name means a model of the catalogue.
+
+/// True if `rest` is all that may follow a model's name without making it another model: nothing, `-latest`, or a version.
+///
+/// A version is a date in one of the forms that providers use, or three digits: `-2025-08-07`, `-20250929`, `-09-2025`,
+/// `-05-20`, `-0613`, `-2508`, `-001`, each after `-` or `@`. One or two digits are none: `-5` is a newer model.
+pub(super) fn is_version(rest: &str) -> bool {
+    let Some(version) = rest.strip_prefix(['-', '@']) else { return rest.is_empty() };
+    let digits: Vec<_> =
+        version.split('-').map(|part| part.bytes().all(|b| b.is_ascii_digit()).then_some(part.len())).collect();
+    version == "latest"
+        || matches!(digits[..], [Some(3 | 4 | 8)] | [Some(4), Some(2), Some(2)] | [Some(2), Some(2 | 4)])
+}
+
+/// How well `name` fits a model's own name or alias `known`, which may end with `*` for anything: `None` if it does not,
+/// else the length of what they share.
+pub(super) fn fits(known: &str, name: &str) -> Option<usize> {
+    match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start).then_some(start.len()),
+        None => name.strip_prefix(known).filter(|rest| is_version(rest)).map(|_| known.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dated_version_is_the_same_model_and_another_number_is_not() {
+        for version in ["", "-latest", "-2025-08-07", "-20250929", "@20250929", "-09-2025", "-05-20", "-0613", "-001"] {
+            assert!(is_version(version), "{version}");
+        }
+        for other in
+            ["-mini", ".1", "-5", "-4-1", "-5-20250929", "-2025-08-07-mini", "5", "-", "--", "-preview", "-12345"]
+        {
+            assert!(!is_version(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_fits_whatever_begins_like_it() {
+        assert_eq!(fits("qwen*", "qwen3-coder:30b"), Some(4));
+        assert_eq!((fits("gpt-5", "gpt-5-mini"), fits("gpt-5", "gpt-5-2025-08-07")), (None, Some(5)));
+    }
+}

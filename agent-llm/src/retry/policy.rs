@@ -1,0 +1,66 @@
+//! Which errors are worth another attempt.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use agent_core::{Error, ErrorKind, Retry};
+use tower::retry::budget::Budget;
+
+use super::Backoff;
+
+/// What a layer was told.
+#[derive(Clone, Default)]
+pub(super) struct Policy {
+    pub(super) backoff: Backoff,
+    pub(super) kinds: HashMap<ErrorKind, Arc<Backoff>>,
+    pub(super) budget: Option<Arc<dyn Budget + Send + Sync>>,
+}
+
+impl Policy {
+    /// The delay before the attempt that would come after `failed` failed ones, the last of them with `error`; none if
+    /// there should be no other.
+    pub(super) fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
+        let named = self.kinds.get(&error.kind());
+        let asked = match error.retry() {
+            Retry::Temporary(asked) => asked,
+            Retry::Unknown if named.is_some() => None,
+            _ => return None,
+        };
+        let delay = named.map_or(&self.backoff, |own| &**own).delay(failed, asked)?;
+        self.budget.as_ref().is_none_or(|budget| budget.withdraw()).then_some(delay)
+    }
+
+    /// Notes that a call was answered.
+    pub(super) fn answered(&self) {
+        if let Some(budget) = &self.budget {
+            budget.deposit();
+        }
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("backoff", &self.backoff)
+            .field("kinds", &self.kinds)
+            .field("budget", &self.budget.is_some())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_tried_again_and_what_nobody_knows_only_if_it_is_named() {
+        let (kind, soon) = (ErrorKind::Unexpected, Backoff::new().jitter(|| 0.0));
+        let tried = |policy: &Policy, retry| policy.delay(1, &Error::new(kind, "why").with_retry(retry)).is_some();
+        let mut policy = Policy::default();
+        let all = [Retry::Permanent, Retry::Unknown, Retry::Temporary(None)];
+        assert_eq!(all.map(|retry| tried(&policy, retry)), [false, false, true]);
+        policy.kinds.insert(kind, Arc::new(soon.clone()));
+        assert_eq!(all.map(|retry| tried(&policy, retry)), [false, true, true]);
+        policy.kinds.insert(kind, Arc::new(soon.retries(0)));
+        assert_eq!(all.map(|retry| tried(&policy, retry)), [false; 3]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Content in the forms that OpenAI's APIs have in common.
+
+use std::borrow::Cow;
+
+use agent_core::{Block, Media, MediaSource, Part};
+use serde::{
+    Serialize, Serializer,
+    de::{DeserializeSeed, Deserializer, Error, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
+#[derive(Clone, Copy)]
+pub(crate) enum Address<'a> {
+    Url(&'a str),
+    Data { mime: &'a str, base64: &'a str },
+}
+
+impl<'a> Address<'a> {
+    /// Where `media` is; `mime` is what inline media are that do not say it.
+    pub(crate) fn of(media: &'a Media, mime: &'a str) -> Self {
+        match &media.source {
+            MediaSource::Base64(base64) => Self::Data { mime: media.mime.as_deref().unwrap_or(mime), base64 },
+            MediaSource::Url(url) | MediaSource::File(url) => Self::Url(url),
+            _ => Self::Url(""),
+        }
+    }
+}
+
+impl Serialize for Address<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Url(url) => serializer.serialize_str(url),
+            Self::Data { mime, base64 } => serializer.collect_str(&format_args!("data:{mime};base64,{base64}")),
+        }
+    }
+}
+
+/// Media at a URL, or within one.
+pub(crate) fn media_at(url: &str) -> Media {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let Some((mime, data)) = inline else { return Media::url(url) };
+    Media::base64(data, mime)
+}
+
+/// The text parts, joined by line breaks.
+pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
+    let mut texts = parts.iter().filter_map(Part::as_text);
+    let first = texts.next().unwrap_or_default();
+    let mut all = Cow::Borrowed(first);
+    for text in texts {
+        all += "\n";
+        all += text;
+    }
+    all
+}
+
+/// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.
+pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json::Result<()> {
+    match json.get() {
+        "null" => Ok(()),
+        text if text.starts_with('"') => Push(known).deserialize(&mut serde_json::Deserializer::from_str(text)),
+        object => {
+            known.push_str(object);
+            Ok(())
+        }
+    }
+}
+
+/// True if the block holds something that its provider needs back and no delta carries.
+pub(crate) fn says_more_than_deltas(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => text.raw.is_some() || !text.citations.is_empty(),
+        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
+        Block::ToolCall(call) => call.raw.is_some(),
+        _ => true,
+    }
+}
+
+/// Reads a text to the end of another, without one of its own between.
+struct Push<'s>(&'s mut String);
+
+impl<'de> DeserializeSeed<'de> for Push<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Push<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.push_str(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! What a provider answers, put together from one response or from the many of a stream.
+
+use agent_core::{AssistantMessage, Error, ErrorKind, FinishReason, ModelResponse, Raw, Result, Retry};
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::{
+    assistant::content,
+    candidate::{Candidate, CandidateSaid},
+    citations::cite,
+    fold::Heard,
+    manner::Manner,
+    part::raw,
+    rest::Rest,
+    usage::usage,
+};
+use crate::{
+    ProviderError,
+    error::not_the_protocol,
+    wire::{
+        lenient::{Str, each},
+        open_struct::open_struct,
+    },
+};
+
+open_struct! {
+    /// One response: the whole answer, or a piece of it.
+    ResponseSaid {
+        candidates: &'a RawValue = "candidates",
+        feedback: &'a RawValue = "promptFeedback",
+        model: Str<'a> = "modelVersion",
+        id: Str<'a> = "responseId",
+        error: &'a RawValue = "error",
+    }
+}
+
+open_struct! {
+    Feedback {
+        reason: Str<'a> = "blockReason",
+        message: Str<'a> = "blockReasonMessage",
+    }
+}
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Answer {
+    manner: Manner,
+    id: String,
+    model: String,
+    candidates: Vec<Candidate>,
+    rest: Rest,
+}
+
+impl Answer {
+    pub(super) fn new(manner: Manner) -> Self {
+        Self { manner, id: String::new(), model: String::new(), candidates: Vec::new(), rest: Rest::default() }
+    }
+
+    /// Adds a response, and gives back the content of its first candidate.
+    ///
+    /// # Errors
+    /// The provider's error if the response is one; [`ContentFiltered`](ErrorKind::ContentFiltered) if it refused the prompt.
+    pub(super) fn take<'a>(&mut self, json: &'a str, heard: &mut Heard<'_>) -> Result<Option<&'a RawValue>> {
+        let unreadable = |e| self.unreadable(json).with_source(e);
+        let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(unreadable)?;
+        if said.error.is_some() {
+            let error = ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default());
+            return Err(error.into_error(self.manner.origin.provider()));
+        }
+        keep_first(&mut self.id, said.id);
+        keep_first(&mut self.model, said.model);
+        said.rest.iter().for_each(|(name, json)| self.rest.take(&name.0, json.get()));
+        let mut first = None;
+        let take = |json: &'a RawValue| {
+            let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
+            if candidate.index.unwrap_or(0) == 0 {
+                first = first.or(candidate.content);
+            }
+            self.candidate(&candidate, heard)
+        };
+        let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
+        taken.map_err(|e| self.unreadable(json).with_source(e))?;
+        if let Some(feedback) = said.feedback {
+            self.rest.take("promptFeedback", feedback.get());
+            if self.candidates.is_empty() {
+                self.check(feedback)?;
+            }
+        }
+        Ok(first)
+    }
+
+    fn candidate(&mut self, said: &CandidateSaid<'_>, heard: &mut Heard<'_>) -> serde_json::Result<()> {
+        let index = said.index.unwrap_or(0);
+        let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
+            self.candidates.push(Candidate::new(index, self.manner.origin.clone()));
+            self.candidates.len() - 1
+        });
+        let mut nobody = Heard(None);
+        self.candidates[at].take(said, &self.id, if index == 0 { heard } else { &mut nobody })
+    }
+
+    /// A prompt that was refused has no answer.
+    fn check(&self, feedback: &RawValue) -> Result<()> {
+        let feedback: Feedback<'_> = serde_json::from_str(feedback.get()).unwrap_or_default();
+        let Some(reason) = feedback.reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
+        let why =
+            feedback.message.map_or_else(|| reason.0.to_string(), |message| format!("{}: {}", reason.0, message.0));
+        Err(Error::new(ErrorKind::ContentFiltered, format!("the provider refused the prompt: {why}"))
+            .with_retry(Retry::Permanent)
+            .with_context("provider", self.manner.origin.provider())
+            .with_context("code", reason.0))
+    }
+
+    /// True if the first candidate has ended.
+    pub(super) fn is_complete(&self) -> bool {
+        self.candidates.iter().any(|candidate| candidate.index == 0 && !candidate.finish.is_empty())
+    }
+
+    /// The response. `sent` is the content if it came whole; else it is put together.
+    ///
+    /// # Errors
+    /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
+    pub(super) fn finish(mut self, sent: Option<&RawValue>, heard: &mut Heard<'_>) -> Result<ModelResponse> {
+        let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
+            let provider = self.manner.origin.provider();
+            return Err(not_the_protocol(provider, "the answer is none", "it holds no candidate"));
+        };
+        let first = self.candidates.remove(first);
+        let mut blocks = first.fold.finish(heard);
+        cite(&mut blocks, &first.rest, heard);
+        let origin = &self.manner.origin;
+        let raw = match sent {
+            Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
+            None => first.content.map(|rest| raw(&content(&self.manner, &blocks, &rest), origin)),
+        };
+        let message = match raw {
+            Some(raw) => AssistantMessage::from_provider(blocks, raw),
+            None => AssistantMessage::new(blocks),
+        };
+        let finish = finish_reason(&first.finish, &message);
+        let mut response = ModelResponse::new(message);
+        response.usage = self.rest.get("usageMetadata").map(usage).unwrap_or_default();
+        if finish == FinishReason::ContentFilter {
+            response.details.insert("finishReason".into(), first.finish.into());
+        }
+        first.rest.add_to(&mut response.details);
+        self.rest.add_to(&mut response.details);
+        let others: Vec<_> = self.candidates.into_iter().map(|other| told(other, &self.manner)).collect();
+        if !others.is_empty() {
+            response.details.insert("candidates".into(), others.into());
+        }
+        response.finish = finish;
+        response.model = Some(self.model).filter(|model| !model.is_empty());
+        response.id = Some(self.id).filter(|id| !id.is_empty());
+        Ok(response)
+    }
+
+    pub(super) fn unreadable(&self, json: &str) -> Error {
+        not_the_protocol(self.manner.origin.provider(), "the answer is not a response of generateContent", json)
+    }
+}
+
+/// A further candidate, as it would have come whole.
+fn told(candidate: Candidate, manner: &Manner) -> Value {
+    let blocks = candidate.fold.finish(&mut Heard(None));
+    let mut fields = Map::new();
+    fields.insert("index".into(), candidate.index.into());
+    let content = content(manner, &blocks, &candidate.content.unwrap_or_default());
+    fields.insert("content".into(), serde_json::from_str(&content).unwrap_or_default());
+    if !candidate.finish.is_empty() {
+        fields.insert("finishReason".into(), json!(candidate.finish));
+    }
+    candidate.rest.add_to(&mut fields);
+    fields.into()
+}
+
+fn finish_reason(said: &str, message: &AssistantMessage) -> FinishReason {
+    match said {
+        "" | "STOP" if message.has_calls() => FinishReason::ToolCalls,
+        "" | "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+fn keep_first(known: &mut String, said: Option<Str<'_>>) {
+    if let Some(said) = said
+        && known.is_empty()
+    {
+        known.push_str(&said.0);
+    }
+}

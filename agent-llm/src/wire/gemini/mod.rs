@@ -1,0 +1,151 @@
+//! Gemini's `generateContent`, as the Gemini API, Vertex AI and proxies of both speak it.
+//!
+//! # What goes back to the provider
+//!
+//! An unedited turn of the model goes back as its provider sent it, with all signatures in place. "Its provider" is a server
+//! with the same [`GeminiProfile::provider`]; the model does not matter. A streamed turn is put together in the shape in
+//! which it would have come whole: texts that follow each other are one part, and so are thoughts, unless one is signed; a
+//! part with a signature stays as it came, and parts without a word are left out.
+//!
+//! The API gives the arguments of a call as an object, not as the model wrote them: their text is made here, and is the same
+//! for equal objects.
+//!
+//! Calls go back with the ids that the provider gave them. It often gives none; those that were made up here stay here.
+//!
+//! # Tools that the provider runs
+//!
+//! Google's search, code execution and the like are offered in the provider's own JSON:
+//!
+//! ```
+//! use agent_core::{Origin, Raw, ToolSpec};
+//! use serde_json::json;
+//!
+//! let gemini = Origin::new("gemini-generate", "gemini", "");
+//! let search = ToolSpec::server_side("googleSearch", Raw::from_value(gemini, &json!({"googleSearch": {}})));
+//! ```
+//!
+//! # What the wire cannot say
+//!
+//! * Instructions within a conversation are said by the user.
+//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
+//! * A tool's result must be an object: JSON of one goes as it is, any other text as `{"result": ..}`, and that of a failed
+//!   call as `{"error": ..}`. Arguments of another model's call that are no object go as `{"arguments": ..}`.
+//! * The provider caches by itself: [`Cache`](agent_core::Cache) marks are not sent.
+
+mod answer;
+mod assistant;
+mod candidate;
+mod citations;
+mod contents;
+mod decode;
+mod encode;
+mod fold;
+mod manner;
+mod model;
+mod part;
+mod partial;
+mod profile;
+mod request;
+mod rest;
+mod schema;
+mod settings;
+mod speak;
+mod stream;
+mod tools;
+mod usage;
+mod wrapper;
+
+use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+
+use self::{manner::Manner, stream::StreamDecoder};
+pub use self::{
+    model::{Gemini, GeminiBuilder},
+    profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
+};
+use crate::{
+    Codec, Decoder, ParsedRequest, ProviderError,
+    wire::{
+        endpoint::{BodySize, endpoint, post},
+        surrogates::mend_surrogates,
+    },
+};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "gemini-generate";
+
+/// The [`Codec`] of Gemini's `generateContent` and `streamGenerateContent`.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{Codec, GeminiCodec, GeminiProfile};
+///
+/// let codec = GeminiCodec::new("gemini-2.5-flash", GeminiProfile::ai_studio())?;
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri().path(), "/v1beta/models/gemini-2.5-flash:generateContent");
+/// assert_eq!(request.body(), r#"{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}"#);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GeminiCodec {
+    whole: Uri,
+    streamed: Uri,
+    profile: GeminiProfile,
+    manner: Manner,
+    key: WireKey,
+    size: BodySize,
+}
+
+impl GeminiCodec {
+    /// A codec for `model`, as served by a server of this profile. A name with a slash in it, such as `tunedModels/mine`,
+    /// stands in the address as it is; any other below `models/`.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    pub fn new(model: impl Into<String>, profile: GeminiProfile) -> Result<Self> {
+        let model = model.into();
+        let path = if model.contains('/') { format!("/{model}") } else { format!("/models/{model}") };
+        let whole = endpoint(&profile.base_url, &format!("{path}:generateContent"))?;
+        let streamed = endpoint(&profile.base_url, &format!("{path}:streamGenerateContent?alt=sse"))?;
+        let generation = profile.generation.unwrap_or_else(|| GeminiGeneration::of(&model));
+        let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
+        let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
+        Ok(Self { whole, streamed, profile, manner, key, size: BodySize::default() })
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &GeminiProfile {
+        &self.profile
+    }
+}
+
+impl Codec for GeminiCodec {
+    fn origin(&self) -> &Origin {
+        &self.manner.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let uri = if req.stream { &self.streamed } else { &self.whole };
+        let write = |out: &mut Vec<u8>| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(uri.clone(), self.size.body(req, write)))
+    }
+
+    /// The body does not say whether the answer is to be streamed: the address does.
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        request::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.profile, &self.manner)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.manner)
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(StreamDecoder::new(self.manner.clone(), chunks))
+    }
+}

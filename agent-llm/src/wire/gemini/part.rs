@@ -1,0 +1,153 @@
+//! One part of a content: from its JSON to what it means.
+
+use agent_core::{Block, Media, MediaSource, Origin, Part, Raw, Text, ToolCall};
+use serde_json::{Value, value::RawValue};
+
+use super::partial::ArgSaid;
+use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct};
+
+open_struct! {
+    /// A part, as far as it is understood. Clients write its fields in two spellings.
+    PartSaid {
+        text: Str<'a> = "text",
+        thought: bool = "thought",
+        signature: Str<'a> = "thoughtSignature" | "thought_signature",
+        call: CallSaid<'a> = "functionCall" | "function_call",
+        response: &'a RawValue = "functionResponse" | "function_response",
+        inline: InlineSaid<'a> = "inlineData" | "inline_data",
+        file: FileSaid<'a> = "fileData" | "file_data",
+    }
+}
+
+open_struct! {
+    CallSaid {
+        id: Str<'a> = "id",
+        name: Str<'a> = "name",
+        args: Value = "args",
+        partial: Vec<ArgSaid<'a>> = "partialArgs" | "partial_args",
+        continues: bool = "willContinue" | "will_continue",
+    }
+}
+
+open_struct! {
+    InlineSaid {
+        mime: Str<'a> = "mimeType" | "mime_type",
+        data: Str<'a> = "data",
+    }
+}
+
+open_struct! {
+    FileSaid {
+        mime: Str<'a> = "mimeType" | "mime_type",
+        uri: Str<'a> = "fileUri" | "file_uri",
+    }
+}
+
+/// Where files are that were uploaded for a model, and that only its provider can fetch.
+const STORES: [&str; 2] = ["https://generativelanguage.googleapis.com/", "gs://"];
+
+impl CallSaid<'_> {
+    pub(super) fn name(&self) -> &str {
+        self.name.as_ref().map(|name| &*name.0).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
+    }
+
+    /// True if more of the call follows, or came before.
+    pub(super) fn is_piece(&self) -> bool {
+        self.continues == Some(true) || self.partial.is_some()
+    }
+}
+
+impl<'a> PartSaid<'a> {
+    /// None if the JSON is no part.
+    pub(super) fn read(json: &'a str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// True if it is text, or a signature that stands alone, with nothing unknown in its place.
+    pub(super) fn is_text(&self) -> bool {
+        let other = self.call.is_some() || self.response.is_some() || self.inline.is_some() || self.file.is_some();
+        let says = |text: &Option<Str<'_>>| text.as_ref().is_some_and(|text| !text.is_empty());
+        !other && (says(&self.text) || self.rest.is_empty() && (self.text.is_some() || self.signature.is_some()))
+    }
+
+    /// True if it is a thought.
+    pub(super) fn is_thought(&self) -> bool {
+        self.thought == Some(true)
+    }
+
+    /// The signature, if it is one.
+    pub(super) fn signed(&self) -> Option<&str> {
+        self.signature.as_ref().map(|signature| &*signature.0).filter(|signature| !signature.is_empty())
+    }
+
+    /// True if it says more than its text.
+    pub(super) fn says_more_than_text(&self) -> bool {
+        self.signed().is_some() || !self.rest.is_empty()
+    }
+
+    /// The block of a part that is not text. `name` makes an id for a call that has none.
+    pub(super) fn block(&self, json: &str, origin: &Origin, name: impl FnOnce() -> String) -> Block {
+        match self {
+            Self { call: Some(call), .. } => {
+                let id = call.id.as_ref().filter(|id| !id.is_empty());
+                let says_more =
+                    id.is_some() || self.text.is_some() || self.says_more_than_text() || !call.rest.is_empty();
+                Block::ToolCall(ToolCall {
+                    id: id.map_or_else(name, |id| id.0.to_string()).into(),
+                    name: call.name().into(),
+                    arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
+                    raw: says_more.then(|| raw(json, origin)),
+                })
+            }
+            _ => match self.media(json, origin).filter(|_| !self.is_thought()) {
+                Some(Shown::Image(media)) => Block::Image(media),
+                Some(Shown::Document(media)) => Block::Document(media),
+                None => Block::Other(raw(json, origin)),
+            },
+        }
+    }
+
+    fn media(&self, json: &str, origin: &Origin) -> Option<Shown> {
+        let (source, mime, says_more) = match self {
+            Self { inline: Some(InlineSaid { mime, data: Some(data), rest }), .. } => {
+                (MediaSource::Base64(data.0.to_string()), mime, !rest.is_empty())
+            }
+            Self { file: Some(FileSaid { mime, uri: Some(uri), rest }), .. } => {
+                let is_stored = STORES.iter().any(|store| uri.0.starts_with(store));
+                let source = if is_stored { MediaSource::File } else { MediaSource::Url };
+                (source(uri.0.to_string()), mime, !rest.is_empty())
+            }
+            _ => return None,
+        };
+        let says_more = says_more || self.says_more_than_text();
+        let mut media = Media::new(source).with_raw(says_more.then(|| raw(json, origin)));
+        media.mime = mime.as_ref().map(|mime| mime.0.to_string());
+        let is_image = media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"));
+        Some(if is_image { Shown::Image(media) } else { Shown::Document(media) })
+    }
+}
+
+enum Shown {
+    Image(Media),
+    Document(Media),
+}
+
+/// A part of what a user said.
+pub(super) fn user_part(json: &RawValue, origin: &Origin) -> Part {
+    let json = json.get();
+    let Some(said) = PartSaid::read(json) else { return Part::Other(raw(json, origin)) };
+    if said.is_text() && !said.is_thought() {
+        let raw = said.says_more_than_text().then(|| raw(json, origin));
+        return Part::Text(Text::new(said.text.unwrap_or_default().0).with_raw(raw));
+    }
+    match said.media(json, origin).filter(|_| said.call.is_none() && said.response.is_none()) {
+        Some(Shown::Image(media)) => Part::Image(media),
+        Some(Shown::Document(media)) => Part::Document(media),
+        None => Part::Other(raw(json, origin)),
+    }
+}
+
+/// JSON that was just read.
+pub(super) fn raw(json: &str, origin: &Origin) -> Raw {
+    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
+}

@@ -1,0 +1,72 @@
+//! What a call used.
+
+use agent_core::Usage;
+use serde::Deserialize;
+
+use crate::wire::lenient::Count;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Said {
+    prompt_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    cached_content_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
+    total_token_count: Count,
+}
+
+/// Reads `usageMetadata`; one that cannot be read is as good as none.
+///
+/// Thoughts are counted apart from the candidates, and what server-side tools fed to the model apart from the prompt. A
+/// server that counts them otherwise is known by its total, which is kept.
+pub(super) fn usage(json: &str) -> Usage {
+    let Ok(said) = serde_json::from_str::<Said>(json) else { return Usage::default() };
+    let (cached, thoughts, total) =
+        (said.cached_content_token_count.0, said.thoughts_token_count.0, said.total_token_count.0);
+    let prompt = said.prompt_token_count.0 + said.tool_use_prompt_token_count.0;
+    let candidates = said.candidates_token_count.0;
+    let output = if total == prompt + candidates {
+        candidates // the thoughts are among them
+    } else {
+        (candidates + thoughts).max(total.saturating_sub(prompt))
+    };
+    let cached = cached.min(prompt);
+    let mut usage = Usage::new(prompt - cached, output);
+    (usage.cached, usage.reasoning) = (cached, thoughts.min(output));
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_is_counted_twice_and_the_total_is_kept() {
+        let usage = usage(
+            r#"{"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 3, "thoughtsTokenCount": 6,
+                "toolUsePromptTokenCount": 5, "totalTokenCount": 24}"#,
+        );
+        assert_eq!((usage.input, usage.cached, usage.output, usage.reasoning), (11, 4, 9, 6));
+        assert_eq!((usage.total(), usage.calls), (24, 1));
+    }
+
+    #[test]
+    fn the_total_says_what_the_parts_leave_out() {
+        let among = usage(
+            r#"{"promptTokenCount": 10, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "totalTokenCount": 14}"#,
+        );
+        assert_eq!((among.output, among.reasoning, among.total()), (4, 3, 14));
+        let unsaid = usage(r#"{"promptTokenCount": 10, "totalTokenCount": 14}"#);
+        assert_eq!((unsaid.output, unsaid.total()), (4, 14));
+        let no_total = usage(r#"{"promptTokenCount": 10, "candidatesTokenCount": 2, "thoughtsTokenCount": 2}"#);
+        assert_eq!(no_total.total(), 14);
+    }
+
+    #[test]
+    fn nonsense_counts_as_nothing() {
+        assert_eq!(usage(r#"{"promptTokenCount": -3, "candidatesTokenCount": "NaN"}"#), Usage::new(0, 0));
+        assert_eq!(usage(r#"{"promptTokenCount": 2, "cachedContentTokenCount": 9}"#).prompt(), 2);
+        assert_eq!(usage("7"), Usage::default());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a provider says beside the message, in its own fields.
+
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::wire::{json::lay, lenient::Str};
+
+/// Adds fields to those of an answer that came whole.
+pub(super) fn add_all(details: &mut Map<String, Value>, fields: &[(Str<'_>, &RawValue)]) {
+    for (name, json) in fields {
+        if let Some(value) = parse(json) {
+            lay(details.entry(&*name.0).or_insert(Value::Null), &value);
+        }
+    }
+}
+
+/// What else is said of a choice that is not the answer.
+pub(super) fn further(index: u64, message: Value, finish: &str, mut details: Map<String, Value>) -> Value {
+    details.insert("index".into(), index.into());
+    details.insert("message".into(), message);
+    if !finish.is_empty() {
+        details.insert("finish_reason".into(), finish.into());
+    }
+    Value::Object(details)
+}
+
+/// JSON that was read as such and holds numbers that no number is, is kept nowhere.
+pub(super) fn parse(json: &RawValue) -> Option<Value> {
+    serde_json::from_str(json.get()).ok()
+}
+
+/// The fields of an answer under way. Many servers say the same with every event: that costs a comparison.
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    fields: Map<String, Value>,
+    /// The names, and what was said last under each.
+    heard: Vec<(String, String)>,
+}
+
+impl Details {
+    /// Adds a field that stands for the whole answer: what is newer holds, objects field by field.
+    pub(super) fn add(&mut self, name: &str, json: &RawValue) {
+        if self.is_news(name, json)
+            && let Some(value) = parse(json)
+        {
+            lay(self.field(name), &value);
+        }
+    }
+
+    /// Adds a field that speaks of one piece of the answer: its lists go on where the last ended.
+    pub(super) fn append(&mut self, name: &str, json: &RawValue) {
+        if (json.get().contains('[') || self.is_news(name, json))
+            && let Some(value) = parse(json)
+        {
+            extend(self.field(name), value);
+        }
+    }
+
+    /// All fields, with those of `choice` over them.
+    pub(super) fn into_fields(mut self, choice: Self) -> Map<String, Value> {
+        for (name, value) in &choice.fields {
+            lay(self.fields.entry(name).or_insert(Value::Null), value);
+        }
+        self.fields
+    }
+
+    fn field(&mut self, name: &str) -> &mut Value {
+        self.fields.entry(name).or_insert(Value::Null)
+    }
+
+    fn is_news(&mut self, name: &str, json: &RawValue) -> bool {
+        match self.heard.iter_mut().find(|(known, _)| known == name) {
+            Some((_, last)) if last == json.get() => false,
+            Some((_, last)) => {
+                last.clear();
+                last.push_str(json.get());
+                true
+            }
+            None => {
+                self.heard.push((name.to_owned(), json.get().to_owned()));
+                true
+            }
+        }
+    }
+}
+
+/// Joins lists, in objects too; of anything else the newer holds.
+fn extend(known: &mut Value, more: Value) {
+    match (known, more) {
+        (_, Value::Null) => {}
+        (Value::Array(known), Value::Array(more)) => known.extend(more),
+        (Value::Object(known), Value::Object(more)) => {
+            more.into_iter().for_each(|(name, more)| extend(known.entry(name).or_insert(Value::Null), more));
+        }
+        (known, more) => *known = more,
+    }
+}

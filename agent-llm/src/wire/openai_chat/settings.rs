@@ -1,0 +1,192 @@
+//! Everything of a request but its messages and its tools.
+
+use agent_core::{Effort, ModelParams, OutputFormat, ToolChoice};
+use serde::{
+    Serialize,
+    ser::{Error, SerializeMap, Serializer},
+};
+use serde_json::{Map, Value};
+
+use super::profile::Profile;
+use crate::wire::json::lay;
+
+/// The two names of the field that limits an answer's tokens.
+pub(super) const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// Writes what `params` say in the words of a server, and over it `params.extra`.
+pub(super) struct Settings<'a> {
+    pub(super) model: &'a str,
+    pub(super) params: &'a ModelParams,
+    pub(super) profile: &'a Profile,
+    /// Servers refuse a word about tools where there are none.
+    pub(super) has_tools: bool,
+    pub(super) stream: bool,
+}
+
+impl Serialize for Settings<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (params, extra) = (self.params, &self.params.extra);
+        let map = serializer.serialize_map(None)?;
+        let mut fields = Fields { map, profile: self.profile, extra, merged: Vec::new() };
+        fields.put("model", Some(self.model))?;
+        fields.put("temperature", params.temperature)?;
+        fields.put("top_p", params.top_p)?;
+        let limited = LIMITS.iter().any(|name| extra.contains_key(*name));
+        fields.put("max_tokens", params.max_tokens.filter(|_| !limited))?;
+        fields.put("stop", Some(&params.stop).filter(|stop| !stop.is_empty()))?;
+        fields.put("seed", params.seed)?;
+        fields.put("tool_choice", params.tool_choice.as_ref().filter(|_| self.has_tools).map(Choice::new))?;
+        fields.put("parallel_tool_calls", params.parallel_tool_calls.filter(|_| self.has_tools))?;
+        match params.effort.map(|effort| (effort, self.profile.effort.get(&effort))) {
+            Some((_, Some(own))) => own.iter().try_for_each(|(name, value)| fields.put(name, Some(value)))?,
+            usual => fields.put("reasoning_effort", usual.map(|(effort, _)| effort))?,
+        }
+        fields.put("response_format", params.output.as_deref().map(|output| Format::new(output, self.profile)))?;
+        // Who speaks of streaming in `extra` says all of it.
+        if self.stream && !extra.contains_key("stream") {
+            fields.put("stream", Some(true))?;
+            let options = StreamOptions { include_usage: true };
+            fields.put("stream_options", Some(options).filter(|_| self.profile.include_usage))?;
+        }
+        fields.end()
+    }
+}
+
+/// The fields of the object that is written.
+struct Fields<'a, M> {
+    map: M,
+    profile: &'a Profile,
+    extra: &'a Map<String, Value>,
+    /// Fields of `extra` that are written already.
+    merged: Vec<&'a str>,
+}
+
+impl<'a, M: SerializeMap> Fields<'a, M> {
+    /// Writes a field, under the name that the server has for it, unless nothing is said of it.
+    fn put<T: Serialize>(&mut self, usual: &'a str, value: Option<T>) -> Result<(), M::Error> {
+        let (Some(value), Some(name)) = (value, self.profile.name_of(usual)) else { return Ok(()) };
+        let Some(over) = self.extra.get(name) else { return self.map.serialize_entry(name, &value) };
+        let mut merged = serde_json::to_value(value).map_err(M::Error::custom)?;
+        lay(&mut merged, over);
+        self.merged.push(name);
+        self.map.serialize_entry(name, &merged)
+    }
+
+    fn end(mut self) -> Result<M::Ok, M::Error> {
+        for (name, value) in self.extra.iter().filter(|(name, _)| !self.merged.contains(&name.as_str())) {
+            self.map.serialize_entry(name, value)?;
+        }
+        self.map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Mode(&'static str),
+    Tool { r#type: &'static str, function: Named<'a> },
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+impl<'a> Choice<'a> {
+    fn new(choice: &'a ToolChoice) -> Self {
+        match choice {
+            ToolChoice::None => Self::Mode("none"),
+            ToolChoice::Required => Self::Mode("required"),
+            ToolChoice::Tool(name) => Self::Tool { r#type: "function", function: Named { name } },
+            _ => Self::Mode("auto"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonObject,
+    JsonSchema { json_schema: Schema<'a> },
+}
+
+#[derive(Serialize)]
+struct Schema<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    schema: &'a Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
+impl<'a> Format<'a> {
+    fn new(output: &'a OutputFormat, profile: &Profile) -> Self {
+        if output.schema.is_null() || !profile.json_schema {
+            return Self::JsonObject;
+        }
+        let OutputFormat { name, description, schema, strict, .. } = output;
+        Self::JsonSchema { json_schema: Schema { name, description: description.as_deref(), schema, strict: *strict } }
+    }
+}
+
+/// What the fields of a request say, as far as they say what every provider can be told.
+pub(super) fn read(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
+    let get = |usual| said.get(profile.name_of(usual)?);
+    let mut params = ModelParams::default();
+    params.temperature = get("temperature").and_then(Value::as_f64);
+    params.top_p = get("top_p").and_then(Value::as_f64);
+    let limits = LIMITS.iter().filter_map(|name| said.get(*name));
+    params.max_tokens = get("max_tokens").into_iter().chain(limits).find_map(Value::as_u64);
+    params.stop = get("stop").map(texts).unwrap_or_default();
+    params.seed = get("seed").and_then(Value::as_i64);
+    params.tool_choice = get("tool_choice").and_then(tool_choice);
+    params.parallel_tool_calls = get("parallel_tool_calls").and_then(Value::as_bool);
+    params.effort = EFFORTS.into_iter().find(|effort| match profile.effort.get(effort) {
+        Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
+        None => get("reasoning_effort").is_some_and(|word| serde_json::to_value(effort).is_ok_and(|own| own == *word)),
+    });
+    params.output = get("response_format").and_then(output).map(Into::into);
+    params
+}
+
+/// The efforts, the words that servers read alike last.
+const EFFORTS: [Effort; 5] = [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None];
+
+/// A text, or a list of texts; none if it is anything else.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => {
+            let texts: Option<_> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            texts.unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn tool_choice(value: &Value) -> Option<ToolChoice> {
+    match value.as_str() {
+        Some("auto") => Some(ToolChoice::Auto),
+        Some("none") => Some(ToolChoice::None),
+        Some("required" | "any") => Some(ToolChoice::Required),
+        Some(_) => None,
+        None => value.pointer("/function/name")?.as_str().map(|name| ToolChoice::Tool(name.to_owned())),
+    }
+}
+
+fn output(value: &Value) -> Option<OutputFormat> {
+    if value["type"] == "json_object" {
+        return Some(OutputFormat::json());
+    }
+    let said = value.get("json_schema")?;
+    let schema = said.get("schema").filter(|schema| schema.is_object())?;
+    let mut format = OutputFormat::new(said.get("name")?.as_str()?, schema.clone());
+    format.description = said.get("description").and_then(Value::as_str).map(str::to_owned);
+    Some(format.strict(said["strict"] == true))
+}

@@ -1,0 +1,231 @@
+//! Writing what the model said, as far as possible in the words of its provider.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use agent_core::{AssistantMessage, Block, Media, Raw, Reasoning, ToolCall};
+use serde::Serialize;
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
+
+use super::{
+    messages::{Manner, Spoken, write_item},
+    parts::{Said, is_part},
+    read::{items, kind, read},
+};
+use crate::wire::json::knows;
+
+/// Writes `message` as items with a comma after each:
+///
+/// * as its provider sent it, if this is the provider and nobody edited it;
+/// * if it was edited, with the provider's own items where they still say the same, without their ids;
+/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
+pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+    let own = message.raw().filter(|raw| knows(&manner.origin, raw));
+    if let Some(list) = own.filter(|_| !message.is_edited()).and_then(inside) {
+        return write_list(list, out);
+    }
+    let sent: Vec<Sent<'_>> = own.map(sent).unwrap_or_default();
+    let said = || sent.iter().flat_map(|item| &item.blocks);
+    if !sent.is_empty()
+        && said().eq(message.blocks())
+        && let Some(list) = own.and_then(inside)
+    {
+        return write_list(list, out); // it was edited, but nothing was changed
+    }
+    Projection { manner, sent: &sent, out }.write(message.blocks());
+}
+
+/// What stands between the brackets of a list.
+fn inside(raw: &Raw) -> Option<&str> {
+    raw.json().trim().strip_prefix('[')?.strip_suffix(']').map(str::trim)
+}
+
+fn write_list(list: &str, out: &mut Vec<u8>) {
+    if !list.is_empty() {
+        out.extend_from_slice(list.as_bytes());
+        out.push(b',');
+    }
+}
+
+/// An item that the provider sent.
+struct Sent<'a> {
+    json: &'a RawValue,
+    blocks: Vec<Block>,
+}
+
+fn sent(raw: &Raw) -> Vec<Sent<'_>> {
+    let items = items(raw.json()).into_iter();
+    items.map(|json| Sent { json, blocks: read(json, raw.origin()) }).collect()
+}
+
+struct Projection<'a> {
+    manner: &'a Manner,
+    /// Items that have not been written yet.
+    sent: &'a [Sent<'a>],
+    out: &'a mut Vec<u8>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CallJson<'a> {
+    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
+    CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
+}
+
+#[derive(Serialize)]
+struct MessageJson<'a> {
+    r#type: &'static str,
+    role: &'static str,
+    content: Vec<PartJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PartJson<'a> {
+    Own(&'a RawValue),
+    Text { r#type: &'static str, text: &'a str, annotations: [(); 0] },
+}
+
+/// The fields of an item, as they were sent.
+type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+impl Projection<'_> {
+    fn write(&mut self, mut blocks: &[Block]) {
+        while let Some(block) = blocks.first() {
+            let unchanged = |item: &Sent<'_>| !item.blocks.is_empty() && blocks.starts_with(&item.blocks);
+            let taken = if let Some(at) = self.sent.iter().position(unchanged) {
+                let item = &self.sent[at];
+                self.sent = &self.sent[at + 1..];
+                self.write_own(item.json);
+                item.blocks.len()
+            } else if self.is_spoken(block) {
+                self.write_message(blocks)
+            } else {
+                self.write_block(block);
+                1
+            };
+            blocks = &blocks[taken..];
+        }
+    }
+
+    /// Writes an item of the provider's without its id, if it is worth something without.
+    fn write_own(&mut self, json: &RawValue) {
+        let Ok(mut item) = serde_json::from_str::<Fields<'_>>(json.get()) else { return };
+        let kind = kind(json).0;
+        let says = |field: &str| item.get(field).is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"));
+        if kind == "reasoning" && !says("encrypted_content") && !says("content") {
+            return; // the provider finds it by its id alone
+        }
+        if kind != "image_generation_call" {
+            item.remove("id");
+        }
+        write_item(&item, self.out);
+    }
+
+    /// Writes the first of `blocks` that are spoken as one message, and returns how many these are. A message of the
+    /// provider's that was changed keeps what else it says.
+    fn write_message(&mut self, blocks: &[Block]) -> usize {
+        let shell = self.sent.first().filter(|item| item.blocks.first().is_some_and(|block| self.is_spoken(block)));
+        let most = shell.map_or(usize::MAX, |item| item.blocks.len());
+        let run = &blocks[..blocks.iter().take(most).take_while(|block| self.is_spoken(block)).count()];
+        let shell = shell.and_then(|item| serde_json::from_str::<Fields<'_>>(item.json.get()).ok());
+        if let Some(mut message) = shell {
+            self.sent = &self.sent[1..];
+            message.remove("id");
+            let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
+            let content = to_raw_value(&content).unwrap_or_default();
+            message.insert("content".into(), &content);
+            write_item(&message, self.out);
+        } else if run.iter().any(|block| self.own_part(block).is_some()) {
+            let content = run.iter().filter_map(|block| self.part(block)).collect();
+            write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
+        } else {
+            let words: Vec<_> = run.iter().filter_map(words).collect();
+            if !words.is_empty() {
+                write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
+            }
+        }
+        run.len()
+    }
+
+    /// True if the block is part of a message, and no item of its own.
+    fn is_spoken(&self, block: &Block) -> bool {
+        match block {
+            Block::Text(_) | Block::Document(_) => true,
+            Block::Image(media) => self.manner.own(media.raw.as_ref()).is_none(),
+            Block::Other(_) => self.own_part(block).is_some(),
+            _ => false,
+        }
+    }
+
+    fn part<'b>(&self, block: &'b Block) -> Option<PartJson<'b>> {
+        match self.own_part(block) {
+            Some(own) => Some(PartJson::Own(own)),
+            None => Some(PartJson::Text { r#type: "output_text", text: words(block)?, annotations: [] }),
+        }
+    }
+
+    /// The provider's own JSON of a part of a message.
+    fn own_part<'b>(&self, block: &'b Block) -> Option<&'b RawValue> {
+        let own = match block {
+            Block::Text(text) => self.manner.own(text.raw.as_ref()).filter(|own| says_text(own, &text.text)),
+            Block::Other(raw) => self.manner.own(Some(raw)),
+            _ => None,
+        };
+        own.filter(|own| is_part(own))
+    }
+
+    fn write_block(&mut self, block: &Block) {
+        match block {
+            Block::ToolCall(call) => self.write_call(call),
+            Block::Reasoning(Reasoning { raw: Some(raw), .. })
+            | Block::Image(Media { raw: Some(raw), .. })
+            | Block::Other(raw) => {
+                if let Some(own) = self.manner.own(Some(raw)) {
+                    self.write_own(own);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn write_call(&mut self, call: &ToolCall) {
+        let ToolCall { id, name, arguments, raw } = call;
+        match self.manner.own(raw.as_ref()) {
+            Some(own) if read(own, &self.manner.origin).iter().any(|was| says_call(was, call)) => self.write_own(own),
+            _ if is_custom(self.manner, call) => {
+                write_item(&CallJson::CustomToolCall { call_id: id, name, input: arguments }, self.out);
+            }
+            _ => {
+                // Some models leave out arguments that there are none of, and servers then refuse them.
+                let arguments = if arguments.is_empty() { "{}" } else { arguments };
+                write_item(&CallJson::FunctionCall { call_id: id, name, arguments }, self.out);
+            }
+        }
+    }
+}
+
+/// True if the call is of a tool that takes a text, by this provider's own account.
+pub(super) fn is_custom(manner: &Manner, call: &ToolCall) -> bool {
+    manner.own(call.raw.as_ref()).is_some_and(|own| kind(own).0 == "custom_tool_call")
+}
+
+/// What the block says in words. The API takes no media of the model's own: that there was some is said.
+fn words(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text(text) => Some(&text.text),
+        Block::Image(_) => Some("[image]"),
+        Block::Document(_) => Some("[document]"),
+        _ => None,
+    }
+}
+
+fn says_text(own: &RawValue, text: &str) -> bool {
+    serde_json::from_str::<Value>(own.get()).is_ok_and(|own| own["text"] == text)
+}
+
+fn says_call(was: &Block, call: &ToolCall) -> bool {
+    matches!(was, Block::ToolCall(was) if (&was.id, &was.name, &was.arguments) == (&call.id, &call.name, &call.arguments))
+}

@@ -1,0 +1,149 @@
+//! OpenAI Responses, as OpenAI and the servers that follow it speak it.
+//!
+//! # Turns are lists of items
+//!
+//! What the model says in one answer is a list of items: reasoning, messages, calls, and what the server's own tools did. An
+//! [`AssistantMessage`](agent_core::AssistantMessage) is one such list (`output`), and its raw JSON is that list.
+//!
+//! | item | block |
+//! |---|---|
+//! | `message` | a text for each `output_text`, with its citations; anything else in it (a refusal) as `Other` |
+//! | `reasoning` | reasoning: the summary and the text, with `encrypted_content` |
+//! | `function_call`, `custom_tool_call` | a tool call, whose id is the `call_id` |
+//! | `image_generation_call` | an image |
+//! | all others | `Other` |
+//!
+//! # Nothing is kept at the server
+//!
+//! By default a request says `store: false` and asks for sealed reasoning (`include: ["reasoning.encrypted_content"]`): the
+//! history says all there is to say, and every turn goes back with its reasoning.
+//! [`ResponsesProfile::stateless`] switches it off; `store`, `previous_response_id`, `conversation` and all other fields of
+//! the API can be set with [`ModelParams::extra`](agent_core::ModelParams::extra). Reasoning that was not sealed because the
+//! server kept it goes back only while it does: a history from there cannot go on with a codec that keeps nothing.
+//!
+//! # What goes back to the provider
+//!
+//! An unedited turn goes back as its provider sent it, item for item, with ids and states: the API takes back what it put in
+//! `output`. An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
+//! turn of which only some are left; its reasoning goes with it if it is sealed or can be read.
+//! Another provider's turn goes back as its texts and calls.
+//!
+//! Items of the user's own that are no messages (`item_reference`, `computer_call_output`, `mcp_approval_response`) are
+//! [`Part::Other`](agent_core::Part::Other) of a user message.
+//!
+//! # What the wire cannot say
+//!
+//! * OpenAI knows no stop sequences, and refuses a request with some; a seed is not sent to it. Other servers know `stop`
+//!   and `seed`.
+//! * An assistant message holds no images: another provider's stands as `[image]`.
+//! * Nothing marks a failed tool result: its text has to say so.
+//! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
+//!   [`ResponsesProfile::strict_tools`].
+
+mod assistant;
+mod citations;
+mod decode;
+mod encode;
+mod event;
+mod fold;
+mod messages;
+mod model;
+mod parts;
+mod profile;
+mod read;
+mod request;
+mod settings;
+mod speak;
+mod stream;
+mod tools;
+mod turns;
+
+use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+
+use self::{messages::Manner, stream::StreamDecoder};
+pub use self::{
+    model::{OpenAiResponses, OpenAiResponsesBuilder},
+    profile::ResponsesProfile,
+};
+use crate::{
+    Codec, Decoder, ParsedRequest, Profile, ProviderError,
+    wire::{
+        endpoint::{BodySize, post},
+        surrogates::mend_surrogates,
+    },
+};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "openai-responses";
+
+/// The [`Codec`] of OpenAI Responses.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{Codec, OpenAiResponsesCodec, Profile};
+///
+/// let codec = OpenAiResponsesCodec::new("gpt-5", Profile::openai())?;
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri(), "https://api.openai.com/v1/responses");
+/// let body: serde_json::Value = serde_json::from_slice(request.body()).expect("JSON");
+/// assert_eq!(body["input"], serde_json::json!([{"role": "user", "content": "hello"}]));
+/// assert_eq!(body["store"], false);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct OpenAiResponsesCodec {
+    uri: Uri,
+    profile: Profile,
+    manner: Manner,
+    key: WireKey,
+    size: BodySize,
+}
+
+impl OpenAiResponsesCodec {
+    /// A codec for `model`, as served by a server of this profile.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
+    pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
+        let uri = profile.endpoint("/responses")?;
+        let origin = Origin::new(WIRE, &profile.provider, model);
+        let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
+        let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
+        Ok(Self { uri, profile, manner, key, size: BodySize::default() })
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+}
+
+impl Codec for OpenAiResponsesCodec {
+    fn origin(&self) -> &Origin {
+        &self.manner.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let write = |out: &mut Vec<u8>| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.size.body(req, write)))
+    }
+
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        request::read(&mend_surrogates(&String::from_utf8_lossy(body)), &self.profile, &self.manner)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), self.origin())
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+    }
+}

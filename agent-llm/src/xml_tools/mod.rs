@@ -1,0 +1,197 @@
+//! Tools for models that take none: [`XmlTools`].
+
+mod call;
+mod code;
+mod describe;
+mod markup;
+mod read;
+mod render;
+mod speak;
+
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use agent_core::{
+    AssistantMessage, ChunkSink, Collector, Error, FinishReason, Message, Model, ModelInfo, ModelRequest,
+    ModelResponse, Part, Result, SystemMessage, ToolChoice, ToolSpecs, WireKey, async_trait,
+};
+
+use self::{call::CALLS, read::SEVERAL, speak::Speaker};
+
+/// Gives tools to a model that takes none: it is told of them in the system prompt, and writes its calls as XML.
+///
+/// ```text
+/// <tool_use>
+/// <tool_name>weather</tool_name>
+/// <parameter>
+/// <city>Bern</city>
+/// </parameter>
+/// </tool_use>
+/// ```
+///
+/// Several calls stand in `<use_parallel_tool_calls>`, each as a `<parallel_tool>`. To everybody else they are calls like any
+/// others: they come as such in the stream, and their markup is never seen. Calls and results of earlier turns are written
+/// out for the model in the same way.
+///
+/// # Notes
+///
+/// * Around a model that takes tools itself, it does nothing: what such a model writes is never taken for a call. To prefer
+///   XML all the same, say that the model takes none, as with
+///   [`OpenAiChatBuilder::without_tools`](crate::OpenAiChat::builder).
+/// * Only a request that offers tools can be answered with calls, and what stands in code is shown and not meant.
+/// * Broken XML is read as far as its meaning is clear: elements without an end, parameters without the elements around
+///   them, or as JSON. What is not clear becomes arguments that are no JSON, so that the model is told.
+/// * What the model writes after its calls is dropped: it does not know their results. The closing tags are also stop
+///   sequences of the request; see [`without_stop`](Self::without_stop).
+/// * An answer whose form the provider enforces ([`ModelParams::output`](agent_core::ModelParams)) cannot be a call as well:
+///   such a request with tools is refused.
+///
+/// # Example
+///
+/// ```
+/// use agent_core::{History, Message, Model, ModelInfo, ModelRequest, ToolSpec};
+/// use agent_core::testing::{ScriptedModel, Turn, detached_run};
+/// use agent_llm::XmlTools;
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let says = "Let me look.\n<tool_use><tool_name>weather</tool_name><city>Bern</city></tool_use>";
+/// let model = ScriptedModel::new([Turn::text(says)]).with_info(ModelInfo::new("old").without_tools());
+/// let model = XmlTools::new(model);
+/// assert!(model.info().tools);
+///
+/// let run = detached_run(History::from_messages([Message::user("Do I need a hat?")])?);
+/// let mut request = ModelRequest::new(run.cx().clone());
+/// let city = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+/// request.tools = [ToolSpec::new("weather", "Says what the weather is like.", city)].into_iter().collect();
+/// let response = model.call(request).await?;
+///
+/// let call = response.message.calls().next().expect("a call");
+/// assert_eq!((&*call.name, call.arguments.as_str()), ("weather", r#"{"city":"Bern"}"#));
+/// assert_eq!(response.message.text(), "Let me look.");
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("calls");
+/// ```
+#[derive(Clone, Debug)]
+pub struct XmlTools<M> {
+    model: M,
+    stop: bool,
+}
+
+impl<M: Model> XmlTools<M> {
+    /// Gives tools to `model`.
+    pub fn new(model: M) -> Self {
+        Self { model, stop: true }
+    }
+
+    /// Does not ask the provider to stop where calls end: for servers that refuse stop sequences, or so many. What follows
+    /// the calls is dropped all the same, but paid for.
+    #[must_use]
+    pub fn without_stop(mut self) -> Self {
+        self.stop = false;
+        self
+    }
+
+    /// The model.
+    pub fn get_ref(&self) -> &M {
+        &self.model
+    }
+
+    /// The model, to be changed.
+    pub fn get_mut(&mut self) -> &mut M {
+        &mut self.model
+    }
+
+    /// The model.
+    pub fn into_inner(self) -> M {
+        self.model
+    }
+
+    /// The request as the model can take it.
+    fn as_text(&self, mut req: ModelRequest) -> Result<ModelRequest> {
+        let tools = std::mem::take(&mut req.tools);
+        if req.messages.iter().any(|message| message.as_tool().is_some()) {
+            req.messages = render::history(&req.messages, &tools)?;
+        }
+        let params = Arc::make_mut(&mut req.params);
+        let (choice, several) = (params.tool_choice.take(), params.parallel_tool_calls.take());
+        if tools.is_empty() {
+            return Ok(req);
+        }
+        if params.output.is_some() {
+            return Err(Error::config(
+                "the provider is to enforce a form of the answer, in which no tool could be called: offer no tools, or have \
+                 the answer given by a tool or as the prompt says",
+            ));
+        }
+        let several = several.unwrap_or(true);
+        if self.stop {
+            let ends = CALLS.into_iter().take(1).chain(several.then_some(SEVERAL)).map(|tag| format!("</{tag}>"));
+            params.stop.extend(ends);
+        }
+        let described = tools.written(WireKey::new(&"xml-tools"), |specs| describe::tools(specs).into_bytes());
+        let told = format!("{}{}", String::from_utf8_lossy(&described), describe::calling(choice.as_ref(), several));
+        let system = req.system.get_or_insert_with(|| SystemMessage::new(Vec::new()));
+        system.parts_mut().push(Part::text(told));
+        Ok(req)
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for XmlTools<M> {
+    /// What is known of the model, but that it takes tools. A form of the answer is then best asked for by tool.
+    fn info(&self) -> ModelInfo {
+        let mut info = self.model.info();
+        if !info.tools {
+            (info.tools, info.json_schema) = (true, false);
+        }
+        info
+    }
+
+    async fn call(&self, mut req: ModelRequest) -> Result<ModelResponse> {
+        if self.model.info().tools {
+            return self.model.call(req).await;
+        }
+        if req.params.tool_choice == Some(ToolChoice::None) {
+            req.tools = ToolSpecs::default();
+        }
+        let tools = req.tools.clone();
+        if tools.is_empty() {
+            return self.model.call(self.as_text(req)?).await;
+        }
+        let calls = req.messages.iter().filter_map(Message::as_assistant).flat_map(AssistantMessage::calls).count();
+        let speaker = Arc::new(Mutex::new(Speaker::new(tools, calls)));
+        let lock = || speaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let sink = req.sink.clone();
+        let mut inner = self.as_text(req)?;
+        inner.sink = ChunkSink::default().with_observer({
+            let speaker = speaker.clone();
+            move |chunk| speaker.lock().unwrap_or_else(PoisonError::into_inner).take(chunk)
+        });
+        let mut collector = Collector::new(&sink);
+        let mut call = self.model.call(inner);
+        let answered = poll_fn(|cx| {
+            let polled = call.as_mut().poll(cx);
+            let ready = lock().ready();
+            match ready.into_iter().try_for_each(|chunk| collector.push(chunk)) {
+                Ok(()) => polled,
+                Err(refused) => Err(refused).into(),
+            }
+        });
+        let mut response = answered.await?;
+        let cut = matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let blocks = lock().finish(cut);
+        let ready = lock().ready();
+        ready.into_iter().try_for_each(|chunk| collector.push(chunk))?;
+        if let Some(blocks) = blocks {
+            *response.message.blocks_mut() = blocks;
+            if !cut {
+                response.finish = FinishReason::ToolCalls;
+            }
+        }
+        response.message = collector.finish(response.message);
+        Ok(response)
+    }
+}

@@ -1,0 +1,12 @@
+//! The wire of OpenAI Chat Completions.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod decode;
+mod details;
+mod encode;
+mod pathologies;
+mod properties;
+mod requests;
+mod stream;

@@ -1,0 +1,106 @@
+//! What goes back of what the provider said.
+
+use agent_core::{AssistantMessage, Block};
+use serde_json::{Value, json};
+
+use crate::{
+    call, codec,
+    common::{encoded, request},
+    message, read, reasoning,
+};
+
+/// The items in which `said` goes back.
+fn back(said: &AssistantMessage) -> Value {
+    let results =
+        said.calls().map(|call| agent_core::ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));
+    let messages =
+        [agent_core::Message::Assistant(said.clone())].into_iter().chain(results.map(agent_core::Message::Tool));
+    let mut items = encoded(&codec(), &request(messages))["input"].take();
+    items.as_array_mut().expect("a list").retain(|item| item["output"] != "done");
+    items
+}
+
+fn without_id(item: &Value) -> Value {
+    let mut item = item.clone();
+    item.as_object_mut().expect("an object").remove("id");
+    item
+}
+
+fn turn() -> [Value; 4] {
+    let mut commentary = message("msg_1", "Let me look.");
+    commentary["phase"] = "commentary".into();
+    [reasoning("rs_1", &["Hm."]), commentary, call("a", "look", "{}"), call("b", "look", r#"{"n":1}"#)]
+}
+
+#[test]
+fn an_unedited_turn_goes_back_item_for_item() {
+    let turn = json!(turn());
+    let said = read(&turn).message;
+    assert_eq!(back(&said), turn);
+    let mut touched = said;
+    touched.blocks_mut();
+    assert_eq!(back(&touched), turn, "nothing was changed");
+}
+
+#[test]
+fn a_changed_text_changes_its_item_alone_and_ids_go() {
+    let turn = turn();
+    let mut said = read(&json!(turn)).message;
+    said.blocks_mut()[1] = Block::text("I look.");
+    let mut changed = without_id(&turn[1]);
+    changed["content"] = json!([{"type": "output_text", "text": "I look.", "annotations": []}]);
+    assert_eq!(back(&said), json!([without_id(&turn[0]), changed, without_id(&turn[2]), without_id(&turn[3])]));
+}
+
+#[test]
+fn what_is_left_of_a_turn_goes_back_without_ids() {
+    let turn = turn();
+    let mut said = read(&json!(turn)).message;
+    said.blocks_mut().drain(..2);
+    assert_eq!(back(&said), json!([without_id(&turn[2]), without_id(&turn[3])]));
+    let Some(Block::ToolCall(call)) = said.blocks_mut().first_mut() else { panic!("a call") };
+    call.arguments = r#"{"m":2}"#.into();
+    let changed = json!({"type": "function_call", "call_id": "call_a", "name": "look", "arguments": r#"{"m":2}"#});
+    assert_eq!(back(&said), json!([changed, without_id(&turn[3])]));
+}
+
+#[test]
+fn reasoning_that_only_its_id_names_cannot_go_back_without() {
+    let mut unsealed = reasoning("rs_1", &["Hm."]);
+    unsealed.as_object_mut().expect("an object").remove("encrypted_content");
+    let turn = [unsealed, message("msg_1", "Yes.")];
+    let mut said = read(&json!(turn)).message;
+    assert_eq!(back(&said), json!(turn), "unedited, the provider may still have it");
+    said.blocks_mut().push(Block::text("No."));
+    let added = json!({"role": "assistant", "content": "No."});
+    assert_eq!(back(&said), json!([without_id(&turn[1]), added]));
+}
+
+#[test]
+fn what_is_not_understood_stays_in_its_place_after_an_edit() {
+    let search = json!({"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}});
+    let refusal = json!({"type": "refusal", "refusal": "I cannot."});
+    let said =
+        json!({"id": "msg_1", "type": "message", "status": "completed", "content": [refusal], "role": "assistant"});
+    let image = json!({"id": "ig_1", "type": "image_generation_call", "result": "aGk=", "status": "completed"});
+    let turn = json!([search, said, image, message("msg_2", "Here.")]);
+    let mut edited = read(&turn).message;
+    *edited.blocks_mut().last_mut().expect("a block") = Block::text("There.");
+    let items = back(&edited);
+    assert_eq!(items[0], without_id(&search));
+    assert_eq!(items[1], without_id(&said));
+    assert_eq!(items[2], image, "an image is found by its id");
+    assert_eq!(items[3]["content"][0]["text"], "There.");
+}
+
+#[test]
+fn a_call_without_an_id_is_given_one_and_goes_back_with_it() {
+    let nameless = json!({"type": "function_call", "name": "look", "arguments": "{}"});
+    let said = read(&json!([nameless, call("b", "look", "{}")])).message;
+    let ids: Vec<_> = said.calls().map(|call| call.id.to_string()).collect();
+    assert_eq!(ids, ["call_r1_0", "call_b"]);
+    assert_eq!(
+        back(&said)[0],
+        json!({"type": "function_call", "call_id": "call_r1_0", "name": "look", "arguments": "{}"})
+    );
+}

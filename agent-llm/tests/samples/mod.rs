@@ -1,0 +1,66 @@
+//! What the servers of each wire say: one row a wire, for every test that is about all of them.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+mod anthropic;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+
+use std::sync::Arc;
+
+use agent_core::{Block, Chunk};
+use agent_llm::{
+    Codec,
+    conformance::{Answer, Samples},
+};
+
+/// All wires.
+pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW];
+
+/// One wire.
+pub(crate) struct Row {
+    pub(crate) wire: &'static str,
+    pub(crate) codec: fn() -> Arc<dyn Codec>,
+    pub(crate) samples: fn() -> Samples,
+}
+
+impl Row {
+    /// An answer of one text, and nothing else.
+    pub(crate) fn text(&self) -> Answer {
+        self.answer(|blocks| matches!(blocks, [Block::Text(_)]))
+    }
+
+    /// An answer with two calls.
+    pub(crate) fn calls(&self) -> Answer {
+        self.answer(|blocks| blocks.iter().filter(|block| matches!(block, Block::ToolCall(_))).count() == 2)
+    }
+
+    /// The first answer that also comes as a stream and has such blocks.
+    fn answer(&self, wanted: impl Fn(&[Block]) -> bool) -> Answer {
+        let codec = (self.codec)();
+        let is_wanted = |answer: &&Answer| {
+            let read = codec.decode(answer.whole().as_bytes()).expect("the sample is good");
+            !answer.events().is_empty() && wanted(read.message.blocks())
+        };
+        (self.samples)().answers().iter().find(is_wanted).expect("every wire has such a sample").clone()
+    }
+
+    /// The number of the first event of `answer` whose chunks say something, and what they say.
+    pub(crate) fn event(&self, answer: &Answer, says: fn(Chunk) -> Option<String>) -> Option<(usize, String)> {
+        let (mut decoder, mut chunks) = ((self.codec)().decoder(true), Vec::new());
+        answer.events().iter().enumerate().find_map(|(at, event)| {
+            decoder.frame(event, &mut chunks).expect("the sample is good");
+            chunks.drain(..).filter_map(says).find(|said| !said.is_empty()).map(|said| (at, said))
+        })
+    }
+}
+
+/// The text of a chunk.
+pub(crate) fn text_of(chunk: Chunk) -> Option<String> {
+    if let Chunk::Text { delta, .. } = chunk { Some(delta) } else { None }
+}
+
+/// The arguments in a chunk.
+pub(crate) fn arguments_of(chunk: Chunk) -> Option<String> {
+    if let Chunk::Arguments { delta, .. } = chunk { Some(delta) } else { None }
+}

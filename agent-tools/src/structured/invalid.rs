@@ -1,0 +1,49 @@
+//! The error of an answer that does not fit.
+
+use std::{error, fmt};
+
+use agent_core::{Error, ErrorKind, Retry};
+
+/// Why an answer was refused: the source of an error of kind [`ErrorKind::InvalidAnswer`].
+///
+/// ```
+/// use agent_tools::InvalidAnswer;
+///
+/// fn show(error: &agent_core::Error) {
+///     if let Some(refused) = InvalidAnswer::of(error) {
+///         println!("{} in:\n{}", refused.problems, refused.text);
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidAnswer {
+    /// What the model said last.
+    pub text: String,
+    /// Everything that is wrong with it, in words.
+    pub problems: String,
+}
+
+impl InvalidAnswer {
+    /// What is kept of the answer that `error` is about, if it is about one.
+    pub fn of(error: &Error) -> Option<&Self> {
+        error::Error::source(error)?.downcast_ref()
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        Error::new(
+            ErrorKind::InvalidAnswer,
+            format!("the answer has not the form that it must have: {}", self.problems),
+        )
+        .with_retry(Retry::Permanent)
+        .with_source(self)
+    }
+}
+
+impl fmt::Display for InvalidAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an answer of {} bytes was refused: {}", self.text.len(), self.problems)
+    }
+}
+
+impl error::Error for InvalidAnswer {}

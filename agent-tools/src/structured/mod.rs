@@ -1,0 +1,285 @@
+//! Answers of a form: [`Structured`].
+
+mod find;
+mod form;
+mod invalid;
+mod mode;
+mod partial;
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use agent_core::{
+    BoxFuture, Chunk, Error, ErrorKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext,
+    ModelRequest, ModelResponse, Ordering, Result, Retry, RunCx, Verdict, async_trait,
+};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::{form::Form, mode::settled};
+pub use self::{invalid::InvalidAnswer, mode::AnswerMode, partial::PartialAnswer};
+use crate::schema;
+
+/// Has a model answer with a value of the type `T`: an agent's final answer, or that of one model call.
+///
+/// The model is told the JSON Schema of `T`, in the way that [`AnswerMode`] says. Its answer is read leniently (prose and code fences
+/// around it, slips in the JSON), and checked. If it does not fit, the model is told everything that is wrong with it, once,
+/// and answers again; if that does not fit either, the call fails with [`ErrorKind::InvalidAnswer`] and keeps the text.
+///
+/// # On an agent
+///
+/// It is a middleware. The agent may have tools: a message that calls some is none of its business. The text of the final
+/// answer is then the JSON of the value, so that [`Finished::parse`](agent_core::Finished::parse) reads it.
+///
+/// ```
+/// use agent_core::testing::{ScriptedModel, Turn};
+/// use agent_tools::Structured;
+///
+/// /// How the weather is.
+/// #[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
+/// struct Weather {
+///     /// In degrees Celsius.
+///     temperature: f64,
+///     /// Whether it rains.
+///     rain: bool,
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// # let model = ScriptedModel::new([Turn::text("It is {\"temperature\": 21.5, \"rain\": false} in Bern.")]);
+/// # let run = agent_core::testing::detached_run(agent_core::History::from_messages([agent_core::Message::user("Bern?")])?);
+/// # let request = agent_core::ModelRequest::new(run.cx().clone());
+/// // One call. An agent takes it with `.middleware(Structured::<Weather>::new()?)`.
+/// let answer = Structured::<Weather>::new()?.call(&model, request).await?;
+/// assert_eq!(answer.value, Weather { temperature: 21.5, rain: false });
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("answers");
+/// ```
+///
+/// # Streaming
+///
+/// [`partial`](Self::partial) makes a reader of events or chunks that has the answer as far as it was said.
+///
+/// # Order
+///
+/// Outside whatever tries calls again, so that each of the two calls is tried by itself:
+///
+/// ```text
+/// // right
+/// builder.middleware(Structured::<Weather>::new()?).model_layer(RetryLayer::new())
+/// // wrong: where the second call fails for a moment, both are made again
+/// builder.model_layer(RetryLayer::new()).middleware(Structured::<Weather>::new()?)
+/// ```
+pub struct Structured<T = Value> {
+    form: Arc<Form>,
+    mode: AnswerMode,
+    repairs: bool,
+    accept: Accept,
+    of: PhantomData<fn() -> T>,
+}
+
+type Accept = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+
+/// What one model call answered; made by [`Structured::call`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Answer<T> {
+    /// The answer.
+    pub value: T,
+    /// What the model said. Its usage is that of both calls if the first answer was refused.
+    pub response: ModelResponse,
+}
+
+impl<T: DeserializeOwned + JsonSchema + 'static> Structured<T> {
+    /// Answers of the type `T`. The model is told of the type by its schema, in which doc comments are descriptions.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the type's schema is not valid, which a derived one is.
+    pub fn new() -> Result<Self> {
+        let (schema, description) = schema::of_type::<T>();
+        Self::build(&T::schema_name(), description, schema)
+    }
+}
+
+impl Structured<Value> {
+    /// Answers of a JSON Schema that is only known at run time. `name` is what the form is called.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it is not a valid schema, or refers to other documents.
+    pub fn from_schema(name: &str, schema: Value) -> Result<Self> {
+        Self::build(name, None, schema)
+    }
+}
+
+impl<T: DeserializeOwned + 'static> Structured<T> {
+    fn build(name: &str, description: Option<String>, schema: Value) -> Result<Self> {
+        let form = Arc::new(Form::new(name, description, schema)?);
+        let accept = Arc::new(|value: &Value| T::deserialize(value).map(drop).map_err(|e| e.to_string()));
+        Ok(Self { form, mode: AnswerMode::Auto, repairs: true, accept, of: PhantomData })
+    }
+
+    /// Adds a check of your own. What it says is wrong is told to the model, as what the schema finds.
+    #[must_use]
+    pub fn check(mut self, check: impl Fn(&T) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        let before = self.accept;
+        self.accept = Arc::new(move |value| {
+            before(value)?;
+            T::deserialize(value).map_err(|e| e.to_string()).and_then(|value| check(&value))
+        });
+        self
+    }
+
+    /// Reads an answer as leniently as the middleware does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidAnswer`] with everything that is wrong with it; [`InvalidAnswer::of`] gives the text.
+    pub fn read(&self, text: &str) -> Result<T> {
+        let refused = |problems: String| InvalidAnswer { text: text.to_owned(), problems }.into_error();
+        let value = self.form.read(text, &*self.accept).map_err(refused)?;
+        T::deserialize(value).map_err(|e| refused(e.to_string()))
+    }
+
+    /// Makes one model call, or a second one to correct the answer.
+    ///
+    /// # Errors
+    /// Those of the model; [`ErrorKind::InvalidAnswer`] if the answer does not fit in the end; [`ErrorKind::Config`] if the
+    /// request offers tools: only an agent can run them.
+    pub async fn call(&self, model: &(impl Model + ?Sized), mut req: ModelRequest) -> Result<Answer<T>> {
+        if !req.tools.is_empty() {
+            return Err(Error::config("one model call cannot run tools: offer none, or use an agent"));
+        }
+        req.model.get_or_insert_with(|| Arc::new(model.info()));
+        let response = self.answer(req, |req| model.call(req)).await?;
+        Ok(Answer { value: self.read(&response.message.text())?, response })
+    }
+}
+
+impl<T> Structured<T> {
+    /// Sets how the model is brought to answer in the form. Default: [`AnswerMode::Auto`].
+    #[must_use]
+    pub fn mode(mut self, mode: AnswerMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets whether the provider must refuse a schema that it cannot enforce word for word. What it demands of a schema then
+    /// (every field required, no others allowed, at most providers) is the type's business. Default: false.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        Arc::make_mut(&mut self.form).format.strict = strict;
+        self
+    }
+
+    /// Sets whether an answer that does not fit is asked for again, once. Default: true.
+    #[must_use]
+    pub fn repair(mut self, repair: bool) -> Self {
+        self.repairs = repair;
+        self
+    }
+
+    /// A reader of the answer while it is being said.
+    pub fn partial(&self) -> PartialAnswer {
+        PartialAnswer::new(self.form.clone())
+    }
+
+    /// Asks until the answer fits, or calls tools: at most twice.
+    async fn answer<'a>(
+        &self,
+        req: ModelRequest,
+        ask: impl Fn(ModelRequest) -> BoxFuture<'a, Result<ModelResponse>> + Send + Sync,
+    ) -> Result<ModelResponse> {
+        let mode = self.mode.for_model(req.model.as_deref());
+        let ask = async |mut req: ModelRequest| {
+            mode.ask(&self.form, &mut req)?;
+            ask(req).await.map(settled)
+        };
+        let first = ask(req.clone()).await?;
+        let Err(refused) = self.judge(&first)? else { return Ok(first) };
+        if !self.repairs {
+            return Err(refused.into_error());
+        }
+        let mut again = req;
+        if first.message.has_text() {
+            again.messages.push(Message::Assistant(first.message))?;
+        }
+        again.messages.push(Message::user(mode.correction(&refused.problems)))?;
+        again.sink.push(Chunk::Restart)?;
+        let mut second = ask(again).await?;
+        second.usage += first.usage;
+        match self.judge(&second)? {
+            Ok(()) => Ok(second),
+            Err(refused) => Err(refused.into_error()),
+        }
+    }
+
+    /// Whether a response is what was asked for, or one more turn of tools.
+    ///
+    /// # Errors
+    /// If asking again cannot help.
+    fn judge(&self, response: &ModelResponse) -> Result<Result<(), InvalidAnswer>> {
+        if response.message.has_calls() {
+            return Ok(Ok(()));
+        }
+        let text = response.message.text();
+        match response.finish {
+            FinishReason::Length => {
+                let problems = "it was cut at the token limit: raise ModelParams::max_tokens".to_owned();
+                Err(InvalidAnswer { text, problems }.into_error())
+            }
+            FinishReason::ContentFilter => {
+                let message = "the provider withheld the answer, or the rest of it";
+                Err(Error::new(ErrorKind::ContentFiltered, message).with_retry(Retry::Permanent))
+            }
+            _ => {
+                let read = self.form.read(&text, &*self.accept);
+                Ok(read.map(drop).map_err(|problems| InvalidAnswer { text, problems }))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl<T: 'static> Middleware for Structured<T> {
+    fn name(&self) -> &str {
+        "structured"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
+    }
+
+    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        self.answer(req, |req| next.run(req)).await
+    }
+
+    /// The final text is the JSON alone, whatever stood around it in the message.
+    async fn on_exit(&self, _: &RunCx, exit: &mut Exit) -> Result<Verdict> {
+        if !matches!(exit.reason, ExitReason::Tool(_))
+            && let Ok(value) = self.form.read(&exit.answer, &*self.accept)
+        {
+            exit.answer = value.to_string();
+        }
+        Ok(Verdict::Proceed)
+    }
+}
+
+impl<T> Clone for Structured<T> {
+    fn clone(&self) -> Self {
+        Self {
+            form: self.form.clone(),
+            mode: self.mode,
+            repairs: self.repairs,
+            accept: self.accept.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Structured<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Structured")
+            .field("form", &self.form)
+            .field("mode", &self.mode)
+            .field("repairs", &self.repairs)
+            .finish_non_exhaustive()
+    }
+}
