@@ -1,6 +1,6 @@
 //! Answers that come whole.
 
-use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result, Usage};
+use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{read, usage};
@@ -47,7 +47,6 @@ pub(super) struct About {
     pub(super) id: String,
     pub(super) model: String,
     stop_reason: String,
-    usage: Usage,
     details: Map<String, Value>,
 }
 
@@ -63,12 +62,9 @@ impl About {
 
     /// Keeps a `usage` object, of which one answer may have several.
     pub(super) fn used(&mut self, json: &RawValue) {
-        usage::add(&mut self.usage, json);
-        let Ok(Value::Object(more)) = serde_json::from_str(json.get()) else { return };
-        let known = self.details.entry("usage").or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(known) = known {
-            let says_something = more.into_iter().filter(|(_, value)| !value.is_null());
-            known.extend(says_something);
+        let Ok(more) = serde_json::from_str(json.get()) else { return };
+        if let Value::Object(known) = self.details.entry("usage").or_insert_with(|| Value::Object(Map::new())) {
+            usage::merge(known, more);
         }
     }
 
@@ -111,7 +107,8 @@ pub(super) fn respond<S: AsRef<str>>(
         "refusal" => FinishReason::ContentFilter,
         other => FinishReason::Other(other.to_owned()),
     };
-    let mut response = ModelResponse::new(message).with_finish(finish).with_usage(about.usage);
+    let usage = about.details.get("usage").and_then(Value::as_object).map(usage::usage).unwrap_or_default();
+    let mut response = ModelResponse::new(message).with_finish(finish).with_usage(usage);
     response.id = Some(about.id).filter(|id| !id.is_empty());
     response.model = Some(about.model).filter(|model| !model.is_empty());
     response.details = about.details;

@@ -2,7 +2,7 @@
 
 use agent_core::Usage;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::wire::lenient::{Count, Str};
 
@@ -14,9 +14,10 @@ struct Said<'a> {
     cache_read_input_tokens: Count,
     cache_creation_input_tokens: Count,
     output_tokens: Count,
-    output_tokens_details: Option<Details>,
     #[serde(borrow)]
-    iterations: Option<Vec<Iteration<'a>>>,
+    output_tokens_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    iterations: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -37,38 +38,50 @@ struct Iteration<'a> {
     output_tokens: Count,
 }
 
-/// Adds what a `usage` object says to what is known: counts are of the whole answer, and never shrink. One that cannot be
-/// read is as good as none.
-pub(super) fn add(known: &mut Usage, json: &RawValue) {
-    let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
+/// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink.
+pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        let is_less =
+            |known: &Value| matches!((known.as_u64(), value.as_u64()), (Some(known), Some(more)) if known > more);
+        if !value.is_null() && !known.get(&name).is_some_and(is_less) {
+            known.insert(name, value);
+        }
+    }
+}
+
+/// Reads a `usage` object; one that cannot be read is as good as none.
+pub(super) fn usage(json: &Map<String, Value>) -> Usage {
+    // By way of text: numbers are read as they were written.
+    let json = serde_json::to_string(json).unwrap_or_default();
+    let Ok(said) = serde_json::from_str::<Said<'_>>(&json) else { return Usage::default() };
     let mut usage = Usage::new(said.input_tokens.0, said.output_tokens.0);
     usage.cached = said.cache_read_input_tokens.0;
     usage.cache_write = said.cache_creation_input_tokens.0;
     // What a compaction used is the same model's, and not in the sums. Another model's advice is not of this model.
-    let compactions = said.iterations.iter().flatten();
-    for compaction in compactions.filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "compaction")) {
+    let parts: Vec<Iteration<'_>> = lenient(said.iterations);
+    for compaction in parts.iter().filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "compaction")) {
         usage.input += compaction.input_tokens.0;
         usage.cached += compaction.cache_read_input_tokens.0;
         usage.cache_write += compaction.cache_creation_input_tokens.0;
         usage.output += compaction.output_tokens.0;
     }
-    usage.reasoning = said.output_tokens_details.unwrap_or_default().thinking_tokens.0.min(usage.output);
-    known.calls = 1;
-    known.input = known.input.max(usage.input);
-    known.cached = known.cached.max(usage.cached);
-    known.cache_write = known.cache_write.max(usage.cache_write);
-    known.output = known.output.max(usage.output);
-    known.reasoning = known.reasoning.max(usage.reasoning);
+    usage.reasoning = lenient::<Details>(said.output_tokens_details).thinking_tokens.0.min(usage.output);
+    usage
+}
+
+/// Reads a part; one of another form is as good as none.
+fn lenient<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(frames: &[&str]) -> Usage {
-        let mut usage = Usage::default();
-        frames.iter().for_each(|json| add(&mut usage, serde_json::from_str(json).expect("valid JSON")));
-        usage
+    fn read(objects: &[&str]) -> Usage {
+        let mut known = Map::new();
+        objects.iter().for_each(|json| merge(&mut known, serde_json::from_str(json).expect("valid JSON")));
+        usage(&known)
     }
 
     #[test]
@@ -91,13 +104,16 @@ mod tests {
     fn a_compaction_is_counted_and_another_models_advice_is_not() {
         let part = |kind: &str| format!(r#"{{"type": "{kind}", "input_tokens": 100, "output_tokens": 10}}"#);
         let parts = [part("compaction"), part("message"), part("advisor_message")].join(",");
-        let usage = read(&[&format!(r#"{{"input_tokens": 20, "output_tokens": 5, "iterations": [{parts}]}}"#)]);
+        let usage = read(&[r#"{"input_tokens": 20}"#, &format!(r#"{{"output_tokens": 5, "iterations": [{parts}]}}"#)]);
         assert_eq!((usage.input, usage.output), (120, 15));
     }
 
     #[test]
     fn nonsense_counts_as_nothing() {
-        assert_eq!(read(&["[]", "7", r#"{"output_tokens": "many"}"#]), Usage::new(0, 0));
-        assert_eq!(read(&["7"]), Usage::default());
+        assert_eq!(
+            read(&[r#"{"input_tokens": -3, "output_tokens": "many", "output_tokens_details": null}"#]).total(),
+            0
+        );
+        assert_eq!(read(&[r#"{"input_tokens": 3, "iterations": 7, "output_tokens_details": []}"#]), Usage::new(3, 0));
     }
 }
