@@ -11,7 +11,7 @@ use self::world::{Asked, Mortal, Outside, SESSION, finish, tree};
 fn said(messages: &agent_core::History) -> Vec<String> {
     messages
         .iter()
-        .map(|m: &Message| format!("{} {} {:?}", m.role(), m.text(), m.as_tool().map(|t| t.call_id())))
+        .map(|m: &Message| format!("{} {} {:?}", m.role(), m.text(), m.as_tool().map(agent_core::ToolMessage::call_id)))
         .collect()
 }
 

@@ -42,7 +42,7 @@ impl Tool for Marks {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions::default().effect(self.effect).writes("log", Some("entry".into()))
+        ToolOptions::default().effect(self.effect).writes("log", Some("entry"))
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {

@@ -22,6 +22,7 @@ fn goes_through(body: &Value) -> ParsedRequest {
     read(&codec(), body)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given a literal")]
 fn asked(messages: Value) -> Value {
     json!({"model": "m", "messages": messages})
 }

@@ -56,7 +56,7 @@ impl Candidate {
     /// The choice as it would have come whole in the response of this id.
     pub(super) fn into_value(self, response: &str) -> Value {
         let message = self.fold.json(response).ok().and_then(|json| parse(&json)).unwrap_or_default();
-        further(self.index, message, &self.finish, self.details.into_fields(Details::default()))
+        further(self.index, message, &self.finish, self.details.into_fields(&Details::default()))
     }
 }
 

@@ -56,7 +56,7 @@ impl Details {
     }
 
     /// All fields, with those of `choice` over them.
-    pub(super) fn into_fields(mut self, choice: Self) -> Map<String, Value> {
+    pub(super) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
         for (name, value) in &choice.fields {
             lay(self.fields.entry(name).or_insert(Value::Null), value);
         }

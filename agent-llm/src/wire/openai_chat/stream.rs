@@ -153,7 +153,7 @@ impl Decoder for StreamDecoder {
             speaker.finish(&reading.blocks, chunks);
         }
         let mut response = respond(reading, json, &origin, &answer.finish);
-        response.details = details.into_fields(answer.details);
+        response.details = details.into_fields(&answer.details);
         if !others.is_empty() {
             response.details.insert("choices".into(), others.into_iter().map(|other| other.into_value(&id)).collect());
         }

@@ -93,11 +93,6 @@ impl Exchange {
         self.model.as_deref().filter(|model| !model.is_empty()).unwrap_or("unknown")
     }
 
-    /// A field of the request.
-    pub(crate) fn asked(&self, field: &str) -> Option<&Value> {
-        self.request.json.as_ref()?.get(field)
-    }
-
     /// The answer's headers, as far as they are headers.
     pub(crate) fn headers(&self) -> HeaderMap {
         let header = |(name, value): (&String, &Value)| {
