@@ -163,3 +163,16 @@ fn what_is_known_of_the_model_is_what_the_builder_was_told() {
     assert_eq!((info.context_window, info.max_output, info.tools), (Some(200_000), Some(99), false));
     assert_eq!((info.name.as_str(), info.provider.as_str()), ("m", "anthropic"));
 }
+
+#[tokio::test]
+async fn a_request_without_a_limit_gets_one_that_the_model_can_keep() {
+    for (model, wanted) in [("claude-opus-4-6", 32_000), ("claude-3-5-haiku-latest", 8_192), ("an-alias", 32_000)] {
+        let provider = Provider::new([hello()]);
+        call(&provider, model, ask()).await.expect("an answer");
+        assert_eq!(provider.bodies()[0]["max_tokens"], wanted, "{model}");
+    }
+    let provider = Provider::new([hello()]);
+    let model = Anthropic::builder("claude-opus-4-6").max_output(99).transport(provider.clone()).build();
+    model.expect("a model").call(ask()).await.expect("an answer");
+    assert_eq!(provider.bodies()[0]["max_tokens"], 99);
+}

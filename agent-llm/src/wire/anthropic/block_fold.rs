@@ -8,7 +8,13 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{parts::Input, read};
-use crate::wire::{lenient::Str, merge::merge_field, open_struct::open_struct};
+use crate::wire::{
+    content::says_more_than_deltas,
+    ids::{NAMELESS, call_id},
+    lenient::Str,
+    merge::merge_field,
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// More of a block, or of what is said about the message.
@@ -199,10 +205,10 @@ impl BlockFold {
             Kind::Thinking => drop(self.fields.insert("thinking".into(), std::mem::take(&mut self.said).into())),
             Kind::ToolUse => {
                 if self.text("id").is_empty() {
-                    self.fields.insert("id".into(), format!("call_{response}_{at}").into());
+                    self.fields.insert("id".into(), call_id(response, at).into());
                 }
                 if self.text("name").is_empty() {
-                    self.fields.insert("name".into(), "unknown".into());
+                    self.fields.insert("name".into(), NAMELESS.into());
                 }
                 if self.input.is_empty() {
                     let input = self.fields.remove("input").filter(Value::is_object);
@@ -224,13 +230,8 @@ impl BlockFold {
     }
 
     /// True if the block holds something that no delta carried.
-    pub(super) fn says_more_than_deltas(&self, block: &Block) -> bool {
-        match block {
-            Block::Text(text) => text.raw.is_some(),
-            Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
-            Block::ToolCall(call) => call.raw.is_some() || call.arguments != self.input,
-            _ => true,
-        }
+    pub(super) fn says_more(&self, block: &Block) -> bool {
+        says_more_than_deltas(block) || matches!(block, Block::ToolCall(call) if call.arguments != self.input)
     }
 }
 

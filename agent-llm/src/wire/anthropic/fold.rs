@@ -167,7 +167,7 @@ impl Fold {
         if !says_nothing(&block) {
             let index = self.number(at);
             if self.is_heard {
-                if self.blocks[at].says_more_than_deltas(&block) {
+                if self.blocks[at].says_more(&block) {
                     chunks.push(Chunk::Block { index, block: block.clone() });
                 }
                 chunks.push(Chunk::End { index });

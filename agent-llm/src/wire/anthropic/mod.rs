@@ -14,8 +14,8 @@
 //! # What the wire cannot say
 //!
 //! * There is no seed, and no form of the answer but a JSON Schema.
-//! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is 32,000 tokens (4,096
-//!   for models before Claude 3.7), or what [`AnthropicBuilder::max_output`] says.
+//! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
+//!   [`AnthropicBuilder::max_output`] says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
 //!   take them elsewhere. One with the API's own JSON ([`SystemMessage::with_raw`](agent_core::SystemMessage::with_raw))
 //!   goes as it is.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
 
-use super::{AnthropicCodec, AnthropicProfile, ClaudeThinking};
+use super::{AnthropicCodec, AnthropicProfile, ClaudeThinking, claude::MAX_TOKENS};
 use crate::{
     Auth, HttpModel,
     model::{HttpSettings, http_setters},
@@ -89,8 +89,8 @@ impl AnthropicBuilder {
         self
     }
 
-    /// Says how many tokens an answer may have: the limit of every request that sets none. Default: 32,000, or 4,096 for
-    /// models before Claude 3.7.
+    /// Says how many tokens an answer may have: the limit of every request that sets none. Default: 32,000, or what the model
+    /// can give if that is known to be less.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
@@ -148,8 +148,9 @@ impl AnthropicBuilder {
         info.context_window = self.context_window;
         info.max_output = self.max_output;
         info.tools = self.tools;
+        let known = self.http.catalogue.complete(info.clone()).max_output;
         let mut codec = AnthropicCodec::new(self.model, profile)?;
-        if let Some(tokens) = self.max_output {
+        if let Some(tokens) = self.max_output.or(known.map(|most| most.min(MAX_TOKENS))) {
             codec = codec.with_max_tokens(tokens);
         }
         if let Some(thinking) = self.thinking {

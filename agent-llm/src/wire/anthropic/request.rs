@@ -10,7 +10,11 @@ use super::{
     request_parts::{conversation, instructions, tools},
     settings::Settings,
 };
-use crate::{ParsedRequest, error::bounded, wire::surrogates::mend_surrogates};
+use crate::{
+    ParsedRequest,
+    error::bounded,
+    wire::{json::laid_over, surrogates::mend_surrogates},
+};
 
 /// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood.
 pub(super) fn decode_request(body: &[u8], origin: &Origin, claude: &Claude) -> Result<ParsedRequest> {
@@ -67,9 +71,10 @@ impl Reader<'_> {
             params = chosen;
         }
         let written = self.written(&params);
-        let is_written =
-            |name: &str, value: &Value| same(written.get(name), value) || name == "stream" && value == false;
-        params.extra = self.fields.into_iter().filter(|(name, value)| !is_written(name, value)).collect();
+        let fields = self.fields.into_iter().filter(|(name, value)| !(name == "stream" && value == false));
+        if let Some(Value::Object(extra)) = laid_over(&written, &Value::Object(fields.collect())) {
+            params.extra = extra;
+        }
         params
     }
 
@@ -110,12 +115,4 @@ impl Reader<'_> {
 
 fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
-}
-
-/// Equal, with numbers by value.
-fn same(written: Option<&Value>, value: &Value) -> bool {
-    match (written, value) {
-        (Some(Value::Number(written)), Value::Number(value)) => written.as_f64() == value.as_f64(),
-        (written, value) => written == Some(value),
-    }
 }

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{
     AssistantMessage, History, Message, Origin, Part, Raw, SystemMessage, ToolMessage, ToolSpec, ToolSpecs, UserMessage,
 };
-use serde::{Deserialize, Serialize, de::Error as _};
-use serde_json::{Value, value::RawValue};
+use serde::{Deserialize, de::Error as _};
+use serde_json::value::RawValue;
 
 use super::{parts::part_json, read, tools::tool_json};
 use crate::wire::{
+    json::same,
     lenient::{Content, Str},
     open_struct::open_struct,
 };
@@ -137,7 +138,7 @@ fn parts(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
 /// A part with its JSON, unless it is written just so.
 fn exact_part(json: &RawValue, origin: &Origin) -> Part {
     let mut part = read::part(json, origin);
-    if !is_written_as(&part_json(origin, &part), json) {
+    if !same(&part_json(origin, &part), json) {
         match &mut part {
             Part::Text(text) => text.raw = Some(raw(json, origin)),
             Part::Image(media) | Part::Document(media) => media.raw = Some(raw(json, origin)),
@@ -163,13 +164,8 @@ fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
         None => return Ok(ToolSpec::server_side(name, raw(json, origin))),
     };
     spec.cache = read::cache(json);
-    let is_exact = is_written_as(&tool_json(origin, &spec), json);
+    let is_exact = same(&tool_json(origin, &spec), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
-}
-
-fn is_written_as(written: &impl Serialize, json: &RawValue) -> bool {
-    let sent: Option<Value> = serde_json::from_str(json.get()).ok();
-    serde_json::to_value(written).ok() == sent
 }
 
 fn raw(json: &RawValue, origin: &Origin) -> Raw {

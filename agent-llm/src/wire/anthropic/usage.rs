@@ -6,13 +6,18 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::wire::lenient::{Count, Str};
 
-/// The input excludes what the cache served or took.
+/// What was used: by the whole answer, or in one of several times that the model was asked for it. The input excludes what
+/// the cache served or took.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Str<'a>>,
     input_tokens: Count,
     cache_read_input_tokens: Count,
     cache_creation_input_tokens: Count,
+    #[serde(borrow)]
+    cache_creation: Option<&'a RawValue>,
     output_tokens: Count,
     #[serde(borrow)]
     output_tokens_details: Option<&'a RawValue>,
@@ -22,20 +27,27 @@ struct Said<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Details {
+struct CacheCreation {
+    ephemeral_1h_input_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OutputDetails {
     thinking_tokens: Count,
 }
 
-/// One of several times that the model was asked within a call.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Iteration<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Str<'a>>,
-    input_tokens: Count,
-    cache_read_input_tokens: Count,
-    cache_creation_input_tokens: Count,
-    output_tokens: Count,
+impl From<&Said<'_>> for Usage {
+    fn from(said: &Said<'_>) -> Self {
+        let mut usage = Self::new(said.input_tokens.0, said.output_tokens.0);
+        usage.cached = said.cache_read_input_tokens.0;
+        usage.cache_write = said.cache_creation_input_tokens.0;
+        let long = lenient::<CacheCreation>(said.cache_creation).ephemeral_1h_input_tokens.0;
+        usage.cache_write_long = long.min(usage.cache_write);
+        let thinking = lenient::<OutputDetails>(said.output_tokens_details).thinking_tokens.0;
+        usage.reasoning = thinking.min(usage.output);
+        usage
+    }
 }
 
 /// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink.
@@ -54,18 +66,13 @@ pub(super) fn usage(json: &Map<String, Value>) -> Usage {
     // By way of text: numbers are read as they were written.
     let json = serde_json::to_string(json).unwrap_or_default();
     let Ok(said) = serde_json::from_str::<Said<'_>>(&json) else { return Usage::default() };
-    let mut usage = Usage::new(said.input_tokens.0, said.output_tokens.0);
-    usage.cached = said.cache_read_input_tokens.0;
-    usage.cache_write = said.cache_creation_input_tokens.0;
+    let mut usage = Usage::from(&said);
     // What a compaction used is the same model's, and not in the sums. Another model's advice is not of this model.
-    let parts: Vec<Iteration<'_>> = lenient(said.iterations);
-    for compaction in parts.iter().filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "compaction")) {
-        usage.input += compaction.input_tokens.0;
-        usage.cached += compaction.cache_read_input_tokens.0;
-        usage.cache_write += compaction.cache_creation_input_tokens.0;
-        usage.output += compaction.output_tokens.0;
+    let parts: Vec<Said<'_>> = lenient(said.iterations);
+    for part in parts.iter().filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "compaction")) {
+        usage += Usage::from(part);
     }
-    usage.reasoning = lenient::<Details>(said.output_tokens_details).thinking_tokens.0.min(usage.output);
+    usage.calls = 1;
     usage
 }
 
@@ -87,8 +94,10 @@ mod tests {
     #[test]
     fn the_cache_is_counted_beside_the_input() {
         let usage = read(&[r#"{"input_tokens": 10, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 3,
+            "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2},
             "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 4}}"#]);
         assert_eq!((usage.input, usage.cached, usage.cache_write, usage.output), (10, 2, 3, 5));
+        assert_eq!(usage.cache_write_long, 2, "it costs more");
         assert_eq!((usage.total(), usage.reasoning, usage.calls), (20, 4, 1));
     }
 
