@@ -12,8 +12,8 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse,
-    ModelService, Result, Retry, Usage, async_trait,
+    Budget, Caps, Error, ErrorKind, EventKind, Message, Model, ModelInfo, ModelRequest, ModelResponse, ModelService,
+    Result, Retry, Usage, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -238,14 +238,15 @@ proptest! {
 // --- money ---
 
 #[tokio::test]
-async fn a_budget_of_money_ends_the_run_that_has_used_it_up() {
+async fn a_budget_of_money_lets_nothing_begin_once_it_is_used_up() {
     let mut caps = Caps::default();
     caps.cost = Some(100);
     let budget = Budget::new(caps);
     let noop = tool("delegate", async |_| Ok(agent_core::ToolOutput::text("ok")));
     let agent = Agent::builder("a", openai("gpt-5", (0..9).map(|_| delegates("x")))).tool(noop).budget(budget.clone());
-    let end = finished(built(agent).run("go").await);
-    assert_eq!((end.reason, end.usage.calls, budget.settled().cost), (ExitReason::Budget, 2, 116));
+    let e = built(agent).run("go").await.expect_err("used up");
+    assert_eq!((e.kind(), e.context("budget")), (ErrorKind::Limit, Some("cost")));
+    assert_eq!(budget.settled().cost, 116);
 }
 
 // --- rate limits ---
@@ -353,7 +354,7 @@ async fn a_cancelled_tree_leaves_nothing_in_the_queue() {
     let handle = run.handle();
     let cancel = async {
         sleep(Duration::from_secs(10)).await;
-        assert!(limiter.status().waiting > 30, "{:?}", limiter.status());
+        assert!(limiter.status().waiting > 0, "{:?}", limiter.status());
         handle.cancel();
     };
     let (end, ()) = tokio::join!(run, cancel);

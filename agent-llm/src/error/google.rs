@@ -10,6 +10,7 @@ pub(super) fn retry_delay(error: &Value) -> Option<Duration> {
     let seconds = match delay.as_str() {
         Some(text) => text.trim().strip_suffix('s')?.parse().ok()?,
         None => {
+            delay.as_object()?;
             let field = |name: &str| delay.get(name).map_or(Some(0.0), Value::as_f64);
             field("seconds")? + field("nanos")? / 1e9
         }

@@ -64,7 +64,7 @@ pub enum GeminiGeneration {
 impl GeminiGeneration {
     /// The generation of `model`, by its name. A model of unknown name is of the newest.
     pub(super) fn of(model: &str) -> Self {
-        let older = ["gemini-1", "gemini-2", "gemma"];
+        let older = ["gemini-1.", "gemini-2.", "gemma"];
         let name = model.rsplit('/').next().unwrap_or_default();
         if older.iter().any(|prefix| name.starts_with(prefix)) { Self::Gemini2 } else { Self::Gemini3 }
     }
