@@ -50,12 +50,14 @@ impl From<&Said<'_>> for Usage {
     }
 }
 
-/// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink.
+/// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink, unless the object
+/// says what each time took that the model was asked: the sums are then without compactions, which come first.
 pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
+    let is_final = more.get("iterations").is_some_and(Value::is_array);
     for (name, value) in more {
         let is_less =
             |known: &Value| matches!((known.as_u64(), value.as_u64()), (Some(known), Some(more)) if known > more);
-        if !value.is_null() && !known.get(&name).is_some_and(is_less) {
+        if !value.is_null() && (is_final || !known.get(&name).is_some_and(is_less)) {
             known.insert(name, value);
         }
     }
@@ -115,6 +117,11 @@ mod tests {
         let parts = [part("compaction"), part("message"), part("advisor_message")].join(",");
         let usage = read(&[r#"{"input_tokens": 20}"#, &format!(r#"{{"output_tokens": 5, "iterations": [{parts}]}}"#)]);
         assert_eq!((usage.input, usage.output), (120, 15));
+        let start = r#"{"input_tokens": 100, "cache_read_input_tokens": 50}"#;
+        let parts = part("compaction") + "," + &part("message");
+        let end = format!(r#"{{"input_tokens": 20, "cache_read_input_tokens": 0, "iterations": [{parts}]}}"#);
+        let usage = read(&[start, &end]);
+        assert_eq!((usage.input, usage.cached), (120, 0), "what the compaction took is not counted twice");
     }
 
     #[test]
