@@ -17,8 +17,8 @@ use crate::{
 /// suspended, failed, or died with its process.
 ///
 /// Only entries that are durable count. A tool that had begun and left no result is in [`Checkpoint::begun`]: what becomes
-/// of it is decided by its [`Effect`] when the run goes on. Read it while you hold the session's writer if you mean to go
-/// on: another process may be at it.
+/// of it is decided by its [`Effect`](crate::Effect) when the run goes on. Read it while you hold the session's writer if
+/// you mean to go on: another process may be at it.
 ///
 /// # Errors
 /// Those of [`Journal::read`].
