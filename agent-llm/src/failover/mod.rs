@@ -81,7 +81,7 @@ use crate::attempt::{Spoken, unless_cancelled};
 /// use tower::util::MapRequestLayer;
 ///
 /// let hosted = OpenAiChat::builder("gpt-5").api_key("sk-..").build()?;
-/// let local = OpenAiChat::builder("llama3.2").profile(Profile::ollama()).build()?;
+/// let local = OpenAiChat::builder("llama3.2").profile(Profile::named("ollama")?).build()?;
 /// let plain = MapRequestLayer::new(|mut req: ModelRequest| {
 ///     Arc::make_mut(&mut req.params).extra.clear();
 ///     req
