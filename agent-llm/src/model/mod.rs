@@ -11,7 +11,7 @@ use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, a
 use self::settings::Http;
 pub use self::settings::{Auth, HttpModelBuilder};
 pub(crate) use self::settings::{HttpSettings, default_transport, http_setters};
-use crate::{Codec, redact::Redactor};
+use crate::{Codec, models::Pricing, redact::Redactor};
 
 /// The facts of an error that may repeat what a provider said.
 const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
@@ -24,6 +24,7 @@ const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
 pub struct HttpModel {
     codec: Box<dyn Codec>,
     info: ModelInfo,
+    pricing: Pricing,
     http: Http,
 }
 
@@ -36,8 +37,7 @@ impl HttpModel {
     /// What `Model::call` does, without the box.
     pub(crate) async fn answer(&self, req: ModelRequest) -> Result<ModelResponse> {
         let mut response = self.exchange(&req).await.map_err(|e| redacted(e, &self.http.redactor))?;
-        let (models, info) = (&self.http.catalogue, &self.info);
-        response.usage = models.price(response.usage, &info.provider, response.model.as_deref(), &info.name);
+        response.usage = self.pricing.price(response.usage, response.model.as_deref());
         Ok(response)
     }
 }

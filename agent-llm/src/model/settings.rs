@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::HttpModel;
-use crate::{Catalogue, Codec, Transport, redact::Redactor};
+use crate::{Catalogue, Codec, Transport, models::Pricing, redact::Redactor};
 
 /// How a key is shown to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,7 +41,6 @@ pub(super) struct Http {
     pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
-    pub(super) catalogue: Catalogue,
 }
 
 impl Default for HttpSettings {
@@ -78,9 +77,9 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        let (idle_timeout, max_answer, catalogue) = (self.idle_timeout, self.max_answer, self.catalogue);
+        let (idle_timeout, max_answer) = (self.idle_timeout, self.max_answer);
         let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
-        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer, catalogue })
+        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer })
     }
 }
 
@@ -201,8 +200,9 @@ impl HttpModelBuilder {
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
     pub fn build(self) -> Result<HttpModel> {
-        let http = self.http.ready(&self.auth)?;
-        Ok(HttpModel { info: http.catalogue.complete(self.info), codec: self.codec, http })
+        let info = self.http.catalogue.complete(self.info);
+        let pricing = Pricing::new(self.http.catalogue.clone(), &info);
+        Ok(HttpModel { info, pricing, codec: self.codec, http: self.http.ready(&self.auth)? })
     }
 }
 

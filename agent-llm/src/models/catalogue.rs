@@ -154,12 +154,6 @@ impl Catalogue {
         }
         info
     }
-
-    /// `usage` of one call with what it cost at `provider`: by the model that answered, or else by the one that was asked.
-    pub(crate) fn price(&self, usage: Usage, provider: &str, answered: Option<&str>, asked: &str) -> Usage {
-        let cost = |model| self.find_at(provider, model)?.price.as_ref()?.cost(&usage);
-        usage.with_cost(answered.and_then(cost).or_else(|| cost(asked)))
-    }
 }
 
 impl PriceTable for Catalogue {

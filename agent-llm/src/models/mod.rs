@@ -6,7 +6,9 @@
 mod catalogue;
 mod entry;
 mod name;
+mod pricing;
 
+pub(crate) use self::pricing::Pricing;
 pub use self::{
     catalogue::Catalogue,
     entry::{LongPrices, ModelEntry, Price, Prices},
