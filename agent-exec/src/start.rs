@@ -134,7 +134,7 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
     };
     let mut checkpoint = beginning.resumed.take();
     if let Some(checkpoint) = &mut checkpoint {
-        if let Phase::Ended(exit) = &checkpoint.phase {
+        if !is_root && let Phase::Ended(exit) = &checkpoint.phase {
             return Ok(RunEnd::Finished(Box::new(ended(checkpoint, exit, beginning.history))));
         }
         let newer = place.inbox.take();

@@ -68,6 +68,8 @@ struct RunFold {
     tool_calls: BTreeMap<String, u32>,
     /// The runs below, with the calls that started them.
     children: Vec<(Arc<str>, Arc<str>)>,
+    /// How many of them belong to earlier turns: a call of the open one may have the id of a call of an earlier one.
+    earlier: usize,
     status: Option<RunStatus>,
     undone: bool,
 }
@@ -144,7 +146,7 @@ impl Tree {
     fn open_turn(&self, run: &RunFold, turn: &PendingTurn, histories: &HashMap<Arc<str>, History>) -> PendingTurn {
         let mut turn = turn.clone();
         for call in turn.calls.iter_mut().filter(|call| call.state == CallState::Todo) {
-            let mut below = run.children.iter().rev().filter(|(call_id, _)| *call_id == call.call_id);
+            let mut below = run.children[run.earlier..].iter().rev().filter(|(call_id, _)| *call_id == call.call_id);
             if let Some((_, child)) = below.find(|(_, child)| self.runs.contains_key(child)) {
                 let child = Some(Box::new(self.checkpoint(child, histories)));
                 call.state = CallState::Suspended { child };
@@ -174,6 +176,7 @@ impl RunFold {
             usage: Usage::default(),
             tool_calls: BTreeMap::new(),
             children: Vec::new(),
+            earlier: 0,
             status: None,
             undone: false,
         }
@@ -258,6 +261,7 @@ impl RunFold {
         self.finished.clear();
         self.counted.clear();
         self.decisions.clear();
+        self.earlier = self.children.len();
         self.exit = exit;
     }
 }

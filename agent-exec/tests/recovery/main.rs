@@ -2,7 +2,13 @@
 
 mod world;
 
-use agent_core::{Effect, EntryBody, Journal, MemoryJournal, Message, RunRequest, fold_session};
+use agent_core::{
+    Effect, EntryBody, Error, ExitReason, IN_DOUBT, Journal, MemoryJournal, Message, Reconciled, Result, RunRequest,
+    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, fold_session,
+    testing::{ScriptedModel, Turn},
+};
+use agent_exec::Agent;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::world::{Asked, Mortal, Outside, SESSION, finish, tree};
@@ -104,4 +110,80 @@ async fn recoveries_that_die_too_are_gone_on_with() {
     for seed in 30..50 {
         dies_often(seed).await;
     }
+}
+
+/// A tool that is cut off in the middle of its effect, and cannot say afterwards what it did.
+struct CutOff(Effect);
+
+#[async_trait]
+impl Tool for CutOff {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("cut_off", "", json!({"type": "object"}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(self.0)
+    }
+
+    async fn call(&self, _: ToolRequest) -> Result<ToolOutput> {
+        std::future::pending().await
+    }
+
+    async fn reconcile(&self, _: ToolRequest) -> Result<Reconciled> {
+        Err(Error::tool("the server is down"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_knows_is_told_to_the_model_and_not_done_again() {
+    for effect in [Effect::AtMostOnce, Effect::Reconcilable] {
+        let agent = |turns: Vec<Turn>| {
+            Agent::builder("a", ScriptedModel::new(turns)).tool(CutOff(effect)).build().expect("builds")
+        };
+        let run = agent(vec![Turn::call("c", "cut_off", json!({}))]).start(RunRequest::user("go"));
+        let handle = run.handle();
+        let cancel = async {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            handle.cancel();
+        };
+        let end = tokio::join!(run, cancel).0.expect("is cancelled");
+        let checkpoint = end.checkpoint().expect("where it stood").clone();
+        assert_eq!(checkpoint.begun["c"].effect, effect);
+
+        let asked = agent(vec![]).start(RunRequest::resume(checkpoint, [])).await.expect("waits");
+        let checkpoint = asked.checkpoint().expect("where it stands").clone();
+        let question = checkpoint.questions[0].clone();
+        assert_eq!((question.kind.as_str(), asked.as_str()), (IN_DOUBT, "interrupted"));
+
+        let resumed = RunRequest::resume(checkpoint, [(question.id, json!("unknown"))]);
+        let end =
+            agent(vec![Turn::text("I see.")]).start(resumed).await.expect("finishes").finished().expect("finishes");
+        let told = end.history.iter().find_map(Message::as_tool).expect("a result");
+        assert!(told.is_error() && Message::Tool(told.clone()).text().contains("not known whether it happened"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_died_at_its_step_limit_is_over_once_it_is_recovered() {
+    let agent = |journal: &MemoryJournal, dies_at, dead: &CancellationToken| {
+        let store = Mortal { journal: journal.clone(), dies_at, dead: dead.clone() };
+        let model = ScriptedModel::new([Turn::call("c", "none", json!({})), Turn::text("in short")]);
+        Agent::builder("a", model).max_steps(1).final_answer(true).store(store).build().expect("builds")
+    };
+    let (journal, dead) = (MemoryJournal::default(), CancellationToken::new());
+    let whole = agent(&journal, u64::MAX, &dead).start(RunRequest::user("go").session(SESSION)).await.expect("ends");
+    let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len() as u64;
+    assert_eq!(whole.finished().expect("finishes").answer, "in short");
+
+    let journal = MemoryJournal::default();
+    tokio::select! {
+        biased;
+        () = dead.cancelled() => {}
+        end = agent(&journal, entries, &dead).start(RunRequest::user("go").session(SESSION)) => panic!("it lived: {end:?}"),
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    let agent = agent(&journal, u64::MAX, &CancellationToken::new());
+    let end = agent.start(RunRequest::recover(SESSION, [])).await.expect("ends").finished().expect("finishes");
+    assert_eq!((end.answer.as_str(), end.reason), ("in short", ExitReason::StepLimit));
+    assert!(agent.unfinished(SESSION).await.expect("reads").is_none(), "the journal says that it is over");
 }

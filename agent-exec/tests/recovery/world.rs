@@ -90,6 +90,21 @@ impl Model for Steps {
     }
 }
 
+/// A model that says what it was told.
+struct Echo;
+
+#[async_trait]
+impl Model for Echo {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("echo")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let told = req.messages.last().map(Message::text).unwrap_or_default();
+        Ok(ModelResponse::new(told.as_str()).with_usage(Usage::new(1, 1)))
+    }
+}
+
 /// The tree, as each process builds it anew.
 pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
     let tools = |builder: agent_exec::AgentBuilder| {
@@ -114,10 +129,12 @@ pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
     let root = Steps::new(vec![
         vec![call("r1", "pure"), call("r2", "once"), call("r3", "reconcilable")],
         vec![ask("r4", "middle"), call("r5", "idempotent")],
-        vec![call("r6", "once")],
+        // Some models use an id again in a later turn.
+        vec![call("r6", "once"), ("r4", "delegate", json!({"agent": "echo", "message": "an answer of its own"}))],
     ]);
+    let echo = Agent::builder("echo", Echo).build().expect("builds");
     tools(Agent::builder("root", root))
-        .middleware(Delegation::new().to("middle", "Helps.", middle))
+        .middleware(Delegation::new().to("middle", "Helps.", middle).to("echo", "Repeats.", echo))
         .store(journal)
         .build()
         .expect("builds")
