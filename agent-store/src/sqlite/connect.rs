@@ -1,9 +1,15 @@
 //! Opening the file: what it must be, and how its format changes from release to release.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use agent_core::{Error, ErrorKind, Result};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{builder::Durability, error::store_error};
 
@@ -46,9 +52,24 @@ impl Location {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = self.connect(flags)?;
-        self.refuse_foreign(&connection)?;
-        self.set_up(&mut connection).map_err(|e| store_error(&self.path, &e))?;
+        self.patiently(|| self.refuse_foreign(&mut connection))??;
+        self.patiently(|| self.set_up(&mut connection))?;
         Ok(connection)
+    }
+
+    /// Does what SQLite refuses at once, without the connection's own patience, while another opens or closes the file:
+    /// to switch to the write-ahead log is one of those things.
+    fn patiently<T>(&self, mut attempt: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let started = Instant::now();
+        loop {
+            match attempt() {
+                Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && started.elapsed() < self.patience => {
+                    thread::sleep(PAUSE);
+                }
+                done => return done.map_err(|e| store_error(&self.path, &e)),
+            }
+        }
     }
 
     /// A connection that only reads.
@@ -66,10 +87,13 @@ impl Location {
     }
 
     /// Leaves a file alone that another program wrote, or a newer release of this one.
-    fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
-        let refuse =
-            |message: String| Err(Error::new(ErrorKind::Store, message).with_context("journal", display(&self.path)));
-        let (id, version, tables) = identity(connection).map_err(|e| store_error(&self.path, &e))?;
+    fn refuse_foreign(&self, connection: &mut Connection) -> rusqlite::Result<Result<()>> {
+        let refuse = |message: String| {
+            Ok(Err(Error::new(ErrorKind::Store, message).with_context("journal", display(&self.path))))
+        };
+        // One transaction: another process may be writing these three.
+        let transaction = connection.transaction()?;
+        let (id, version, tables) = identity(&transaction)?;
         if id != APPLICATION_ID && (id, version, tables) != (0, 0, 0) {
             return refuse("the file is another program's database: name another path".into());
         }
@@ -78,7 +102,7 @@ impl Location {
                 "the journal has format {version} and this release knows formats up to {FORMAT}: use the newer release"
             ));
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn set_up(&self, connection: &mut Connection) -> rusqlite::Result<()> {

@@ -121,15 +121,17 @@ fn a_file_without_write_permission_is_called_read_only() {
 
 #[test]
 fn many_may_open_a_new_file_at_once() {
-    let (place, start) = (Place::new(), Barrier::new(16));
-    thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                start.wait();
-                SqliteJournal::open(place.path()).map(drop).expect("opens");
-            });
-        }
-    });
+    for _ in 0..20 {
+        let (place, start) = (Place::new(), Barrier::new(16));
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    start.wait();
+                    SqliteJournal::open(place.path()).map(drop).expect("opens");
+                });
+            }
+        });
+    }
 }
 
 #[tokio::test]
