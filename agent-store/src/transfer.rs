@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent_core::{Entry, Error, ErrorKind, Journal, JournalWriter, Result};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// Entries that are read, or appended, at once.
 const PAGE: usize = 200;
@@ -13,7 +14,27 @@ const PAGE: usize = 200;
 #[derive(Serialize, Deserialize)]
 struct Line {
     session: String,
-    entry: Entry,
+    /// The entry; as a string of its JSON if that has line ends, as a provider's own bytes may.
+    entry: Box<RawValue>,
+}
+
+impl Line {
+    fn new(session: &str, entry: &Entry) -> serde_json::Result<Self> {
+        let mut json = serde_json::to_string(entry)?;
+        if json.contains(['\n', '\r']) {
+            json = serde_json::to_string(&json)?;
+        }
+        Ok(Self { session: session.to_owned(), entry: RawValue::from_string(json)? })
+    }
+
+    fn parse(line: &str) -> serde_json::Result<(String, Entry)> {
+        let Self { session, entry } = serde_json::from_str(line)?;
+        let entry = match entry.get().starts_with('"') {
+            true => serde_json::from_str(&serde_json::from_str::<String>(entry.get())?)?,
+            false => serde_json::from_str(entry.get())?,
+        };
+        Ok((session, entry))
+    }
 }
 
 /// The entries of `sessions` as JSON lines, without line ends, read as they are taken: nothing is lost, not those of kinds
@@ -61,8 +82,8 @@ fn lines(journal: &dyn Journal, session: String) -> impl Stream<Item = Result<St
 }
 
 fn line(session: &str, entry: &Arc<Entry>) -> Result<String> {
-    let line = Line { session: session.to_owned(), entry: (**entry).clone() };
-    serde_json::to_string(&line)
+    Line::new(session, entry)
+        .and_then(|line| serde_json::to_string(&line))
         .map_err(|e| Error::new(ErrorKind::Store, "an entry cannot be written as JSON").with_source(e))
 }
 
@@ -108,7 +129,7 @@ impl Import<'_> {
         if line.trim().is_empty() {
             return Ok(());
         }
-        let Line { session, entry } = serde_json::from_str(line)
+        let (session, entry) = Line::parse(line)
             .map_err(|e| Error::new(ErrorKind::Store, "a line is not one of an exported journal").with_source(e))?;
         if self.target.as_ref().is_none_or(|target| target.session != session) {
             self.flush().await?;
