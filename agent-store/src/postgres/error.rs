@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 /// The failure of the journal. The URL is not shown, since it may hold a password.
 pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     let Some(code) = e.code() else {
-        let cause = std::error::Error::source(e).map(|cause| cause.to_string());
+        let cause = std::error::Error::source(e).map(ToString::to_string);
         return lost_connection().with_context("postgres", cause.unwrap_or_else(|| e.to_string()));
     };
     let message = match *code {
