@@ -1,6 +1,7 @@
 //! Durable journals: sessions that survive the process.
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
+//! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
 //!   others.
 //!
@@ -20,10 +21,34 @@
 //! # }
 //! ```
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod blob;
+mod check;
 #[cfg(feature = "testing")]
 pub mod conformance;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod durability;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encode;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod error;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod retention;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod stats;
+mod transfer;
 
+#[cfg(feature = "postgres")]
+pub use self::postgres::{PostgresBuilder, PostgresJournal};
 #[cfg(feature = "sqlite")]
-pub use self::sqlite::{Durability, SqliteBuilder, SqliteJournal, Stats};
+pub use self::sqlite::{SqliteBuilder, SqliteJournal};
+pub use self::{
+    check::{Problem, check},
+    retention::Retention,
+    transfer::{export, import},
+};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use self::{durability::Durability, stats::Stats};

@@ -12,10 +12,10 @@
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware` |
-//! | [`store`] | durable journals | `sqlite` |
+//! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! All features but `postgres` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
@@ -33,6 +33,8 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, async_trait,
 };
 pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle};
+#[cfg(feature = "postgres")]
+pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]
 pub use agent_store::SqliteJournal;
 #[cfg(feature = "macros")]

@@ -11,6 +11,7 @@ use crate::{
 
 /// One entry of a session's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "super::json::EntryText")]
 #[non_exhaustive]
 pub struct Entry {
     /// Its place in the session, from 1; given by the journal.
@@ -22,7 +23,7 @@ pub struct Entry {
     /// The version of the body's format.
     pub version: u16,
     /// What happened.
-    #[serde(with = "super::json")]
+    #[serde(serialize_with = "super::json::serialize")]
     pub body: EntryBody,
 }
 
@@ -225,4 +226,7 @@ pub enum RunStatus {
     Cancelled,
     /// It failed.
     Failed,
+    /// In a way that this release does not know.
+    #[serde(untagged)]
+    Other(Value),
 }

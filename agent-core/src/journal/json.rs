@@ -1,14 +1,14 @@
 //! Entries as JSON text.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserialize, Serialize, Serializer,
     de::{self, IgnoredAny, IntoDeserializer, value::StrDeserializer},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use super::EntryBody;
+use super::{Entry, EntryBody};
 use crate::{Error, ErrorKind, Result};
 
 impl EntryBody {
@@ -44,26 +44,66 @@ impl EntryBody {
             true => Err(e),
             false => serde_json::from_str(text).map(Self::Unknown),
         });
-        body.map_err(|e| {
-            let message = "an entry cannot be read: it is damaged, or a newer release wrote it";
-            Error::new(ErrorKind::Store, message).with_source(e)
-        })
+        body.map_err(unreadable)
+    }
+
+    /// Reads the body of an entry of format `version`: one of an older release is brought up to date on the way.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_json_of(version: u16, text: &str) -> Result<Self> {
+        upcast(version, text, &UPCASTS)
     }
 }
 
-/// The body within an entry, for `#[serde(with)]`.
+/// Brings a body's JSON from one version of the format to the next.
+type Upcast = fn(Value) -> Value;
+
+/// From version 1 to 2, from 2 to 3, and so on: a release that changes what a body looks like adds the step here, and old
+/// entries stay as they are in every store.
+const UPCASTS: [Upcast; Entry::VERSION as usize - 1] = [];
+
+/// Takes a body of `version` through the steps that it has not seen.
+fn upcast(version: u16, text: &str, steps: &[Upcast]) -> Result<EntryBody> {
+    let missed = steps.get(usize::from(version.saturating_sub(1))..).unwrap_or_default();
+    if missed.is_empty() {
+        return EntryBody::from_json(text);
+    }
+    let body = serde_json::from_str::<Value>(text).map_err(unreadable)?;
+    let body = missed.iter().fold(body, |body, step| step(body));
+    EntryBody::from_json(&body.to_string())
+}
+
+fn unreadable(e: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Store, "an entry cannot be read: it is damaged, or a newer release wrote it").with_source(e)
+}
+
+/// An entry whose body was not read yet.
+#[derive(Deserialize)]
+pub(super) struct EntryText {
+    seq: u64,
+    run: Arc<str>,
+    time: u64,
+    version: u16,
+    /// Read from its text, since serde's own way to try one form and then another would lose a provider's bytes.
+    body: Box<RawValue>,
+}
+
+impl TryFrom<EntryText> for Entry {
+    type Error = Error;
+
+    fn try_from(text: EntryText) -> Result<Self> {
+        let EntryText { seq, run, time, version, body } = text;
+        Ok(Self { seq, run, time, version, body: EntryBody::from_json_of(version, body.get())? })
+    }
+}
+
+/// The body within an entry.
 pub(super) fn serialize<S: Serializer>(body: &EntryBody, serializer: S) -> Result<S::Ok, S::Error> {
     match body {
         EntryBody::Unknown(value) => value.serialize(serializer),
         known => known.serialize(serializer),
     }
-}
-
-/// The body within an entry. It is read from its text, since serde's own way to try one form and then another would lose a
-/// provider's bytes.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EntryBody, D::Error> {
-    let text = Box::<RawValue>::deserialize(deserializer)?;
-    EntryBody::from_json(text.get()).map_err(de::Error::custom)
 }
 
 fn has_known_kind(text: &str) -> bool {
@@ -102,12 +142,10 @@ impl de::Error for Refused {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;
-    use crate::{AssistantMessage, Block, Entry, Message, Origin, Raw};
+    use crate::{AssistantMessage, Block, Effect, ExitReason, Message, Origin, Raw, RunStatus};
 
     #[test]
     fn an_entry_keeps_the_bytes_of_a_provider() {
@@ -126,6 +164,44 @@ mod tests {
             let text = serde_json::to_string(&entry).expect("serialises");
             assert_eq!(serde_json::from_str::<Entry>(&text).expect("parses"), entry);
         }
+    }
+
+    #[test]
+    fn a_body_of_an_older_format_is_brought_up_to_date_step_by_step() {
+        let steps: [Upcast; 2] = [
+            |mut body| {
+                let inner = body["undone"].take();
+                json!({"undone": {"run": inner["to"]}})
+            },
+            |mut body| json!({"undone": {"before_run": body["undone"]["run"].take()}}),
+        ];
+        let read = EntryBody::Undone { before_run: "r1".into() };
+        for (version, text) in [
+            (1, r#"{"undone":{"to":"r1"}}"#),
+            (2, r#"{"undone":{"run":"r1"}}"#),
+            (3, r#"{"undone":{"before_run":"r1"}}"#),
+            (9, r#"{"undone":{"before_run":"r1"}}"#),
+        ] {
+            assert_eq!(upcast(version, text, &steps).expect("reads"), read, "from version {version}");
+        }
+        assert_eq!(upcast(1, "{", &steps).expect_err("no JSON").kind(), ErrorKind::Store);
+    }
+
+    #[test]
+    fn statuses_reasons_and_effects_of_the_future_are_read_and_written_back() {
+        for unknown in [json!("rested"), json!({"resting": {"until": 7}})] {
+            let status = RunStatus::Other(unknown.clone());
+            assert_eq!(serde_json::from_value::<RunStatus>(unknown.clone()).expect("reads"), status);
+            assert_eq!(serde_json::to_value(&status).expect("writes"), unknown);
+            let reason = ExitReason::Other(unknown.clone());
+            assert_eq!(serde_json::from_value::<ExitReason>(unknown.clone()).expect("reads"), reason);
+            let finished = json!({"finished": unknown});
+            assert_eq!(serde_json::from_value::<RunStatus>(finished).expect("reads"), RunStatus::Finished(reason));
+        }
+        assert_eq!(serde_json::from_value::<RunStatus>(json!("failed")).expect("reads"), RunStatus::Failed);
+        let tool = ExitReason::Tool("t".into());
+        assert_eq!(serde_json::from_value::<ExitReason>(json!({"tool": "t"})).expect("reads"), tool);
+        assert_eq!(serde_json::from_value::<Effect>(json!("harmless")).expect("reads"), Effect::AtMostOnce);
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl Journal for MemoryJournal {
         Ok(self.lock().sessions.keys().map(ToString::to_string).collect())
     }
 
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let inner = self.lock();
+        Ok(inner.sessions.get(session).and_then(|log| log.read(log.entries.saturating_sub(1), 1).pop()))
+    }
+
     async fn delete(&self, session: &str) -> Result<bool> {
         let mut inner = self.lock();
         if inner.held.iter().any(|(s, _)| &**s == session) {

@@ -56,11 +56,51 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn sessions(&self) -> Result<Vec<String>>;
 
+    /// The newest entry of a session; `None` if it has none. The default reads all of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        const PAGE: usize = 500;
+        let mut newest: Option<Arc<Entry>> = None;
+        loop {
+            let page = self.read(session, newest.as_ref().map_or(0, |entry| entry.seq), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            newest = page.into_iter().next_back().or(newest);
+            if is_last {
+                return Ok(newest);
+            }
+        }
+    }
+
     /// Deletes a session and everything in it; true if there was one.
     ///
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a writer holds it.
     async fn delete(&self, session: &str) -> Result<bool>;
+}
+
+#[async_trait]
+impl<J: Journal + ?Sized> Journal for Arc<J> {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        (**self).open(session, agent).await
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        (**self).read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        (**self).sessions().await
+    }
+
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        (**self).newest(session).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        (**self).delete(session).await
+    }
 }
 
 /// Appends to one session, for one tree of runs.

@@ -67,6 +67,9 @@ pub enum ExitReason {
     ContentFilter,
     /// [`RunCx::stop`](crate::RunCx::stop) was called, with this reason.
     Stopped(String),
+    /// A reason that this release does not know: a newer one wrote it.
+    #[serde(untagged)]
+    Other(serde_json::Value),
 }
 
 impl std::fmt::Display for ExitReason {
@@ -79,6 +82,7 @@ impl std::fmt::Display for ExitReason {
             Self::Budget => "budget",
             Self::Length => "length",
             Self::ContentFilter => "content_filter",
+            Self::Other(reason) => reason.as_str().unwrap_or("other"),
         })
     }
 }

@@ -24,8 +24,10 @@ pub enum Effect {
     Idempotent,
     /// The tool can be [asked](crate::Tool::reconcile) what became of it.
     Reconcilable,
-    /// It must not be repeated: a person is asked. The default for tools that do not say.
+    /// It must not be repeated: a person is asked. The default for tools that do not say, and what an effect counts as that
+    /// this release does not know.
     #[default]
+    #[serde(other)]
     AtMostOnce,
 }
 

@@ -44,6 +44,29 @@ pub async fn an_entry_of_a_megabyte_survives(journal: Arc<dyn Journal>) {
     assert_eq!(super::sample::text(&read_all(&*journal, "s").await[1]), text);
 }
 
+/// The same large texts in several entries, sessions and places of one entry, beside small ones.
+pub async fn large_payloads_are_the_same_wherever_they_are_read(journal: Arc<dyn Journal>) {
+    let large = |n: usize| format!("{n}\"\\é\n").repeat(3000);
+    let mut wanted = Vec::new();
+    for session in ["s", "t"] {
+        let writer = open(&*journal, session, "a").await;
+        let value = serde_json::json!({ "a": [large(1), "", large(2)], "b": large(1), large(3): "small" });
+        let both = EntryBody::Decided { name: large(2), value, beginning: false };
+        let raw = EntryBody::ModelAccepted { step: 1, message: Some(full_answer()), exit: None };
+        let unknown = EntryBody::Unknown(serde_json::json!({ "from_the_future": large(1) }));
+        wanted =
+            vec![heard("r", large(1)).body, both, raw, unknown, heard("r", "small").body, heard("r", large(1)).body];
+        append(&*writer, wanted.iter().map(|body| Entry::new("r".into(), 0, body.clone())).collect()).await;
+    }
+    for session in ["s", "t"] {
+        let bodies: Vec<_> = read_all(&*journal, session).await.iter().map(|entry| entry.body.clone()).collect();
+        assert!(bodies == wanted, "session {session}");
+    }
+    assert!(journal.delete("s").await.expect("deletes"));
+    let bodies: Vec<_> = read_all(&*journal, "t").await.iter().map(|entry| entry.body.clone()).collect();
+    assert!(bodies == wanted, "what the deleted session shared with it is still there");
+}
+
 /// A decision must be the same when it is read back, to the last bit of a number.
 pub async fn numbers_survive_to_the_last_bit(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;

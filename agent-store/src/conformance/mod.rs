@@ -46,11 +46,13 @@ macro_rules! journal_conformance {
             a_writer_that_is_dropped_frees_its_place
             a_session_in_use_is_not_deleted
             a_deleted_session_is_gone_and_can_begin_again
+            the_newest_entry_is_found
             sessions_are_listed_in_order
             names_may_be_any_text
             every_kind_of_entry_survives_unchanged
             bytes_of_a_provider_survive_unchanged
             an_entry_of_a_megabyte_survives
+            large_payloads_are_the_same_wherever_they_are_read
             numbers_survive_to_the_last_bit
             the_fold_is_the_same_as_in_memory
         }

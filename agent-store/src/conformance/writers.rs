@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use agent_core::{ErrorKind, Journal};
 
-use super::{append, open, read_all, sample::heard};
+use super::{
+    append, open, read_all,
+    sample::{heard, text},
+};
 
 async fn is_busy(journal: &dyn Journal, session: &str, agent: &str) -> bool {
     match journal.open(session, agent).await {
@@ -70,6 +73,19 @@ pub async fn a_deleted_session_is_gone_and_can_begin_again(journal: Arc<dyn Jour
     assert_eq!(journal.sessions().await.expect("lists"), ["t"]);
     assert_eq!(append(&*open(&*journal, "s", "a").await, vec![heard("r", "z")]).await, 1);
     assert_eq!((read_all(&*journal, "s").await.len(), read_all(&*journal, "t").await.len()), (1, 2));
+}
+
+/// The newest entry is the last of the session's own.
+pub async fn the_newest_entry_is_found(journal: Arc<dyn Journal>) {
+    assert!(journal.newest("nobody").await.expect("reads").is_none());
+    let (s, t) = (open(&*journal, "s", "a").await, open(&*journal, "t", "a").await);
+    for end in [1, 500, 501, 999] {
+        let after = read_all(&*journal, "s").await.len() as u64;
+        append(&*s, (after + 1..=end).map(|n| heard("r", n.to_string())).collect()).await;
+        append(&*t, vec![heard("r", "x"), heard("r", "y")]).await;
+        let newest = journal.newest("s").await.expect("reads").expect("has some");
+        assert_eq!((newest.seq, text(&newest)), (end, end.to_string()));
+    }
 }
 
 /// By name, as bytes compare.

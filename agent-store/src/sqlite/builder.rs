@@ -7,21 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agent_core::{Error, Result};
+use agent_core::Result;
 
 use super::{Inner, SqliteJournal, connect::Location, read::Readers, thread::WriterThread};
-
-/// When an append is acknowledged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Durability {
-    /// When it is on disk: it survives a killed process and a power failure.
-    #[default]
-    Sync,
-    /// When the operating system has it: it survives a killed process; a power failure may take the last moments with it,
-    /// never anything in the middle. Many times faster where commits are rare, hardly faster where many runs share them.
-    Async,
-}
+use crate::{Durability, blob::BLOB_BYTES, error::short_lease};
 
 /// Tells the time.
 pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -47,6 +36,8 @@ pub struct SqliteBuilder {
     lease_ttl: Duration,
     group: usize,
     queue_bytes: usize,
+    blob_bytes: usize,
+    max_bytes: u64,
     clock: Clock,
 }
 
@@ -61,6 +52,8 @@ impl SqliteBuilder {
             lease_ttl: Duration::from_secs(30),
             group: 256,
             queue_bytes: 256 << 20,
+            blob_bytes: BLOB_BYTES,
+            max_bytes: u64::MAX,
             clock: Arc::new(SystemTime::now),
         }
     }
@@ -94,6 +87,20 @@ impl SqliteBuilder {
         self
     }
 
+    /// Sets from how many bytes on a string in an entry is kept by content, once for all entries that have it. Default:
+    /// 4 KiB; at least one byte. A journal can be read whatever it was written with.
+    pub fn blob_bytes(mut self, bytes: usize) -> Self {
+        self.blob_bytes = bytes.max(1);
+        self
+    }
+
+    /// Sets how large the file may become, in bytes; without effect below what it has. Default: no limit but the disk's. An
+    /// append that would need more fails as on a full disk.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
     /// Sets the clock by which leases expire, for tests. Default: the system's.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -108,17 +115,14 @@ impl SqliteBuilder {
     /// to do.
     pub fn open(self) -> Result<SqliteJournal> {
         if self.lease_ttl < Self::MIN_TTL {
-            let (least, ttl) = (Self::MIN_TTL, self.lease_ttl);
-            return Err(Error::config(format!(
-                "a lease of {ttl:?} cannot be kept: set lease_ttl to {least:?} or more"
-            )));
+            return Err(short_lease(Self::MIN_TTL, self.lease_ttl));
         }
-        let location = Location::new(&self.path, self.durability, self.lease_ttl / 3)?;
+        let location = Location::new(&self.path, self.durability, self.lease_ttl / 3, self.max_bytes)?;
         let connection = location.open_writer()?;
         let readers = Arc::new(Readers::new(location.clone()));
         let thread =
             WriterThread::start(connection, &location, self.clock, self.lease_ttl, self.group, self.queue_bytes)?;
-        Ok(SqliteJournal(Arc::new(Inner { readers, thread: Arc::new(thread) })))
+        Ok(SqliteJournal(Arc::new(Inner { readers, thread: Arc::new(thread), blob_bytes: self.blob_bytes })))
     }
 }
 
@@ -130,6 +134,8 @@ impl fmt::Debug for SqliteBuilder {
             .field("lease_ttl", &self.lease_ttl)
             .field("group", &self.group)
             .field("queue_bytes", &self.queue_bytes)
+            .field("blob_bytes", &self.blob_bytes)
+            .field("max_bytes", &self.max_bytes)
             .finish_non_exhaustive()
     }
 }

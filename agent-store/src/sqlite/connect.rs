@@ -11,14 +11,15 @@ use std::{
 use agent_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::{builder::Durability, error::store_error};
+use super::error::store_error;
+use crate::Durability;
 
 /// Marks the file as ours: "AGJL".
 const APPLICATION_ID: i32 = 0x4147_4a4c;
 
 /// From nothing to format 1, from 1 to 2, and so on. A file's `user_version` says how many of them it has seen. What is
 /// here was released and is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("blobs.sql")];
 const FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Where the file is and how its connections are set up.
@@ -28,14 +29,20 @@ pub(super) struct Location {
     durability: Durability,
     /// How long to wait for a transaction of another process.
     patience: Duration,
+    /// How large the file may become.
+    max_bytes: u64,
 }
 
 impl Location {
-    pub(super) fn new(path: &Path, durability: Durability, patience: Duration) -> Result<Self> {
+    pub(super) fn new(path: &Path, durability: Durability, patience: Duration, max_bytes: u64) -> Result<Self> {
         // Absolute, since readers connect later, and so that SQLite's magic names (":memory:") are names of files.
         let path = std::path::absolute(path)
             .map_err(|e| Error::config("the journal needs the path of a file").with_source(e))?;
-        Ok(Self { path: path.into(), durability, patience })
+        Ok(Self { path: path.into(), durability, patience, max_bytes })
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -116,6 +123,9 @@ impl Location {
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "wal_autocheckpoint", 1000)?; // pages; more makes the slowest commits slower
         connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+        let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0))?;
+        let pages = u32::try_from(self.max_bytes / u64::from(page)).unwrap_or(u32::MAX - 1);
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (_, version, _) = identity(&transaction)?; // again: another process may have been faster
         for (_, migration) in (0..).zip(MIGRATIONS).filter(|(from, _)| *from >= version) {

@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 /// The failure of the journal at `path`.
 pub(super) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
     let message = match e.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full: make room and run it again",
+        Some(ErrorCode::DiskFull) => "the disk is full: make room, or raise the journal's max_bytes, and run it again",
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             "the journal is read-only: check the permissions of the file and its directory"
         }
@@ -32,11 +32,6 @@ pub(super) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
         .with_retry(retry)
         .with_context("journal", path.display().to_string())
         .with_context("sqlite", e.to_string())
-}
-
-/// Nobody will answer: the thread that writes has ended.
-pub(super) fn thread_ended() -> Error {
-    Error::new(ErrorKind::Store, "the journal's thread has ended: open the journal again")
 }
 
 #[cfg(test)]

@@ -5,14 +5,16 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use agent_core::{Ack, Entry, Error, ErrorKind, JournalWriter, Result};
+use agent_core::{Ack, Entry, EntryBody, JournalWriter, Result};
 use tokio::sync::oneshot;
 
 use super::{
-    encode::Encoded,
-    error::thread_ended,
-    queue::{Queue, job},
+    queue::{Queue, append_job, job},
     thread::WriterThread,
+};
+use crate::{
+    encode::Encoded,
+    error::{earlier_failed, lost, thread_ended},
 };
 
 /// A lease on a session and an agent; given back when it is dropped.
@@ -54,23 +56,33 @@ pub(super) struct SqliteWriter {
     /// True once an append that was handed over failed: those behind it in the queue fail too.
     failed: Arc<AtomicBool>,
     thread: Arc<WriterThread>,
+    blob_bytes: usize,
 }
 
 impl SqliteWriter {
-    pub(super) fn new(lease: Lease, session: Arc<str>, agent: Arc<str>, thread: Arc<WriterThread>) -> Self {
-        Self { lease, session, agent, refuses: AtomicBool::new(false), failed: Arc::default(), thread }
+    pub(super) fn new(
+        lease: Lease,
+        session: Arc<str>,
+        agent: Arc<str>,
+        thread: Arc<WriterThread>,
+        blob_bytes: usize,
+    ) -> Self {
+        Self { lease, session, agent, refuses: AtomicBool::new(false), failed: Arc::default(), thread, blob_bytes }
     }
 
     fn hand_over(&self, entries: Vec<Entry>) -> Result<oneshot::Receiver<Result<u64>>> {
         if self.refuses.load(Ordering::Acquire) || self.failed.load(Ordering::Acquire) {
             return Err(earlier_failed());
         }
-        let entries = entries.into_iter().map(Encoded::new).collect::<Result<Vec<_>>>()?;
+        let ends_run = entries.iter().any(|entry| matches!(entry.body, EntryBody::RunEnded { .. }));
+        let entries =
+            entries.into_iter().map(|entry| Encoded::new(entry, self.blob_bytes)).collect::<Result<Vec<_>>>()?;
         let bytes = entries.iter().map(Encoded::bytes).sum();
         let (reply, answer) = oneshot::channel();
         let (epoch, session, agent) = (self.lease.epoch, self.session.clone(), self.agent.clone());
         let (failed, fails) = (self.failed.clone(), self.failed.clone());
-        let append = job(
+        let append = append_job(
+            ends_run,
             move |tables| {
                 if failed.load(Ordering::Acquire) {
                     return Ok(Err(earlier_failed()));
@@ -98,13 +110,4 @@ impl JournalWriter for SqliteWriter {
             }
         }
     }
-}
-
-fn lost(session: &str, agent: &str) -> Error {
-    let message = format!("the lease of agent '{agent}' in session '{session}' was lost to another process");
-    Error::new(ErrorKind::Store, message)
-}
-
-fn earlier_failed() -> Error {
-    Error::new(ErrorKind::Store, "an earlier append to this session failed: open it again")
 }

@@ -2,35 +2,33 @@
 
 mod builder;
 mod connect;
-mod encode;
 mod error;
 mod lease;
 mod queue;
 mod read;
 mod tables;
 mod thread;
+mod upkeep;
 
 use std::{fmt, path::Path, sync::Arc};
 
 use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
 use tokio::sync::oneshot;
 
-pub use self::{
-    builder::{Durability, SqliteBuilder},
-    thread::Stats,
-};
+pub use self::builder::SqliteBuilder;
 use self::{
-    error::thread_ended,
     lease::{Lease, SqliteWriter},
-    queue::job,
+    queue::{Outcome, job},
     read::{Reader, Readers},
+    tables::Tables,
     thread::WriterThread,
 };
+use crate::{error::thread_ended, stats::Stats};
 
 /// Sessions in one SQLite file. Cheap to clone; every clone is the same journal.
 ///
 /// An append is acknowledged when it is on disk: it then survives a killed process and a power failure (see
-/// [`Durability`]). One thread writes; what was handed over while it wrote shares the next transaction, so that a thousand
+/// [`Durability`](crate::Durability)). One thread writes; what was handed over while it wrote shares the next transaction, so that a thousand
 /// runs cost a few commits and not a thousand. Reads have connections of their own and run on tokio's blocking threads.
 ///
 /// A writer holds a lease on its session and agent, which the thread renews. Other processes may use the same file, on the
@@ -59,6 +57,7 @@ struct Inner {
     // Before the thread, so that the thread's connection is the last to close and leaves one tidy file.
     readers: Arc<Readers>,
     thread: Arc<WriterThread>,
+    blob_bytes: usize,
 }
 
 impl SqliteJournal {
@@ -80,8 +79,15 @@ impl SqliteJournal {
         self.0.thread.stats()
     }
 
+    /// Does something in the thread's next transaction.
+    async fn job<T: Send + 'static>(&self, run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.0.thread.queue().push(0, job(run, move |outcome| drop(reply.send(outcome))))?;
+        answer.await.map_err(|_| thread_ended())?
+    }
+
     fn path(&self) -> &Path {
-        self.0.readers.path()
+        self.0.readers.location().path()
     }
 }
 
@@ -93,14 +99,14 @@ impl Journal for SqliteJournal {
         let thread = self.0.thread.clone();
         let work = {
             let (session, agent, queue) = (session.clone(), agent.clone(), thread.queue().clone());
-            let take = move |tables: &tables::Tables<'_>| tables.take_lease(&session, &agent);
+            let take = move |tables: &Tables<'_>| tables.take_lease(&session, &agent);
             // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
             let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, queue))));
             job(take, deliver)
         };
         thread.queue().push(0, work)?;
         let lease = answer.await.map_err(|_| thread_ended())??;
-        Ok(Arc::new(SqliteWriter::new(lease, session, agent, thread)))
+        Ok(Arc::new(SqliteWriter::new(lease, session, agent, thread, self.0.blob_bytes)))
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
@@ -112,12 +118,14 @@ impl Journal for SqliteJournal {
         self.0.readers.run(Reader::sessions).await
     }
 
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let session = session.to_owned();
+        self.0.readers.run(move |reader| reader.newest(&session)).await
+    }
+
     async fn delete(&self, session: &str) -> Result<bool> {
         let session = session.to_owned();
-        let (reply, answer) = oneshot::channel();
-        let work = job(move |tables| tables.delete(&session), move |deleted| drop(reply.send(deleted)));
-        self.0.thread.queue().push(0, work)?;
-        answer.await.map_err(|_| thread_ended())?
+        self.job(move |tables| tables.delete(&session)).await
     }
 }
 

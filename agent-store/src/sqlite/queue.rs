@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Error, ErrorKind, Result, Retry};
+use agent_core::{Error, Result};
 
-use super::{error::thread_ended, tables::Tables};
+use super::tables::Tables;
+use crate::error::{cannot_keep_up, thread_ended};
 
 /// What a job made of the tables: the outer error is SQLite's and undoes the whole transaction; the inner one is the job's
 /// answer, of which it has written nothing.
@@ -19,6 +20,9 @@ pub(super) trait Work: Send {
     /// Does it. Done again if the transaction had to be undone for another's sake.
     fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()>;
 
+    /// True if the end of a run is in it, which is on disk when it is acknowledged, however lazy the journal is.
+    fn ends_run(&self) -> bool;
+
     /// Answers whoever waits: the transaction is durable, or failed.
     fn finish(self: Box<Self>, failure: Option<Error>);
 }
@@ -28,10 +32,20 @@ pub(super) fn job<T: Send + 'static>(
     run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static,
     deliver: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Box<dyn Work> {
-    Box::new(Job { run, deliver, outcome: None })
+    append_job(false, run, deliver)
+}
+
+/// As [`job`], for an append that may end a run.
+pub(super) fn append_job<T: Send + 'static>(
+    ends_run: bool,
+    run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static,
+    deliver: impl FnOnce(Result<T>) + Send + 'static,
+) -> Box<dyn Work> {
+    Box::new(Job { ends_run, run, deliver, outcome: None })
 }
 
 struct Job<T, R, D> {
+    ends_run: bool,
     run: R,
     deliver: D,
     outcome: Option<Result<T>>,
@@ -46,6 +60,10 @@ where
     fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()> {
         self.outcome = Some((self.run)(tables)?);
         Ok(())
+    }
+
+    fn ends_run(&self) -> bool {
+        self.ends_run
     }
 
     fn finish(self: Box<Self>, failure: Option<Error>) {
@@ -85,8 +103,7 @@ impl Queue {
         }
         // Entries larger than the limit are taken when nothing else waits: they could never be written otherwise.
         if bytes > 0 && state.bytes > 0 && state.bytes + bytes > self.limit {
-            let message = format!("the journal cannot keep up: {} bytes wait for the disk", state.bytes);
-            return Err(Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None)));
+            return Err(cannot_keep_up(state.bytes));
         }
         state.bytes += bytes;
         state.work.push_back((bytes, work));

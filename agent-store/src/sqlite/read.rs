@@ -9,7 +9,8 @@ use agent_core::{Entry, Error, ErrorKind, Result};
 use rusqlite::{Connection, Row};
 use tokio::sync::Semaphore;
 
-use super::{connect::Location, encode::Encoded, error::store_error};
+use super::{connect::Location, error::store_error, upkeep::problems};
+use crate::{Problem, blob::Blob, encode::Encoded};
 
 /// Connections that read; made when they are needed and kept.
 pub(super) struct Readers {
@@ -26,8 +27,8 @@ impl Readers {
         Self { location, idle: Mutex::default(), permits: Arc::new(Semaphore::new(CONNECTIONS)) }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        self.location.path()
+    pub(super) fn location(&self) -> &Location {
+        &self.location
     }
 
     /// Reads on one of tokio's blocking threads.
@@ -69,14 +70,21 @@ impl Reader {
     pub(super) fn entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT entry.seq, run.name, entry.time, entry.version, entry.body
+        let sql = "SELECT entry.seq, run.name, entry.time, entry.version, entry.body, entry.parts, entry.id
                    FROM entry JOIN run ON run.id = entry.run
                    WHERE entry.session = (SELECT id FROM session WHERE name = ?1) AND entry.seq > ?2
                    ORDER BY entry.seq LIMIT ?3";
         let read = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
+            let snapshot = self.connection.unchecked_transaction()?; // an entry and its parts, or neither
+            let mut statement = snapshot.prepare_cached(sql)?;
             let mut last_run: Option<Arc<str>> = None;
-            let rows = statement.query_map((session, after, limit), |row| encoded(row, &mut last_run))?;
+            let rows = statement.query_map((session, after, limit), |row| {
+                let (seq, mut encoded) = encoded(row, &mut last_run)?;
+                if encoded.parts > 0 {
+                    encoded.blobs = blobs(&snapshot, row.get(6)?)?;
+                }
+                Ok((seq, encoded))
+            })?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         let rows = read().map_err(|e| store_error(&self.path, &e))?;
@@ -84,6 +92,22 @@ impl Reader {
             encoded.decode(seq).map(Arc::new).map_err(|e| e.with_context("session", session))
         };
         rows.into_iter().map(decode).collect()
+    }
+
+    /// The newest entry of a session.
+    pub(super) fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let read = || {
+            let sql = "SELECT coalesce(max(seq), 0) FROM entry
+                       WHERE session = (SELECT id FROM session WHERE name = ?1)";
+            self.connection.prepare_cached(sql)?.query_row([session], |row| row.get::<_, i64>(0))
+        };
+        let newest = read().map_err(|e| store_error(&self.path, &e))?.cast_unsigned();
+        Ok(self.entries(session, newest.saturating_sub(1), 1)?.pop())
+    }
+
+    /// What is wrong with the file, and what dead writers left in it.
+    pub(super) fn problems(&self, now: u64) -> Result<Vec<Problem>> {
+        problems(&self.connection, now).map_err(|e| store_error(&self.path, &e))
     }
 
     /// The names of all sessions, sorted.
@@ -106,5 +130,20 @@ fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(
     };
     let seq = row.get::<_, i64>(0)?.cast_unsigned();
     let time = row.get::<_, i64>(2)?.cast_unsigned();
-    Ok((seq, Encoded { run, time, version: row.get(3)?, body: row.get(4)? }))
+    Ok((seq, Encoded { run, time, version: row.get(3)?, body: row.get(4)?, blobs: Vec::new(), parts: size(row, 5)? }))
+}
+
+/// The large strings of an entry, in order.
+fn blobs(connection: &Connection, entry: i64) -> rusqlite::Result<Vec<Blob>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT part.at, blob.hash, blob.content FROM part JOIN blob ON blob.id = part.blob
+         WHERE part.entry = ?1 ORDER BY part.at",
+    )?;
+    let parts =
+        statement.query_map([entry], |row| Ok(Blob { at: size(row, 0)?, hash: row.get(1)?, text: row.get(2)? }))?;
+    parts.collect()
+}
+
+fn size(row: &Row<'_>, column: usize) -> rusqlite::Result<usize> {
+    row.get::<_, u32>(column).map(|size| size as usize)
 }

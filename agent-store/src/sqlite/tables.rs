@@ -1,9 +1,13 @@
 //! What the thread does to the tables, inside a transaction.
 
-use agent_core::{Error, ErrorKind};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::{encode::Encoded, queue::Outcome};
+use super::queue::Outcome;
+use crate::{
+    blob::Blob,
+    encode::Encoded,
+    error::{held, in_use},
+};
 
 /// The tables as one transaction sees them. Times are milliseconds since 1970.
 pub(super) struct Tables<'a> {
@@ -30,7 +34,7 @@ impl Tables<'_> {
             ":session": session, ":agent": agent, ":holder": self.holder, ":expires": self.expires.cast_signed(),
         })?;
         Ok(match taken {
-            0 => Err(Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))),
+            0 => Err(held(session, agent)),
             _ => Ok(self.connection.last_insert_rowid()),
         })
     }
@@ -60,7 +64,7 @@ impl Tables<'_> {
             advance.query_row((session, count.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))?;
         let first = head.cast_unsigned() - count + 1;
         let mut insert = self.connection.prepare_cached(
-            "INSERT INTO entry (session, seq, run, time, version, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO entry (session, seq, run, time, version, body, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
         let mut run: Option<(&str, i64)> = None;
         for (seq, entry) in (first..).zip(entries) {
@@ -70,9 +74,27 @@ impl Tables<'_> {
             };
             run = Some((&entry.run, run_id));
             let (seq, time) = (seq.cast_signed(), entry.time.cast_signed());
-            insert.execute((id, seq, run_id, time, entry.version, &entry.body))?;
+            insert.execute((id, seq, run_id, time, entry.version, &entry.body, entry.blobs.len() as i64))?;
+            if !entry.blobs.is_empty() {
+                self.keep_blobs(self.connection.last_insert_rowid(), &entry.blobs)?;
+            }
         }
         Ok(Some(first))
+    }
+
+    /// Keeps an entry's large strings, each once for all.
+    fn keep_blobs(&self, entry: i64, blobs: &[Blob]) -> rusqlite::Result<()> {
+        let mut keep = self
+            .connection
+            .prepare_cached("INSERT INTO blob (hash, content) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING")?;
+        let mut refer = self
+            .connection
+            .prepare_cached("INSERT INTO part (entry, at, blob) SELECT ?1, ?2, id FROM blob WHERE hash = ?3")?;
+        for Blob { at, hash, text } in blobs {
+            keep.execute((hash, text))?;
+            refer.execute((entry, *at as i64, hash))?;
+        }
+        Ok(())
     }
 
     /// The number that stands for a run.
@@ -89,7 +111,7 @@ impl Tables<'_> {
     pub(super) fn delete(&self, session: &str) -> Outcome<bool> {
         let held = "SELECT 1 FROM lease WHERE session = ?1 AND expires > ?2";
         if self.connection.prepare_cached(held)?.exists((session, self.now.cast_signed()))? {
-            return Ok(Err(Error::new(ErrorKind::Busy, format!("session '{session}' is in use"))));
+            return Ok(Err(in_use(session)));
         }
         let mut deleted = 0;
         for statement in [

@@ -2,10 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, UNIX_EPOCH},
 };
@@ -20,27 +17,16 @@ use super::{
     queue::{Queue, Work},
     tables::Tables,
 };
-
-/// What a journal has written since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Transactions: each costs one wait for the disk.
-    pub commits: u64,
-    /// Appends and other changes in them.
-    pub jobs: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    commits: AtomicU64,
-    jobs: AtomicU64,
-}
+use crate::{
+    Durability,
+    stats::{Counters, Stats},
+};
 
 /// The thread; dropping it waits until the queue is empty.
 pub(super) struct WriterThread {
     queue: Arc<Queue>,
     counters: Arc<Counters>,
+    clock: Clock,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -53,6 +39,7 @@ impl WriterThread {
         group: usize,
         queue_bytes: usize,
     ) -> Result<Self> {
+        let kept = clock.clone();
         let (queue, counters) = (Arc::new(Queue::new(queue_bytes)), Arc::<Counters>::default());
         let mut writer = Writer {
             connection,
@@ -64,6 +51,8 @@ impl WriterThread {
             ttl,
             group,
             renewed: 0,
+            lazy: location.durability() == Durability::Async,
+            unsynced: None,
         };
         writer.renewed = writer.now();
         let spawned = thread::Builder::new().name("agent-journal".into()).spawn(move || writer.run());
@@ -71,16 +60,20 @@ impl WriterThread {
             Error::new(ErrorKind::Store, "the journal's thread cannot be started: raise the limit of threads")
                 .with_source(e)
         })?;
-        Ok(Self { queue, counters, handle: Some(handle) })
+        Ok(Self { queue, counters, clock: kept, handle: Some(handle) })
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 
+    /// Milliseconds since 1970, by the journal's clock.
+    pub(super) fn now(&self) -> u64 {
+        now(&self.clock)
+    }
+
     pub(super) fn stats(&self) -> Stats {
-        let (commits, jobs) = (&self.counters.commits, &self.counters.jobs);
-        Stats { commits: commits.load(Ordering::Acquire), jobs: jobs.load(Ordering::Acquire) }
+        self.counters.stats()
     }
 }
 
@@ -108,16 +101,26 @@ struct Writer {
     group: usize,
     /// When the leases were last renewed, in milliseconds since 1970.
     renewed: u64,
+    /// True if commits do not wait for the disk.
+    lazy: bool,
+    /// Since when something may not be on disk, in milliseconds since 1970.
+    unsynced: Option<u64>,
 }
+
+/// How long a commit may stay off the disk.
+const LAG: Duration = Duration::from_secs(1);
 
 impl Writer {
     fn run(mut self) {
         let _however_it_ends = Abandon(self.queue.clone());
         // A third of the lease: two renewals can fail before it expires.
         let heartbeat = self.ttl / 3;
-        while let Some(group) = self.queue.take(self.group, heartbeat) {
-            // Nothing came for as long as a heartbeat, or it is time; a clock that was set back counts as well.
-            if group.is_empty() || self.now().abs_diff(self.renewed) >= millis(heartbeat) {
+        while let Some(group) = self.queue.take(self.group, self.unsynced.map_or(heartbeat, |_| LAG.min(heartbeat))) {
+            if self.unsynced.is_some_and(|since| self.now().abs_diff(since) >= millis(LAG)) {
+                self.sync();
+            }
+            // A clock that was set back counts as well.
+            if self.now().abs_diff(self.renewed) >= millis(heartbeat) {
                 self.renew();
             }
             if !group.is_empty() {
@@ -135,16 +138,46 @@ impl Writer {
         }
     }
 
+    /// Brings what commits left to the operating system to the disk.
+    fn sync(&mut self) {
+        // To copy the log into the database, SQLite first waits until the log is on disk.
+        match self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
+            Ok(()) => self.synced(),
+            Err(e) => tracing::warn!(error = %e, "the journal could not be brought to the disk; trying again"),
+        }
+    }
+
+    fn synced(&mut self) {
+        self.unsynced = None;
+        self.counters.synced();
+    }
+
     /// Does a group in one transaction. A job that the database refuses is left out, and the others are done again without
     /// it.
     fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
+        let lazily = self.lazy && !group.iter().any(|work| work.ends_run());
+        if self.lazy && !lazily {
+            self.set_synchronous("FULL");
+        }
         while let Err((culprit, e)) = self.attempt(&mut group) {
             match culprit {
                 Some(at) => group.remove(at).finish(Some(store_error(&self.path, &e))),
-                None => return group.drain(..).for_each(|work| work.finish(Some(store_error(&self.path, &e)))),
+                None => group.drain(..).for_each(|work| work.finish(Some(store_error(&self.path, &e)))),
             }
         }
+        if lazily {
+            self.unsynced = self.unsynced.or(Some(self.now()));
+        } else if self.lazy {
+            self.set_synchronous("NORMAL");
+            self.synced();
+        }
         group.into_iter().for_each(|work| work.finish(None));
+    }
+
+    fn set_synchronous(&self, mode: &str) {
+        if let Err(e) = self.connection.pragma_update(None, "synchronous", mode) {
+            tracing::warn!(error = %e, "the journal's durability could not be changed");
+        }
     }
 
     /// One try; a failure names the job that it came from, if it came from one.
@@ -161,8 +194,7 @@ impl Writer {
             work.run(&tables).map_err(|e| (Some(at), e))?;
         }
         transaction.commit().map_err(nobody)?;
-        self.counters.commits.fetch_add(1, Ordering::AcqRel);
-        self.counters.jobs.fetch_add(group.len() as u64, Ordering::AcqRel);
+        self.counters.committed(group.len());
         Ok(())
     }
 
@@ -171,7 +203,7 @@ impl Writer {
     }
 
     fn now(&self) -> u64 {
-        millis((self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default())
+        now(&self.clock)
     }
 }
 
@@ -182,6 +214,11 @@ impl Drop for Abandon {
     fn drop(&mut self) {
         self.0.abandon();
     }
+}
+
+/// Milliseconds since 1970.
+fn now(clock: &Clock) -> u64 {
+    millis(clock().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -3,9 +3,11 @@
 #![cfg(feature = "sqlite")]
 
 mod crash;
+mod damage;
 mod files;
 mod folding;
 mod leases;
+mod upkeep;
 mod writing;
 
 use std::{
@@ -18,7 +20,7 @@ use std::{
 };
 
 use agent_core::{Entry, EntryBody, Journal, JournalWriter, Message};
-use agent_store::SqliteJournal;
+use agent_store::{SqliteBuilder, SqliteJournal};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -66,14 +68,24 @@ impl FakeClock {
         self.0.fetch_add(u64::try_from(by.as_millis()).expect("small"), Ordering::SeqCst);
     }
 
+    /// Forth or back, in times of the lease.
+    fn jump(&self, leases: i64) {
+        let by = leases * i64::try_from(Self::TTL.as_millis()).expect("small");
+        self.0.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+    }
+
     fn open(&self, place: &Place) -> SqliteJournal {
         self.open_with(place, Self::TTL)
     }
 
     fn open_with(&self, place: &Place, ttl: Duration) -> SqliteJournal {
+        self.builder(place).lease_ttl(ttl).open().expect("opens")
+    }
+
+    fn builder(&self, place: &Place) -> SqliteBuilder {
         let now = self.0.clone();
         let clock = move || -> SystemTime { UNIX_EPOCH + Duration::from_millis(now.load(Ordering::SeqCst)) };
-        SqliteJournal::builder(place.path()).lease_ttl(ttl).clock(clock).open().expect("opens")
+        SqliteJournal::builder(place.path()).lease_ttl(Self::TTL).clock(clock)
     }
 }
 

@@ -4,39 +4,54 @@ use std::sync::Arc;
 
 use agent_core::{Entry, EntryBody, Error, ErrorKind, Result};
 
-/// An entry without its place. Encoded by whoever appends it, so that the one thread that writes does nothing else.
-pub(super) struct Encoded {
-    pub(super) run: Arc<str>,
-    pub(super) time: u64,
-    pub(super) version: u16,
-    pub(super) body: String,
+use crate::blob::{Blob, join, split};
+
+/// An entry without its place. Encoded by whoever appends it, so that the one that writes does nothing else.
+pub(crate) struct Encoded {
+    pub(crate) run: Arc<str>,
+    pub(crate) time: u64,
+    pub(crate) version: u16,
+    /// JSON text, without what is in `blobs`.
+    pub(crate) body: String,
+    /// What is kept once for all who have it.
+    pub(crate) blobs: Vec<Blob>,
+    /// How many blobs there must be.
+    pub(crate) parts: usize,
 }
 
 /// Text that is nested deeper than this may be refused by the parser, which guards its stack.
 const SAFE_DEPTH: usize = 120;
 
 impl Encoded {
+    /// Strings of `blob_bytes` and more are taken out of the body.
+    ///
     /// # Errors
     /// If the entry could not be read back: that is known now, while its run can still be told.
-    pub(super) fn new(entry: Entry) -> Result<Self> {
+    pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
         let body = entry.body.to_json()?;
         if depth(&body) > SAFE_DEPTH {
             let too_deep =
                 |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
             EntryBody::from_json(&body).map_err(too_deep)?;
         }
-        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body })
+        let (body, blobs) = split(body, blob_bytes);
+        let parts = blobs.len();
+        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts })
     }
 
     /// How much memory it holds, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        self.body.len() + size_of::<Self>()
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len() + self.blobs.iter().map(|blob| blob.text.len()).sum::<usize>() + size_of::<Self>()
     }
 
     /// The entry at `seq`.
-    pub(super) fn decode(self, seq: u64) -> Result<Entry> {
-        let body = EntryBody::from_json(&self.body).map_err(|e| e.with_context("seq", seq.to_string()))?;
-        let mut entry = Entry::new(self.run, self.time, body);
+    pub(crate) fn decode(self, seq: u64) -> Result<Entry> {
+        let body = match self.blobs.len() == self.parts {
+            true => join(self.body, self.blobs.iter().map(|blob| (blob.at, &*blob.text))),
+            false => Err(Error::new(ErrorKind::Store, "a large string of an entry is missing: the store is damaged")),
+        };
+        let body = body.and_then(|body| EntryBody::from_json_of(self.version, &body));
+        let mut entry = Entry::new(self.run, self.time, body.map_err(|e| e.with_context("seq", seq.to_string()))?);
         (entry.seq, entry.version) = (seq, self.version);
         Ok(entry)
     }
@@ -84,7 +99,7 @@ mod tests {
     fn every_entry_that_is_taken_can_be_read_back_however_deep_it_is() {
         let mut refused = 0;
         for levels in 100..140 {
-            match Encoded::new(nested(levels)) {
+            match Encoded::new(nested(levels), 4096) {
                 Ok(encoded) => assert_eq!(encoded.decode(0).expect("reads back"), nested(levels)),
                 Err(e) => {
                     refused += 1;

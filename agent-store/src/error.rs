@@ -1,0 +1,40 @@
+//! Failures that all stores have.
+
+use agent_core::{Error, ErrorKind};
+
+/// Nobody will answer: the thread that writes has ended.
+pub(crate) fn thread_ended() -> Error {
+    Error::new(ErrorKind::Store, "the journal's thread has ended: open the journal again")
+}
+
+/// Somebody else may append now.
+pub(crate) fn lost(session: &str, agent: &str) -> Error {
+    let message = format!("the lease of agent '{agent}' in session '{session}' was lost to another process");
+    Error::new(ErrorKind::Store, message)
+}
+
+/// What came after a hole would be worth nothing.
+pub(crate) fn earlier_failed() -> Error {
+    Error::new(ErrorKind::Store, "an earlier append to this session failed: open it again")
+}
+
+/// Somebody else has the lease.
+pub(crate) fn held(session: &str, agent: &str) -> Error {
+    Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
+}
+
+/// Somebody may still append.
+pub(crate) fn in_use(session: &str) -> Error {
+    Error::new(ErrorKind::Busy, format!("session '{session}' is in use"))
+}
+
+/// A lease that could not be renewed in time.
+pub(crate) fn short_lease(least: std::time::Duration, ttl: std::time::Duration) -> Error {
+    Error::config(format!("a lease of {ttl:?} cannot be kept: set lease_ttl to {least:?} or more"))
+}
+
+/// More waits than may.
+pub(crate) fn cannot_keep_up(bytes: usize) -> Error {
+    let message = format!("the journal cannot keep up: {bytes} bytes wait for the disk");
+    Error::new(ErrorKind::Store, message).with_retry(agent_core::Retry::Temporary(None))
+}

@@ -1,0 +1,128 @@
+//! Connecting: what the database must be, and how its tables change from release to release.
+
+use std::time::Duration;
+
+use agent_core::{Error, ErrorKind, Result};
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::{error::store_error, statements::Statements};
+use crate::Durability;
+
+/// From nothing to format 1, from 1 to 2, and so on. The schema's `format` says how many of them it has seen. What is here
+/// was released and is never edited.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const FORMAT: i32 = MIGRATIONS.len() as i32;
+
+/// Keeps two processes from migrating at once: "AGJL".
+const MIGRATION_LOCK: i64 = 0x4147_4a4c;
+
+/// Where the database is and how its connections are set up.
+#[derive(Clone)]
+pub(super) struct Location {
+    config: Config,
+    schema: String,
+    durability: Durability,
+    /// How long to wait for a connection.
+    patience: Duration,
+}
+
+/// A connection with its prepared statements.
+pub(super) struct Db {
+    pub(super) client: Client,
+    pub(super) statements: Statements,
+}
+
+impl Location {
+    pub(super) fn new(url: &str, schema: &str, durability: Durability, patience: Duration) -> Result<Self> {
+        // The parser's message does not repeat the URL, which may hold a password.
+        let mut config = url.parse::<Config>().map_err(|e| {
+            let message = "the journal's URL cannot be read: write postgres://user:password@host/database";
+            Error::config(message).with_context("postgres", e.to_string())
+        })?;
+        if schema.is_empty() || schema.contains('\0') {
+            return Err(Error::config("the journal's schema needs a name"));
+        }
+        config.application_name(format!("agent-journal {schema}")).connect_timeout(patience);
+        Ok(Self { config, schema: schema.to_owned(), durability, patience })
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Connects and prepares; runs on the runtime that is to drive the connection.
+    pub(super) async fn connect(&self) -> Result<Db> {
+        let client = self.attach().await?;
+        let statements = Statements::prepare(&client).await.map_err(|e| store_error(&e))?;
+        Ok(Db { client, statements })
+    }
+
+    async fn attach(&self) -> Result<Client> {
+        let (client, connection) = self.config.connect(NoTls).await.map_err(|e| store_error(&e))?;
+        // Its end is seen by whoever uses the client next.
+        drop(tokio::spawn(connection));
+        let commit = match self.durability {
+            Durability::Sync => "on",
+            Durability::Async => "off",
+        };
+        let schema = quoted(&self.schema);
+        let set_up = format!("SET search_path TO {schema}; SET synchronous_commit TO {commit}");
+        client.batch_execute(&set_up).await.map_err(|e| store_error(&e))?;
+        Ok(client)
+    }
+
+    /// Creates the tables, or brings older ones up to date.
+    pub(super) async fn migrate(&self) -> Result<()> {
+        let mut client = self.attach().await?;
+        let encoding = client.query_one("SHOW server_encoding", &[]).await.map_err(|e| store_error(&e))?;
+        if encoding.get::<_, &str>(0) != "UTF8" {
+            let message = "the journal needs a database whose encoding is UTF8: create it with ENCODING 'UTF8'";
+            return Err(Error::new(ErrorKind::Store, message));
+        }
+        let version = self.set_up(&mut client).await.map_err(|e| store_error(&e))?;
+        if version > FORMAT {
+            let message = format!(
+                "the journal has format {version} and this release knows formats up to {FORMAT}: use the newer release"
+            );
+            return Err(Error::new(ErrorKind::Store, message));
+        }
+        Ok(())
+    }
+
+    /// Gives the format that was found, or made.
+    async fn set_up(&self, client: &mut Client) -> Result<i32, tokio_postgres::Error> {
+        let transaction = client.transaction().await?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
+        let schema = quoted(&self.schema);
+        let found = transaction.query_one("SELECT to_regclass($1)::text", &[&format!("{schema}.format")]).await?;
+        let version = match found.get::<_, Option<&str>>(0) {
+            Some(_) => transaction.query_one("SELECT version FROM format", &[]).await?.get(0),
+            None => {
+                let first = format!(
+                    "CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE format (version INTEGER NOT NULL);
+                     INSERT INTO format VALUES (0)"
+                );
+                transaction.batch_execute(&first).await?;
+                0
+            }
+        };
+        if version >= FORMAT {
+            return Ok(version);
+        }
+        for (_, migration) in (0..).zip(MIGRATIONS).filter(|(from, _)| *from >= version) {
+            transaction.batch_execute(migration).await?;
+        }
+        transaction.execute("UPDATE format SET version = $1", &[&FORMAT]).await?;
+        transaction.commit().await?;
+        Ok(FORMAT)
+    }
+}
+
+/// A name within SQL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

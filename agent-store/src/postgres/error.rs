@@ -1,0 +1,69 @@
+//! What PostgreSQL's failures mean, and what to do about them.
+
+use agent_core::{Error, ErrorKind, Retry};
+use tokio_postgres::error::SqlState;
+
+/// The failure of the journal. The URL is not shown, since it may hold a password.
+pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
+    let Some(code) = e.code() else {
+        let cause = std::error::Error::source(e).map(ToString::to_string);
+        return lost_connection().with_context("postgres", cause.unwrap_or_else(|| e.to_string()));
+    };
+    let message = match *code {
+        SqlState::DISK_FULL => "the database's disk is full: make room and run it again",
+        SqlState::READ_ONLY_SQL_TRANSACTION => "the database is read-only: connect to the primary",
+        SqlState::INSUFFICIENT_PRIVILEGE => "the user may not do that: grant it the use of the journal's schema",
+        SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            "the database refuses the user: check the user and the password of the URL"
+        }
+        SqlState::INVALID_CATALOG_NAME => "there is no such database: create it, or name another in the URL",
+        SqlState::TOO_MANY_CONNECTIONS => "the database has too many connections: raise its limit",
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => "the journal is damaged: restore a copy",
+        SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
+            "the database is shutting down or starting: try again when it is up"
+        }
+        SqlState::PROGRAM_LIMIT_EXCEEDED => "an entry is larger than the journal can hold",
+        _ => "the journal failed",
+    };
+    let temporary = matches!(
+        *code,
+        SqlState::TOO_MANY_CONNECTIONS
+            | SqlState::ADMIN_SHUTDOWN
+            | SqlState::CRASH_SHUTDOWN
+            | SqlState::CANNOT_CONNECT_NOW
+    ) || is_conflict(e);
+    let retry = if temporary { Retry::Temporary(None) } else { Retry::Unknown };
+    Error::new(ErrorKind::Store, message).with_retry(retry).with_context("postgres", describe(e))
+}
+
+/// True if the transaction was undone because of another one, and may be done again.
+pub(super) fn is_conflict(e: &tokio_postgres::Error) -> bool {
+    let conflicts = [
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        // A large string went with its last entry just as another entry was about to have it.
+        SqlState::FOREIGN_KEY_VIOLATION,
+    ];
+    e.code().is_some_and(|code| conflicts.contains(code))
+}
+
+/// True if the connection is of no use any more.
+pub(super) fn is_fatal(e: &tokio_postgres::Error) -> bool {
+    e.code().is_none_or(|code| code.code().starts_with("57P"))
+}
+
+/// True if a statement failed only because one before it did.
+pub(super) fn is_consequence(e: &tokio_postgres::Error) -> bool {
+    e.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+}
+
+/// Nobody knows what the server did with what it was sent last.
+pub(super) fn lost_connection() -> Error {
+    let message = "the connection to the database failed: what was not acknowledged may or may not be kept; \
+                   check that it is up, and open the session again";
+    Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
+}
+
+fn describe(e: &tokio_postgres::Error) -> String {
+    e.as_db_error().map_or_else(|| e.to_string(), ToString::to_string)
+}

@@ -1,0 +1,195 @@
+//! What the thread is asked to do.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use agent_core::{Error, Result};
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+use tokio_postgres::{Error as PgError, Row};
+
+use super::{connect::Db, statements::HOLD_LEASES};
+use crate::{
+    encode::Encoded,
+    error::{earlier_failed, held, in_use, lost},
+};
+
+/// Something to do in a transaction that it shares with others. Its statement gives one number, or none where it was not to
+/// be.
+pub(super) enum Job {
+    Append(Append),
+    Open { session: Arc<str>, agent: Arc<str>, deliver: Deliver<i64> },
+    Release { session: Arc<str>, epoch: i64 },
+    Delete { session: Arc<str>, reply: oneshot::Sender<Result<bool>> },
+}
+
+/// Who waits for the answer.
+pub(super) type Deliver<T> = Box<dyn FnOnce(Result<T>) + Send>;
+
+/// The number that a job's statement gave.
+pub(super) type Given = Result<Option<i64>, PgError>;
+
+/// Entries of one writer.
+pub(super) struct Append {
+    pub(super) epoch: i64,
+    pub(super) session: Arc<str>,
+    pub(super) agent: Arc<str>,
+    pub(super) entries: Vec<Encoded>,
+    /// True if a run ends here.
+    pub(super) ends: bool,
+    /// True once an append of the writer failed: those behind it fail too.
+    pub(super) failed: Arc<AtomicBool>,
+    pub(super) reply: oneshot::Sender<Result<u64>>,
+    pub(super) waiting: Waiting,
+}
+
+/// Bytes that count as waiting until this is dropped.
+pub(super) struct Waiting {
+    all: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Waiting {
+    pub(super) fn new(all: Arc<AtomicUsize>, bytes: usize) -> Self {
+        all.fetch_add(bytes, Ordering::AcqRel);
+        Self { all, bytes }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+impl Job {
+    pub(super) fn session(&self) -> &Arc<str> {
+        match self {
+            Self::Append(append) => &append.session,
+            Self::Open { session, .. } | Self::Release { session, .. } | Self::Delete { session, .. } => session,
+        }
+    }
+
+    /// True if the end of a run is in it, which is on disk when it is acknowledged, however lazy the journal is.
+    pub(super) fn ends_run(&self) -> bool {
+        matches!(self, Self::Append(Append { ends: true, .. }))
+    }
+
+    /// The lease that it gives back.
+    pub(super) fn released(&self) -> Option<i64> {
+        match self {
+            Self::Release { epoch, .. } => Some(*epoch),
+            _ => None,
+        }
+    }
+
+    /// The lease that it took, if that was what it was given.
+    pub(super) fn lease(&self, given: Option<i64>) -> Option<i64> {
+        given.filter(|_| matches!(self, Self::Open { .. }))
+    }
+
+    /// True if it can only fail.
+    pub(super) fn is_behind_a_failure(&self) -> bool {
+        matches!(self, Self::Append(append) if append.failed.load(Ordering::Acquire))
+    }
+
+    /// Its requests, each sent when it is first polled.
+    pub(super) fn requests<'a>(&'a self, db: &'a Db, holder: &'a str, ttl: f64) -> Vec<BoxFuture<'a, Given>> {
+        let statements = &db.statements;
+        match self {
+            Self::Append(append) => append.requests(db),
+            Self::Open { session, agent, .. } => vec![Box::pin(async move {
+                let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+                    [&session.as_bytes(), &agent.as_bytes(), &holder, &ttl];
+                number(db.client.query_opt(&statements.open, &parameters).await)
+            })],
+            Self::Release { epoch, .. } => {
+                vec![Box::pin(async move { number(db.client.query_opt(&statements.release, &[epoch]).await) })]
+            }
+            Self::Delete { session, .. } => vec![
+                Box::pin(async move { db.client.batch_execute(HOLD_LEASES).await.map(|()| None) }),
+                Box::pin(async move { number(db.client.query_opt(&statements.delete, &[&session.as_bytes()]).await) }),
+            ],
+        }
+    }
+
+    /// Answers whoever waits.
+    pub(super) fn finish(self, given: Result<Option<i64>>) {
+        match self {
+            Self::Append(Append { session, agent, failed, reply, waiting, .. }) => {
+                drop(waiting);
+                let first = given.and_then(|first| first.ok_or_else(|| lost(&session, &agent)));
+                failed.fetch_or(first.is_err(), Ordering::AcqRel);
+                drop(reply.send(first.map(i64::cast_unsigned)));
+            }
+            Self::Open { session, agent, deliver } => {
+                deliver(given.and_then(|epoch| epoch.ok_or_else(|| held(&session, &agent))));
+            }
+            Self::Release { .. } => {
+                if let Err(e) = given {
+                    tracing::warn!(error = %e, "a lease could not be given back; it will expire");
+                }
+            }
+            Self::Delete { session, reply } => {
+                let deleted = given.and_then(|count| count.ok_or_else(|| in_use(&session)));
+                drop(reply.send(deleted.map(|count| count > 0)));
+            }
+        }
+    }
+
+    /// Answers that the whole transaction failed.
+    pub(super) fn fail(self, e: &Error) {
+        let again = Error::new(e.kind(), e.message().to_owned()).with_retry(e.retry());
+        self.finish(Err(match e.context("postgres") {
+            Some(said) => again.with_context("postgres", said),
+            None => again,
+        }));
+    }
+
+    /// Answers that an append before it failed.
+    pub(super) fn refuse(self) {
+        self.finish(Err(earlier_failed()));
+    }
+}
+
+impl Append {
+    fn requests<'a>(&'a self, db: &'a Db) -> Vec<BoxFuture<'a, Given>> {
+        let mut requests: Vec<BoxFuture<'a, Given>> = Vec::with_capacity(2);
+        if self.entries.iter().any(|entry| entry.parts > 0) {
+            requests.push(Box::pin(async move {
+                let blobs = || self.entries.iter().flat_map(|entry| &entry.blobs);
+                let hashes: Vec<_> = blobs().map(|blob| &blob.hash[..]).collect();
+                let texts: Vec<_> = blobs().map(|blob| &*blob.text).collect();
+                db.client.execute(&db.statements.keep, &[&self.epoch, &hashes, &texts]).await.map(|_| None)
+            }));
+        }
+        requests.push(Box::pin(async move {
+            let entries = &self.entries;
+            let runs: Vec<_> = entries.iter().map(|entry| entry.run.as_bytes()).collect();
+            let times: Vec<_> = entries.iter().map(|entry| entry.time.cast_signed()).collect();
+            let versions: Vec<_> = entries.iter().map(|entry| i32::from(entry.version)).collect();
+            let bodies: Vec<_> = entries.iter().map(|entry| &*entry.body).collect();
+            let parts: Vec<_> = entries.iter().map(|entry| small(entry.parts)).collect();
+            let blobs = || (1_i64..).zip(entries).flat_map(|(n, e)| e.blobs.iter().map(move |blob| (n, blob)));
+            let numbers: Vec<_> = blobs().map(|(n, _)| n).collect();
+            let places: Vec<_> = blobs().map(|(_, blob)| small(blob.at)).collect();
+            let hashes: Vec<_> = blobs().map(|(_, blob)| &blob.hash[..]).collect();
+            let (session, count) = (self.session.as_bytes(), entries.len() as i64);
+            let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 11] =
+                [&self.epoch, &session, &count, &runs, &times, &versions, &bodies, &parts, &numbers, &places, &hashes];
+            number(db.client.query_opt(&db.statements.append, &parameters).await)
+        }));
+        requests
+    }
+}
+
+/// A size within an entry, which is smaller than a gigabyte.
+fn small(size: usize) -> i32 {
+    i32::try_from(size).unwrap_or(i32::MAX)
+}
+
+fn number(row: Result<Option<Row>, PgError>) -> Given {
+    Ok(row?.map(|row| row.get(0)))
+}

@@ -1,0 +1,121 @@
+//! [`PostgresJournal`]: sessions in a PostgreSQL database.
+
+mod builder;
+mod connect;
+mod error;
+mod job;
+mod read;
+mod statements;
+mod thread;
+mod writer;
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
+use tokio::sync::oneshot;
+
+pub use self::builder::PostgresBuilder;
+use self::{
+    job::Job,
+    read::Reader,
+    thread::JournalThread,
+    writer::{Lease, PostgresWriter},
+};
+use crate::{error::thread_ended, stats::Stats};
+
+/// Sessions in a PostgreSQL database, for processes on several machines. Cheap to clone; every clone is the same journal.
+///
+/// It needs PostgreSQL 12 or newer and a database in UTF-8. The connection is not encrypted: use a Unix socket, a network of
+/// your own or a tunnel. Two connections are enough however many runs there are. An append is acknowledged when its
+/// transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over while the last one was
+/// on its way shares the next one, and all of it is sent at once: a thousand runs cost a few round trips and not a thousand.
+///
+/// A writer holds a lease on its session and agent, which is renewed. Other processes find the pair
+/// [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead for the lease's time, by the
+/// server's clock. A holder that was only asleep then fails at its next append, which writes nothing: each looks for its
+/// lease in its own transaction.
+///
+/// A lost connection is made again. Appends that were on their way fail, since nobody can say whether they were kept; and a
+/// writer whose append failed refuses all that follow: drop it, open the session again and read what is there.
+///
+/// Dropping the last handle (journal or writer) waits until everything handed over is written. The journal can be read at
+/// any time with `psql -c 'select * from agent_journal.history'`.
+///
+/// ```no_run
+/// use agent_store::PostgresJournal;
+///
+/// # async fn example() -> Result<(), agent_core::Error> {
+/// let journal = PostgresJournal::connect("postgres://agent@localhost/agents").await?;
+/// # drop(journal);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct PostgresJournal(Arc<Inner>);
+
+struct Inner {
+    schema: String,
+    reader: Reader,
+    blob_bytes: usize,
+    thread: Arc<JournalThread>,
+}
+
+impl PostgresJournal {
+    /// Connects to the database at `url`, with the defaults of [`PostgresBuilder`]: `postgres://user:password@host/database`,
+    /// or libpq's `host=.. user=.. dbname=..`.
+    ///
+    /// # Errors
+    /// As [`PostgresBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder(url).connect().await
+    }
+
+    /// Settings for a journal at `url`.
+    pub fn builder(url: &str) -> PostgresBuilder {
+        PostgresBuilder::new(url)
+    }
+
+    /// What was written since this handle's journal was opened.
+    pub fn stats(&self) -> Stats {
+        self.0.thread.stats()
+    }
+}
+
+#[async_trait]
+impl Journal for PostgresJournal {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        let (session, agent) = (Arc::<str>::from(session), Arc::<str>::from(agent));
+        let (reply, answer) = oneshot::channel();
+        // The lease is made by the thread, and not here, where the caller may have gone away: it is then given back at once.
+        let (queue, held) = (self.0.thread.queue()?, session.clone());
+        let deliver = Box::new(move |epoch: Result<i64>| {
+            drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
+        });
+        self.0.thread.push(Job::Open { session, agent: agent.clone(), deliver })?;
+        let lease = answer.await.map_err(|_| thread_ended())??;
+        Ok(Arc::new(PostgresWriter::new(lease, agent, self.0.blob_bytes, self.0.thread.clone())))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.0.reader.entries(self.0.thread.runtime(), session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.0.reader.sessions(self.0.thread.runtime()).await
+    }
+
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        self.0.reader.newest(self.0.thread.runtime(), session).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        let (reply, answer) = oneshot::channel();
+        self.0.thread.push(Job::Delete { session: session.into(), reply })?;
+        answer.await.map_err(|_| thread_ended())?
+    }
+}
+
+impl fmt::Debug for PostgresJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresJournal").field("schema", &self.0.schema).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,126 @@
+//! Reading, on a connection of its own.
+
+use std::sync::Arc;
+
+use agent_core::{Entry, Error, ErrorKind, Result};
+use tokio::{runtime::Handle, sync::Mutex};
+use tokio_postgres::{Row, Statement, types::ToSql};
+
+use super::{
+    connect::{Db, Location},
+    error::{is_fatal, store_error},
+    statements::Statements,
+};
+use crate::{blob::Blob, encode::Encoded, error::thread_ended};
+
+/// The connection that reads; made when it is needed, and again when it was lost. All who read share it: their requests
+/// follow each other without waiting.
+pub(super) struct Reader {
+    location: Location,
+    db: Mutex<Option<Arc<Db>>>,
+}
+
+impl Reader {
+    pub(super) fn new(location: Location) -> Self {
+        Self { location, db: Mutex::default() }
+    }
+
+    async fn db(&self, runtime: &Handle) -> Result<Arc<Db>> {
+        let mut db = self.db.lock().await;
+        match &*db {
+            Some(db) if !db.client.is_closed() => Ok(db.clone()),
+            _ => {
+                let location = self.location.clone();
+                let connecting = runtime.spawn(async move { location.connect().await });
+                let connected = Arc::new(connecting.await.map_err(|_| thread_ended())??);
+                Ok(db.insert(connected).clone())
+            }
+        }
+    }
+
+    /// Asks, and asks again on another connection if this one turns out to be lost: nothing was changed.
+    async fn rows(
+        &self,
+        runtime: &Handle,
+        pick: fn(&Statements) -> &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        let db = self.db(runtime).await?;
+        let rows = db.client.query(pick(&db.statements), parameters).await;
+        let rows = match rows {
+            Err(e) if is_fatal(&e) => {
+                self.db.lock().await.take_if(|current| Arc::ptr_eq(current, &db));
+                let db = self.db(runtime).await?;
+                db.client.query(pick(&db.statements), parameters).await
+            }
+            rows => rows,
+        };
+        rows.map_err(|e| store_error(&e))
+    }
+
+    /// At most `limit` entries of a session after `after`, oldest first.
+    pub(super) async fn entries(
+        &self,
+        runtime: &Handle,
+        session: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Entry>>> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rows(runtime, |s| &s.read, &[&session.as_bytes(), &after, &limit]).await?;
+        let mut last_run: Option<Arc<str>> = None;
+        let decode = |row: &Row| {
+            let (seq, encoded) = encoded(row, &mut last_run)?;
+            encoded.decode(seq).map(Arc::new).map_err(|e| e.with_context("session", session))
+        };
+        rows.iter().map(decode).collect()
+    }
+
+    /// The newest entry of a session.
+    pub(super) async fn newest(&self, runtime: &Handle, session: &str) -> Result<Option<Arc<Entry>>> {
+        let rows = self.rows(runtime, |s| &s.newest, &[&session.as_bytes()]).await?;
+        let newest = rows.first().map_or(0, |row| row.get::<_, i64>(0).cast_unsigned());
+        Ok(self.entries(runtime, session, newest.saturating_sub(1), 1).await?.pop())
+    }
+
+    /// The names of all sessions, sorted.
+    pub(super) async fn sessions(&self, runtime: &Handle) -> Result<Vec<String>> {
+        let rows = self.rows(runtime, |s| &s.sessions, &[]).await?;
+        rows.iter().map(|row| name(row, 0).map(ToOwned::to_owned)).collect()
+    }
+}
+
+/// A row, whose run is shared with the row before if it is the same.
+fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)> {
+    let name = name(row, 1)?;
+    let run = match last_run {
+        Some(run) if **run == *name => run.clone(),
+        _ => last_run.insert(name.into()).clone(),
+    };
+    let version = u16::try_from(row.get::<_, i32>(3)).map_err(|_| damaged("a version that no release has"))?;
+    let places: Vec<i32> = row.get::<_, Option<_>>(6).unwrap_or_default();
+    let hashes: Vec<&[u8]> = row.get::<_, Option<_>>(7).unwrap_or_default();
+    let contents: Vec<String> = row.get::<_, Option<_>>(8).unwrap_or_default();
+    let blobs = places.into_iter().zip(hashes).zip(contents).map(|((at, hash), text)| {
+        let hash = hash.try_into().map_err(|_| damaged("a hash of another length"))?;
+        Ok(Blob { at: usize::try_from(at).unwrap_or(usize::MAX), hash, text })
+    });
+    let encoded = Encoded {
+        run,
+        time: row.get::<_, i64>(2).cast_unsigned(),
+        version,
+        body: row.get(4),
+        blobs: blobs.collect::<Result<_>>()?,
+        parts: usize::try_from(row.get::<_, i32>(5)).unwrap_or(usize::MAX),
+    };
+    Ok((row.get::<_, i64>(0).cast_unsigned(), encoded))
+}
+
+fn name(row: &Row, column: usize) -> Result<&str> {
+    std::str::from_utf8(row.get(column)).map_err(|_| damaged("a name that is not UTF-8"))
+}
+
+fn damaged(what: &str) -> Error {
+    Error::new(ErrorKind::Store, format!("the journal is damaged: it has {what}; restore a copy"))
+}

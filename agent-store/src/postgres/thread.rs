@@ -1,0 +1,312 @@
+//! The thread that writes: groups of jobs in, one transaction each, and the heartbeat of the leases.
+
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use agent_core::{Error, ErrorKind, Result, new_id};
+use futures::{
+    future::{BoxFuture, MaybeDone, maybe_done},
+    poll,
+};
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+
+use super::{
+    connect::{Db, Location},
+    error::{is_conflict, is_consequence, is_fatal, lost_connection, store_error},
+    job::{Given, Job, Waiting},
+};
+use crate::{
+    Durability,
+    error::{cannot_keep_up, thread_ended},
+    stats::{Counters, Stats},
+};
+
+/// What else the thread is told beside where the database is.
+pub(super) struct Settings {
+    pub(super) ttl: Duration,
+    pub(super) group: usize,
+    pub(super) queue_bytes: usize,
+}
+
+/// The thread, with a runtime of its own that drives all connections: a busy application does not keep a lease from being
+/// renewed. Dropping it waits until the queue is empty.
+pub(super) struct JournalThread {
+    queue: Option<mpsc::UnboundedSender<Job>>,
+    waiting: Arc<AtomicUsize>,
+    queue_bytes: usize,
+    counters: Arc<Counters>,
+    runtime: Handle,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl JournalThread {
+    /// Starts the thread, which connects and brings the tables up to date.
+    pub(super) async fn start(location: Location, settings: Settings) -> Result<Self> {
+        let cannot = |e| {
+            Error::new(ErrorKind::Store, "the journal's thread cannot be started: raise the limit of threads")
+                .with_source(e)
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+        let (queue, jobs) = mpsc::unbounded_channel();
+        let (counters, driver) = (Arc::<Counters>::default(), runtime.handle().clone());
+        let (ready, started) = oneshot::channel();
+        let Settings { ttl, group, queue_bytes } = settings;
+        let counted = counters.clone();
+        let spawned = thread::Builder::new().name("agent-journal".into()).spawn(move || {
+            runtime.block_on(async move {
+                let connected = async {
+                    location.migrate().await?;
+                    location.connect().await
+                };
+                match connected.await {
+                    Err(e) => drop(ready.send(Err(e))),
+                    Ok(db) => {
+                        drop(ready.send(Ok(())));
+                        let renewed = Instant::now();
+                        let (holder, db) = (new_id(), Some(db));
+                        let (counters, leases) = (counted, BTreeSet::new());
+                        let writer = Writer { location, db, jobs, counters, holder, leases, ttl, group, renewed };
+                        writer.run().await;
+                    }
+                }
+            });
+        });
+        let handle = Some(spawned.map_err(cannot)?);
+        let waiting = Arc::default();
+        let thread = Self { queue: Some(queue), waiting, queue_bytes, counters, runtime: driver, handle };
+        started.await.map_err(|_| thread_ended())??;
+        Ok(thread)
+    }
+
+    pub(super) fn push(&self, job: Job) -> Result<()> {
+        let queue = self.queue.as_ref().ok_or_else(thread_ended)?;
+        queue.send(job).map_err(|_| thread_ended())
+    }
+
+    pub(super) fn queue(&self) -> Result<mpsc::UnboundedSender<Job>> {
+        self.queue.clone().ok_or_else(thread_ended)
+    }
+
+    /// Room for entries of `bytes`, until they are written.
+    pub(super) fn room(&self, bytes: usize) -> Result<Waiting> {
+        let waiting = self.waiting.load(Ordering::Acquire);
+        // Entries larger than the limit are taken when nothing else waits: they could never be written otherwise.
+        if waiting > 0 && waiting + bytes > self.queue_bytes {
+            return Err(cannot_keep_up(waiting));
+        }
+        Ok(Waiting::new(self.waiting.clone(), bytes))
+    }
+
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.counters.stats()
+    }
+}
+
+impl Drop for JournalThread {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(handle) = self.handle.take()
+            && handle.thread().id() != thread::current().id()
+            && handle.join().is_err()
+        {
+            tracing::error!("the journal's thread panicked; what it had not acknowledged is lost");
+        }
+    }
+}
+
+struct Writer {
+    location: Location,
+    /// None after the connection failed, until there is another.
+    db: Option<Db>,
+    jobs: mpsc::UnboundedReceiver<Job>,
+    counters: Arc<Counters>,
+    holder: String,
+    /// The leases to renew. One that could not be given back, or that nobody knows was taken, expires.
+    leases: BTreeSet<i64>,
+    ttl: Duration,
+    group: usize,
+    renewed: Instant,
+}
+
+/// Why a transaction came to nothing.
+enum Failure {
+    /// The job at this place was refused.
+    Job(usize, Error),
+    /// Others were in the way; it may be done again.
+    Conflict(Error),
+    /// Everything failed.
+    All(Error),
+}
+
+impl Writer {
+    async fn run(mut self) {
+        // A third of the lease: two renewals can fail before it expires.
+        let heartbeat = self.ttl / 3;
+        loop {
+            let mut group = Vec::new();
+            let came = timeout(heartbeat, self.jobs.recv_many(&mut group, self.group)).await;
+            if came == Ok(0) {
+                return;
+            }
+            if self.renewed.elapsed() >= heartbeat {
+                self.renew().await;
+            }
+            if !group.is_empty() {
+                self.commit(group).await;
+            }
+        }
+    }
+
+    /// The connection, made anew if it is gone.
+    async fn db(&mut self) -> Result<&Db> {
+        if self.db.as_ref().is_some_and(|db| db.client.is_closed()) {
+            self.db = None;
+        }
+        let db = match self.db.take() {
+            Some(db) => db,
+            None => {
+                let patience = self.location.patience();
+                timeout(patience, reconnect(&self.location)).await.map_err(|_| lost_connection())?
+            }
+        };
+        Ok(self.db.insert(db))
+    }
+
+    async fn renew(&mut self) {
+        let (leases, ttl) = (self.leases.iter().copied().collect::<Vec<_>>(), self.ttl);
+        let renewing = async {
+            let db = self.db().await?;
+            let seconds = ttl.as_secs_f64();
+            let renewing = async { db.client.execute(&db.statements.renew, &[&leases, &seconds]).await };
+            timeout(ttl / 3, renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
+        };
+        match renewing.await {
+            Ok(_) => self.renewed = Instant::now(),
+            // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
+            Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),
+        }
+    }
+
+    /// Does a group in one transaction. A job that the database refuses is left out, and the others are done again without
+    /// it.
+    async fn commit(&mut self, mut group: Vec<Job>) {
+        const TRIES: u32 = 5;
+        for epoch in group.iter().filter_map(Job::released) {
+            self.leases.remove(&epoch);
+        }
+        // All processes lock sessions in the same order; what concerns one session stays in its order.
+        group.sort_by(|a, b| a.session().cmp(b.session()));
+        let mut tries = 0;
+        loop {
+            let (behind, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Job::is_behind_a_failure);
+            behind.into_iter().for_each(Job::refuse);
+            group = rest;
+            if group.is_empty() {
+                return;
+            }
+            match self.attempt(&group).await {
+                Ok(given) => {
+                    self.counters.committed(group.len());
+                    self.leases.extend(group.iter().zip(&given).filter_map(|(job, given)| job.lease(*given)));
+                    return group.into_iter().zip(given).for_each(|(job, given)| job.finish(Ok(given)));
+                }
+                Err(Failure::Job(at, e)) => group.remove(at).finish(Err(e)),
+                Err(Failure::Conflict(_)) if tries < TRIES => tries += 1,
+                Err(Failure::Conflict(e) | Failure::All(e)) => return group.into_iter().for_each(|job| job.fail(&e)),
+            }
+        }
+    }
+
+    /// One try: everything is sent at once, and so costs one way to the server and back.
+    async fn attempt(&mut self, group: &[Job]) -> Result<Vec<Option<i64>>, Failure> {
+        let (ttl, holder) = (self.ttl, self.holder.clone());
+        let lazy = self.location.durability() == Durability::Async;
+        let begin = match lazy && group.iter().any(Job::ends_run) {
+            true => "BEGIN; SET LOCAL synchronous_commit TO on",
+            false => "BEGIN",
+        };
+        let db = self.db().await.map_err(Failure::All)?;
+        let mut requests: Vec<BoxFuture<'_, Given>> = Vec::with_capacity(group.len() + 2);
+        let mut owners = Vec::with_capacity(group.len() + 2);
+        let simple = |sql| Box::pin(async move { db.client.batch_execute(sql).await.map(|()| None) });
+        requests.push(simple(begin));
+        owners.push(None);
+        for (at, job) in group.iter().enumerate() {
+            let of_job = job.requests(db, &holder, ttl.as_secs_f64());
+            owners.extend(of_job.iter().map(|_| Some(at)));
+            requests.extend(of_job);
+        }
+        requests.push(simple("COMMIT"));
+        owners.push(None);
+
+        // A lease that was not renewed for so long is lost anyway.
+        let Ok(answers) = timeout(ttl, pipelined(requests)).await else {
+            self.db = None;
+            return Err(Failure::All(lost_connection()));
+        };
+        let cause = owners.iter().zip(&answers).find_map(|(owner, answer)| match answer {
+            Err(e) if !is_consequence(e) => Some((*owner, e)),
+            _ => None,
+        });
+        match cause {
+            None => {
+                // The last answer of each job is the number that it asked for.
+                let mut given = vec![None; group.len()];
+                for (owner, answer) in owners.into_iter().zip(answers) {
+                    if let (Some(at), Ok(number)) = (owner, answer) {
+                        given[at] = number;
+                    }
+                }
+                Ok(given)
+            }
+            Some((_, e)) if is_conflict(e) => Err(Failure::Conflict(store_error(e))),
+            Some((Some(at), e)) if !is_fatal(e) => Err(Failure::Job(at, store_error(e))),
+            Some((_, e)) => {
+                self.db = None;
+                Err(Failure::All(store_error(e)))
+            }
+        }
+    }
+}
+
+/// Tries until there is a connection. Whoever waits sets the limit.
+async fn reconnect(location: &Location) -> Db {
+    const PAUSE: Duration = Duration::from_millis(100);
+    loop {
+        match location.connect().await {
+            Ok(db) => return db,
+            Err(e) => tracing::warn!(error = %e, "no connection to the journal's database; trying again"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Sends all requests in order, and then waits for their answers.
+async fn pipelined(requests: Vec<BoxFuture<'_, Given>>) -> Vec<Given> {
+    let mut requests: Vec<Pin<Box<MaybeDone<_>>>> = requests.into_iter().map(maybe_done).map(Box::pin).collect();
+    for request in &mut requests {
+        let _ = poll!(request.as_mut());
+    }
+    let mut answers = Vec::with_capacity(requests.len());
+    for mut request in requests {
+        request.as_mut().await;
+        answers.extend(request.as_mut().take_output());
+    }
+    answers
+}

@@ -1,0 +1,167 @@
+//! Sessions as JSON lines, from any journal into any other.
+
+use std::sync::Arc;
+
+use agent_core::{Entry, Error, ErrorKind, Journal, JournalWriter, Result};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Entries that are read, or appended, at once.
+const PAGE: usize = 200;
+
+/// An entry and where it belongs.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    session: String,
+    /// The entry; as a string of its JSON if that has line ends, as a provider's own bytes may.
+    entry: Box<RawValue>,
+}
+
+impl Line {
+    fn new(session: &str, entry: &Entry) -> serde_json::Result<Self> {
+        let mut json = serde_json::to_string(entry)?;
+        if json.contains(['\n', '\r']) {
+            json = serde_json::to_string(&json)?;
+        }
+        Ok(Self { session: session.to_owned(), entry: RawValue::from_string(json)? })
+    }
+
+    fn parse(line: &str) -> serde_json::Result<(String, Entry)> {
+        let Self { session, entry } = serde_json::from_str(line)?;
+        let entry = match entry.get().starts_with('"') {
+            true => serde_json::from_str(&serde_json::from_str::<String>(entry.get())?)?,
+            false => serde_json::from_str(entry.get())?,
+        };
+        Ok((session, entry))
+    }
+}
+
+/// The entries of `sessions` as JSON lines, without line ends, read as they are taken: nothing is lost, not those of kinds
+/// that this release does not know, nor a provider's bytes.
+///
+/// The lines of a session that is written to meanwhile may end anywhere.
+///
+/// ```
+/// use agent_core::{Entry, EntryBody, Journal, MemoryJournal, Message};
+/// use agent_store::{export, import};
+/// use futures::TryStreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (from, to) = (MemoryJournal::default(), MemoryJournal::default());
+/// let body = EntryBody::MessageAppended { message: Message::user("hello") };
+/// from.open("alice", "assistant").await?.append(vec![Entry::new("run-1".into(), 0, body)]).await?;
+///
+/// let lines: Vec<String> = export(&from, from.sessions().await?).try_collect().await?;
+/// assert_eq!(import(&to, futures::stream::iter(lines.into_iter().map(Ok))).await?, 1);
+/// assert_eq!(to.read("alice", 0, 10).await?, from.read("alice", 0, 10).await?);
+/// # Ok(())
+/// # }
+/// ```
+pub fn export(
+    journal: &dyn Journal,
+    sessions: impl IntoIterator<Item = String>,
+) -> impl Stream<Item = Result<String>> + '_ {
+    let sessions: Vec<_> = sessions.into_iter().collect();
+    stream::iter(sessions).flat_map(move |session| lines(journal, session))
+}
+
+fn lines(journal: &dyn Journal, session: String) -> impl Stream<Item = Result<String>> + '_ {
+    let pages = stream::try_unfold(Some(0), move |after| {
+        let session = session.clone();
+        async move {
+            let Some(after) = after else { return Ok(None) };
+            let page = journal.read(&session, after, PAGE).await?;
+            let next = page.last().map(|last| last.seq);
+            let lines = page.iter().map(|entry| line(&session, entry)).collect::<Vec<_>>();
+            Ok::<_, Error>(next.map(|next| (stream::iter(lines), Some(next))))
+        }
+    });
+    pages.try_flatten()
+}
+
+fn line(session: &str, entry: &Arc<Entry>) -> Result<String> {
+    Line::new(session, entry)
+        .and_then(|line| serde_json::to_string(&line))
+        .map_err(|e| Error::new(ErrorKind::Store, "an entry cannot be written as JSON").with_source(e))
+}
+
+/// Appends what [`export`] gave; gives how many entries. Lines of a session come together, as they were exported.
+///
+/// # Errors
+/// [`ErrorKind::Store`] for a session that has entries already, which are left as they are, for a line that is none of
+/// `export`'s, and for one that is not the next of its session; each error names its line, from 1. What came before it was
+/// imported. [`ErrorKind::Busy`] for a session that somebody writes to, and those of `lines` and of the journal.
+pub async fn import(journal: &dyn Journal, lines: impl Stream<Item = Result<String>>) -> Result<u64> {
+    let mut lines = std::pin::pin!(lines.enumerate());
+    let mut import = Import { journal, target: None, count: 0 };
+    while let Some((at, line)) = lines.next().await {
+        let taken = match line {
+            Ok(line) => import.take(&line).await,
+            Err(e) => Err(e),
+        };
+        if let Err(e) = taken {
+            import.flush().await?;
+            return Err(e.with_context("line", (at + 1).to_string()));
+        }
+    }
+    import.flush().await?;
+    Ok(import.count)
+}
+
+struct Import<'a> {
+    journal: &'a dyn Journal,
+    target: Option<Target>,
+    count: u64,
+}
+
+/// The session that is written to.
+struct Target {
+    session: String,
+    writer: Arc<dyn JournalWriter>,
+    last: u64,
+    batch: Vec<Entry>,
+}
+
+impl Import<'_> {
+    async fn take(&mut self, line: &str) -> Result<()> {
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let (session, entry) = Line::parse(line)
+            .map_err(|e| Error::new(ErrorKind::Store, "a line is not one of an exported journal").with_source(e))?;
+        if self.target.as_ref().is_none_or(|target| target.session != session) {
+            self.flush().await?;
+            let writer = self.journal.open(&session, "import").await?;
+            if !self.journal.read(&session, 0, 1).await?.is_empty() {
+                let message = format!("session '{session}' has entries already: delete it, or import elsewhere");
+                return Err(Error::new(ErrorKind::Store, message));
+            }
+            self.target = Some(Target { session, writer, last: 0, batch: Vec::new() });
+        }
+        let Some(target) = &mut self.target else { return Ok(()) };
+        if entry.seq != target.last + 1 {
+            let (session, missing) = (&target.session, target.last + 1);
+            let message = format!("entry {missing} of session '{session}' is missing: export it again");
+            return Err(Error::new(ErrorKind::Store, message));
+        }
+        target.last = entry.seq;
+        target.batch.push(entry);
+        self.count += 1;
+        match target.batch.len() >= PAGE {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Appends what has gathered.
+    async fn flush(&mut self) -> Result<()> {
+        match &mut self.target {
+            Some(target) if !target.batch.is_empty() => {
+                target.writer.append(std::mem::take(&mut target.batch)).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A PostgreSQL server of the tests' own: a directory, a Unix socket in it and nothing else.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{ChildStdin, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use agent_store::{PostgresBuilder, PostgresJournal};
+use tokio_postgres::{Client, NoTls};
+
+/// Makes a cluster and runs it until its input ends: with the test binary, however that ends.
+const SCRIPT: &str = r#"
+trap '' INT
+dir=$(mktemp -d) || exit 1
+cd "$dir" || exit 1
+"$0/initdb" -D data -U tests --auth trust --no-sync --encoding UTF8 --locale C >log 2>&1 || { cat log >&2; exit 1; }
+"$0/postgres" -D data -k "$dir" -c listen_addresses= -c fsync=off -c max_connections=200 >log 2>&1 &
+server=$!
+until "$0/pg_isready" -q -h "$dir"; do kill -0 $server || { cat log >&2; exit 1; }; sleep 0.1; done
+echo "$dir"
+cat >/dev/null
+kill -QUIT $server
+wait $server
+cd /
+rm -rf "$dir"
+"#;
+
+/// The server, which ends when this process does.
+pub(crate) struct Server {
+    socket: String,
+    _until_closed: ChildStdin,
+}
+
+impl Server {
+    /// The server of this binary; none if PostgreSQL is not installed, which is said once.
+    pub(crate) fn get() -> Option<&'static Self> {
+        static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+        SERVER.get_or_init(Self::start).as_ref()
+    }
+
+    fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            // Not by a macro, whose output the test harness keeps to itself.
+            let _ = writeln!(std::io::stderr(), "skipped: no postgres");
+            return None;
+        };
+        // The server refuses to run as root.
+        let mut command = match fs::metadata("/proc/self").is_ok_and(|own| is_root(&own)) {
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "sh"]);
+                command
+            }
+            false => Command::new("sh"),
+        };
+        let command = command.args(["-c", SCRIPT]).arg(programs).current_dir("/").env_remove("TMPDIR");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell starts");
+        let mut socket = String::new();
+        BufReader::new(child.stdout.take().expect("is piped")).read_line(&mut socket).expect("reads");
+        assert!(!socket.is_empty(), "the server did not start; it says why above");
+        Some(Self { socket: socket.trim_end().to_owned(), _until_closed: child.stdin.take().expect("is piped") })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("host={} user=tests dbname=postgres", self.socket)
+    }
+
+    /// A schema that no other test has.
+    pub(crate) fn schema() -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        format!("Test \"{}\"", COUNT.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+fn is_root(own: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(own) == 0
+}
+
+/// Where the newest installed server's programs are.
+fn programs() -> Option<PathBuf> {
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|e| e.path().join("bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut found: Vec<_> = debian.chain(env::split_paths(&path)).filter(|dir| has_server(dir)).collect();
+    found.sort();
+    found.pop()
+}
+
+fn has_server(dir: &Path) -> bool {
+    ["initdb", "postgres", "pg_isready"].iter().all(|program| dir.join(program).is_file())
+}
+
+/// A place for a journal.
+pub(crate) struct Place {
+    pub(crate) url: String,
+    pub(crate) schema: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Option<Self> {
+        Some(Self { url: Server::get()?.url(), schema: Server::schema() })
+    }
+
+    pub(crate) fn builder(&self) -> PostgresBuilder {
+        PostgresJournal::builder(&self.url).schema(&self.schema)
+    }
+
+    pub(crate) async fn open(&self) -> PostgresJournal {
+        self.builder().connect().await.expect("connects")
+    }
+
+    /// The database as another program sees it.
+    pub(crate) async fn client(&self) -> Client {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.expect("connects");
+        drop(tokio::spawn(connection));
+        let schema = self.schema.replace('"', "\"\"");
+        client.batch_execute(&format!("SET search_path TO \"{schema}\"")).await.expect("sets");
+        client
+    }
+
+    /// Ends the connections of the journals in this schema, as a network or a server's restart does.
+    pub(crate) async fn cut(&self) {
+        let name = format!("application_name = 'agent-journal {}'", self.schema.replace('\'', "''"));
+        let cut = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {name}");
+        self.execute(&cut).await;
+    }
+
+    pub(crate) async fn execute(&self, sql: &str) {
+        self.client().await.batch_execute(sql).await.expect("executes");
+    }
+
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        self.client().await.query_one(sql, &[]).await.expect("a number").get(0)
+    }
+}
