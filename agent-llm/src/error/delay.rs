@@ -8,7 +8,7 @@ use http::HeaderMap;
 /// limit that is used up is there again (`x-ratelimit-reset` and its kin).
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    asked_for(&header).or_else(|| {
+    asked_for(header).or_else(|| {
         let of_limit = |suffix: &str| {
             let used_up =
                 header(&format!("x-ratelimit-remaining{suffix}"))?.parse::<f64>().is_ok_and(|left| left <= 0.0);

@@ -113,7 +113,7 @@ mod tests {
         #[derive(JsonSchema)]
         #[allow(dead_code, reason = "only its schema is looked at")]
         struct Tree {
-            branches: Vec<Tree>,
+            branches: Vec<Self>,
         }
         assert!(!plain::<BTreeMap<String, u8>>() && !plain::<(u8, String)>() && !plain::<Tree>() && !plain::<Value>());
         assert!(!is_plain(&json!({"type": "object", "properties": {"a": true}})));
