@@ -1,14 +1,20 @@
 //! What reading a streamed answer costs, for every wire: beside serde_json, which reads the same events into a `Value` and
 //! keeps nothing; whether a long call costs more for each piece than a short one; and allocations for each event.
 //!
-//! Times are the best of many short batches and only good for ratios within one run; allocations are exact.
+//! A stream is read many times, in pieces as the network brings them, and the best time of each piece counts: what else runs
+//! on the machine disturbs a piece and seldom the same one every time. Times are good for ratios within one run; allocations
+//! are exact.
 //!
 //! `cargo bench -p agent-llm --bench decode`
 
 #[path = "../tests/samples/mod.rs"]
 mod samples;
 
-use std::{alloc::System, hint::black_box, time::Instant};
+use std::{
+    alloc::System,
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
 use agent_core::Chunk;
 use agent_llm::{SseSplitter, conformance::Answer, conformance::event_stream};
@@ -26,8 +32,11 @@ const EVENTS: usize = 2_000;
 /// Pieces of the arguments of a short call, and of a long one.
 const PIECES: [usize; 2] = [1_000, 100_000];
 
-/// How often a stream is read, to find the best time.
-const ROUNDS: usize = 30;
+/// Events that are read in all to find the best times of a stream.
+const READ: usize = 600_000;
+
+/// Bytes of a piece.
+const PIECE: usize = 16 << 10;
 
 /// The bytes of `answer` with the event that says something repeated, so that there are `count` of it.
 fn repeated(row: &Row, answer: &Answer, says: fn(Chunk) -> Option<String>, count: usize) -> Option<String> {
@@ -37,55 +46,64 @@ fn repeated(row: &Row, answer: &Answer, says: fn(Chunk) -> Option<String>, count
     Some(event_stream(before.iter().chain(repeated).chain(&after[1..])))
 }
 
-/// Nanoseconds and allocations of `body`, per one of the `per` events that it reads.
-fn measure(per: usize, mut body: impl FnMut()) -> (f64, f64) {
-    body();
-    let mut best = f64::MAX;
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        body();
-        best = best.min(start.elapsed().as_nanos() as f64 / per as f64);
+/// Nanoseconds and allocations of `body`, per one of the `per` events that it reads. It says when a piece is done.
+fn measure(per: usize, mut body: impl FnMut(&mut dyn FnMut())) -> (f64, f64) {
+    let mut best: Vec<Duration> = Vec::new();
+    for _ in 0..(READ / per).clamp(6, 60) {
+        let (mut pieces, mut last) = (0, Instant::now());
+        body(&mut || {
+            let took = last.elapsed();
+            match best.get_mut(pieces) {
+                Some(best) => *best = took.min(*best),
+                None => best.push(took),
+            }
+            (pieces, last) = (pieces + 1, Instant::now());
+        });
     }
     let region = Region::new(ALLOCATOR);
-    body();
+    body(&mut || {});
     let change = region.change();
-    (best, (change.allocations + change.reallocations) as f64 / per as f64)
+    let nanos = best.iter().sum::<Duration>().as_nanos();
+    (nanos as f64 / per as f64, (change.allocations + change.reallocations) as f64 / per as f64)
 }
 
 /// Reads the stream as a model does, in pieces as the network brings them.
-fn read(row: &Row, stream: &str, listened_to: bool) {
+fn read(row: &Row, stream: &str, listened_to: bool, done: &mut dyn FnMut()) {
     let codec = (row.codec)();
     let (mut decoder, mut splitter, mut chunks) = (codec.decoder(listened_to), SseSplitter::default(), Vec::new());
-    for piece in stream.as_bytes().chunks(16 << 10) {
+    for piece in stream.as_bytes().chunks(PIECE) {
         let frame = |event: agent_llm::SseEvent<'_>| {
             decoder.frame(event.data, &mut chunks)?;
             black_box(chunks.drain(..).count());
             Ok(())
         };
         splitter.push(piece, frame).expect("a frame");
+        done();
     }
     // A call of a thousand equal pieces has no valid arguments, which a codec may say.
     drop(black_box(decoder.finish(&mut chunks)));
+    done();
 }
 
 /// Reads the stream's events into values.
-fn parse(stream: &str) {
+fn parse(stream: &str, done: &mut dyn FnMut()) {
     let mut splitter = SseSplitter::default();
-    for piece in stream.as_bytes().chunks(16 << 10) {
+    for piece in stream.as_bytes().chunks(PIECE) {
         let parse = |event: agent_llm::SseEvent<'_>| {
             drop(black_box(serde_json::from_str::<Value>(event.data)));
             Ok(())
         };
         splitter.push(piece, parse).expect("events");
+        done();
     }
 }
 
 fn text(row: &Row) {
     let stream = repeated(row, &row.text(), text_of, EVENTS).expect("text is heard");
-    let parsed = measure(EVENTS, || parse(&stream));
+    let parsed = measure(EVENTS, |done| parse(&stream, done));
     println!("{:<20} serde_json into Value: {:>7.0} ns {:>5.2} allocations an event", row.wire, parsed.0, parsed.1);
     for (what, listened_to) in [("decoded, chunks made", true), ("decoded, nobody listens", false)] {
-        let (time, allocations) = measure(EVENTS, || read(row, &stream, listened_to));
+        let (time, allocations) = measure(EVENTS, |done| read(row, &stream, listened_to, done));
         let ratio = time / parsed.0;
         println!(
             "{:<20} {what}: {time:>7.0} ns {allocations:>5.2} allocations an event, {ratio:.2} of serde_json",
@@ -97,7 +115,7 @@ fn text(row: &Row) {
 fn arguments(row: &Row) {
     let per_piece = PIECES.map(|count| {
         let stream = repeated(row, &row.calls(), arguments_of, count)?;
-        Some(measure(count, || read(row, &stream, true)).0)
+        Some(measure(count, |done| read(row, &stream, true, done)).0)
     });
     match per_piece {
         [Some(short), Some(long)] => println!(

@@ -22,6 +22,11 @@ impl Spoken {
         req
     }
 
+    /// True if readers show something.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Tells readers to drop what was said, if anything was.
     ///
     /// # Errors

@@ -92,6 +92,7 @@ pub mod models;
 pub mod offline;
 mod redact;
 pub mod retry;
+mod service;
 mod sse;
 pub mod tokens;
 mod transport;
@@ -113,7 +114,7 @@ pub use self::{
     hedge::HedgeLayer,
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
-    model::{Auth, HttpModel, HttpModelBuilder},
+    model::{Auth, Credentials, HttpModel, HttpModelBuilder},
     models::Catalogue,
     retry::RetryLayer,
     sse::{SseEvent, SseSplitter},

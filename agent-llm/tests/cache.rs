@@ -297,6 +297,8 @@ fn everything_that_is_asked_decides_an_answer() {
         key(&base()),
         CacheKey::of(&ModelInfo::new("m").with_provider("other"), &base()),
         CacheKey::of(&ModelInfo::new("m2").with_provider("acme"), &base()),
+        with(&|req| req.model = Some(Arc::new(ModelInfo::new("m").with_provider("acme")))),
+        with(&|req| req.model = Some(Arc::new(ModelInfo::new("m2").with_provider("acme")))),
         with(&|req| req.system = Some(SystemMessage::new(vec![Part::text("hi")]))),
         with(&|req| req.system = Some(SystemMessage::new(vec![]))),
         with(&|req| req.tools = tool("f", "", json!({}))),

@@ -2,10 +2,19 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use agent_core::{Chunk, ChunkSink, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result};
-use agent_llm::{Auth, HttpModel, OpenAiChat, OpenAiChatBuilder, Profile, transport_fn};
+use agent_core::{Chunk, ChunkSink, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, async_trait};
+use agent_llm::{
+    Anthropic, Auth, Credentials, Gemini, HttpModel, OpenAiChat, OpenAiChatBuilder, OpenAiResponses, Profile,
+    transport_fn,
+};
 use bytes::Bytes;
 use http::Response;
 use tokio::time::Instant;
@@ -135,6 +144,72 @@ async fn a_key_that_the_provider_repeats_is_not_passed_on() {
     assert!(!format!("{error} {error:?} {model:?}").contains("canary"), "{error}");
     assert_eq!(error.message(), "Incorrect API key provided: [redacted].");
     assert_eq!((error.kind(), error.context("status")), (ErrorKind::Authentication, Some("401")));
+}
+
+#[tokio::test]
+async fn a_key_that_does_not_last_is_asked_for_before_every_request() {
+    let provider = Provider::new([1, 2].map(|_| Answer::json(200, hello())));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let key = {
+        let asked = asked.clone();
+        move || {
+            let nth = asked.fetch_add(1, Ordering::Relaxed) + 1;
+            async move { Ok(format!("token-number-{nth}")) }
+        }
+    };
+    let model = model(&provider).api_key("a-key-of-mine").credentials(key).build().expect("a model");
+    for nth in 1..=2 {
+        model.call(ask()).await.expect("an answer");
+        assert_eq!(provider.header("authorization"), Some(format!("Bearer token-number-{nth}")));
+    }
+    let none = || async { Err(Error::new(ErrorKind::Authentication, "sign in again")) };
+    let signed_out =
+        OpenAiChat::builder("m").transport(Provider::default()).credentials(none).build().expect("a model");
+    assert_eq!(signed_out.call(ask()).await.expect_err("no key").message(), "sign in again");
+}
+
+/// Keys of which the first has been taken back.
+struct Renewed(AtomicUsize);
+
+#[async_trait]
+impl Credentials for Renewed {
+    async fn key(&self) -> Result<String> {
+        Ok(format!("canary-{:08}", self.0.load(Ordering::Relaxed)))
+    }
+
+    async fn refused(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) == 0
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_taken_back_is_renewed_once_and_none_is_shown() {
+    let refusal = || Answer::json(401, r#"{"error":{"message":"canary-00000000 is old, and canary-00000001"}}"#);
+    let provider = Provider::new([refusal(), Answer::json(200, hello())]);
+    let renewed = model(&provider).credentials(Renewed(AtomicUsize::new(0))).build().expect("a model");
+    renewed.call(ask()).await.expect("an answer");
+    assert_eq!(provider.header("authorization").as_deref(), Some("Bearer canary-00000001"));
+
+    let provider = Provider::new([refusal(), refusal()]);
+    let refused = model(&provider).credentials(Renewed(AtomicUsize::new(0))).build().expect("a model");
+    let error = refused.call(ask()).await.expect_err("refused twice");
+    assert_eq!((error.kind(), provider.calls()), (ErrorKind::Authentication, 2));
+    assert!(!format!("{error:?} {refused:?}").contains("canary"), "{error:?}");
+}
+
+#[test]
+fn neither_models_nor_their_builders_show_a_key() {
+    macro_rules! shown {
+        ($($Model:ident),*) => {
+            [$({
+                let builder = $Model::builder("m").api_key("canary-key").header("x-secret", "canary-header");
+                format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"))
+            }),*]
+        };
+    }
+    for shown in shown!(OpenAiChat, OpenAiResponses, Anthropic, Gemini) {
+        assert!(shown.contains("\"m\"") && !shown.contains("canary"), "{shown}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use agent_core::{ErrorKind, Model, ModelRequest, PriceTable, Usage};
 use agent_llm::{
-    Catalogue, HttpModel, OpenAiChat, Profile,
+    Anthropic, Catalogue, Gemini, HttpModel, OpenAiChat, OpenAiResponses, Profile,
     models::{ModelEntry, Prices},
 };
 use serde_json::{Value, json};
@@ -220,6 +220,27 @@ fn a_model_has_its_context_window_from_the_catalogue_if_none_was_set() {
     let other_wire =
         HttpModel::builder(codec()).catalogue(ours).transport(Provider::default()).build().expect("a model");
     assert_eq!(other_wire.info().context_window, Some(5), "every wire has it");
+}
+
+#[test]
+fn a_model_says_that_it_is_held_to_a_schema_where_its_server_takes_one_beside_tools() {
+    let chat = |name: &str| built(name).build().expect("a model").info().json_schema;
+    assert!(chat("gpt-5") && chat("gpt-4o-2024-08-06") && !chat("gpt-3.5-turbo") && !chat("gpt-4o-2024-05-13"));
+    let at = |profile: &str| {
+        let model = built("a-model").profile(Profile::named(profile).expect("known").with("resource", "x")).build();
+        model.expect("a model").info().json_schema
+    };
+    assert!(at("azure") && at("xai") && !at("deepseek") && !at("vllm") && !at("groq"));
+    let responses = OpenAiResponses::builder("gpt-5").build().expect("a model");
+    let claude = |name: &str| Anthropic::builder(name).build().expect("a model").info().json_schema;
+    let gemini = |name: &str| Gemini::builder(name).build().expect("a model").info().json_schema;
+    assert!(responses.info().json_schema && claude("claude-opus-5") && gemini("gemini-3-pro-preview"));
+    assert!(!claude("claude-3-haiku-20240307") && !gemini("gemini-2.5-flash"));
+    let behind = Anthropic::builder("m").base_url("https://llm.test/anthropic").build().expect("a model");
+    assert!(!behind.info().json_schema);
+    let ours = models().with(&json!({"models": {"our-model": {"provider": "ours", "json_schema": true}}}));
+    let ours = built("our-model").base_url("http://ours/v1").catalogue(ours.expect("a catalogue"));
+    assert!(ours.build().expect("a model").info().json_schema);
 }
 
 async fn usage(builder: agent_llm::OpenAiChatBuilder, answer: &str, req: ModelRequest) -> Usage {

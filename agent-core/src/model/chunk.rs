@@ -143,7 +143,12 @@ impl ChunkSink {
 /// A whole block as the chunks that a stream would have brought.
 fn pieces(index: u32, block: &Block) -> Vec<Chunk> {
     let mut chunks = match block {
-        Block::Text(t) if t.raw.is_none() => vec![Chunk::Text { index, delta: t.text.clone() }],
+        Block::Text(t) if t.raw.is_none() => {
+            let mut chunks = vec![Chunk::Text { index, delta: t.text.clone() }];
+            // What a text says beside its words is in no delta.
+            chunks.extend((!t.citations.is_empty()).then(|| Chunk::Block { index, block: block.clone() }));
+            chunks
+        }
         Block::ToolCall(c) => vec![
             Chunk::ToolCall { index, id: c.id.clone(), name: c.name.clone() },
             Chunk::Arguments { index, delta: c.arguments.clone() },
@@ -215,7 +220,7 @@ impl fmt::Debug for ChunkSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Origin, Raw};
+    use crate::{Citation, Origin, Raw, Text};
 
     fn message() -> AssistantMessage {
         let raw = Raw::parse(Origin::new("w", "p", "m"), "{}").expect("valid JSON");
@@ -240,6 +245,15 @@ mod tests {
         let sink = ChunkSink::default().with_guard(|_| Ok(()));
         assert!(!sink.transforms() && !sink.collect(message()).expect("collects").is_edited());
         assert!(sink.with_guard(refuse).collect(message()).is_err());
+    }
+
+    #[test]
+    fn a_text_keeps_its_citations_when_a_layer_changes_another_block() {
+        let mut cited = Text::new("21 degrees");
+        cited.citations = vec![Citation { title: Some("The weather".into()), ..Citation::default() }];
+        let message = AssistantMessage::new(vec![Block::Text(cited.clone()), Block::tool_call("1", "f", "{}")]);
+        let sink = ChunkSink::default().with(|c| Ok(Some(c).filter(|c| !matches!(c, Chunk::ToolCall { .. }))));
+        assert_eq!(sink.collect(message).expect("collects").blocks(), [Block::Text(cited)]);
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! [`Breaker`].
 
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use agent_core::{BoxError, BoxFuture, Error, ModelRequest, ModelResponse, Result};
 use tower::Service;
 
 use super::BreakerLayer;
+use crate::service::{around, own};
 
 /// The service that [`BreakerLayer`] makes.
 #[derive(Clone)]
@@ -17,26 +15,7 @@ pub struct Breaker<S> {
     inner: S,
 }
 
-impl<S> Breaker<S> {
-    pub(super) fn new(layer: BreakerLayer, inner: S) -> Self {
-        Self { layer, inner }
-    }
-
-    /// The service around which it stands.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The service around which it stands, to be changed.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// The service around which it stood.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
+around!(Breaker { layer: BreakerLayer });
 
 impl<S> Service<ModelRequest> for Breaker<S>
 where
@@ -49,7 +28,7 @@ where
     type Future = BoxFuture<'static, Result<ModelResponse>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        self.inner.poll_ready(cx).map_err(|e| Error::from_boxed(e.into()))
+        self.inner.poll_ready(cx).map_err(own)
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
@@ -59,15 +38,9 @@ where
         };
         let call = self.inner.call(req);
         Box::pin(async move {
-            let result = call.await.map_err(|e| Error::from_boxed(e.into()));
+            let result = call.await.map_err(own);
             pass.settle(&result);
             result
         })
-    }
-}
-
-impl<S> fmt::Debug for Breaker<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Breaker").field("layer", &self.layer).field("inner", &std::any::type_name::<S>()).finish()
     }
 }

@@ -9,9 +9,10 @@ use agent_core::{
 use sha2::{Digest, Sha256};
 
 /// Changes with what is written below, so that stores that outlive the program do not mix up two ways of writing it.
-const FORM: &str = "agent-llm response cache 1";
+const FORM: &str = "agent-llm response cache 2";
 
-/// Names what decides a model's answer: the model, the system prompt, the conversation, the tools and the parameters.
+/// Names what decides a model's answer: the model, of the layer and of the request
+/// ([`ModelRequest::model`]), the system prompt, the conversation, the tools and the parameters.
 ///
 /// Who asks does not decide it: not the run, the agent or the session, nor whether the answer is streamed. Ids of tool
 /// calls do not either: calls count as the first, the second and so on. What a message asks of the provider's own cache is
@@ -26,8 +27,8 @@ impl CacheKey {
     pub fn of(model: &ModelInfo, req: &ModelRequest) -> Self {
         let mut writer = Writer { hash: Sha256::new(), calls: HashMap::new(), next: 0 };
         writer.text(FORM);
-        writer.text(&model.provider);
-        writer.text(&model.name);
+        writer.model(model);
+        writer.optional(req.model.as_deref(), Writer::model);
         writer.optional(req.system.as_ref(), |w, system| {
             w.parts(system.parts());
             w.raw(system.raw());
@@ -111,6 +112,11 @@ impl<'a> Writer<'a> {
             }
             w.text(&json);
         });
+    }
+
+    fn model(&mut self, model: &ModelInfo) {
+        self.text(&model.provider);
+        self.text(&model.name);
     }
 
     fn tool(&mut self, tool: &ToolSpec) {

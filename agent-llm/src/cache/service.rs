@@ -1,14 +1,10 @@
 //! [`Cached`].
 
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
-
-use agent_core::{BoxError, BoxFuture, Error, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, ModelRequest, ModelResponse, Result};
 use tower::{Service, ServiceExt};
 
 use super::{CacheKey, CacheLayer, tee::Tee};
+use crate::service::{answers, around, own};
 
 /// The service that [`CacheLayer`] makes.
 #[derive(Clone)]
@@ -17,53 +13,16 @@ pub struct Cached<S> {
     inner: S,
 }
 
-impl<S> Cached<S> {
-    pub(super) fn new(layer: CacheLayer, inner: S) -> Self {
-        Self { layer, inner }
-    }
+around!(Cached { layer: CacheLayer });
 
-    /// The service around which it stands.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The service around which it stands, to be changed.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// The service around which it stood.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
-
-impl<S> Service<ModelRequest> for Cached<S>
-where
-    S: Service<ModelRequest, Response = ModelResponse> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-{
-    type Response = ModelResponse;
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<ModelResponse>>;
-
-    /// Always ready: what stands inside is only made ready for a call that it must answer.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, req: ModelRequest) -> Self::Future {
-        Box::pin(answer(self.layer.clone(), self.inner.clone(), req))
-    }
-}
+answers!(Cached, always, |layer| answer);
 
 async fn answer<S>(layer: CacheLayer, inner: S, mut req: ModelRequest) -> Result<ModelResponse>
 where
     S: Service<ModelRequest, Response = ModelResponse>,
     S::Error: Into<BoxError>,
 {
-    let ask = async |req| inner.oneshot(req).await.map_err(|e| Error::from_boxed(e.into()));
+    let ask = async |req| inner.oneshot(req).await.map_err(own);
     if layer.skips(&req) {
         return ask(req).await;
     }
@@ -87,10 +46,4 @@ where
         tee.apply(&mut response.message);
     }
     Ok(response)
-}
-
-impl<S> fmt::Debug for Cached<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cached").field("layer", &self.layer).field("inner", &std::any::type_name::<S>()).finish()
-    }
 }

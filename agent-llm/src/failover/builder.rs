@@ -91,6 +91,7 @@ fn what_holds_for_all(infos: &[ModelInfo]) -> ModelInfo {
     all.context_window = infos.iter().filter_map(|info| info.context_window).min();
     all.max_output = infos.iter().filter_map(|info| info.max_output).min();
     all.tools = infos.iter().all(|info| info.tools);
+    all.json_schema = infos.iter().all(|info| info.json_schema);
     all
 }
 

@@ -112,8 +112,8 @@ impl Failover {
 
 #[async_trait]
 impl Model for Failover {
-    /// The first model's name and provider, the smallest of the windows and output limits that are known, and tools only if
-    /// all take them; or what [`FailoverBuilder::info`] said.
+    /// The first model's name and provider, the smallest of the windows and output limits that are known, and tools and
+    /// schemas only if all take them; or what [`FailoverBuilder::info`] said.
     fn info(&self) -> ModelInfo {
         self.info.clone()
     }

@@ -1,12 +1,8 @@
 //! [`Hedge`].
 
-use std::{
-    fmt,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use agent_core::{Amounts, BoxError, BoxFuture, Error, EventKind, ModelRequest, ModelResponse, Reservation, Result};
+use agent_core::{Amounts, BoxError, EventKind, ModelRequest, ModelResponse, Reservation, Result};
 use futures::{FutureExt, TryFutureExt};
 use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt};
@@ -16,6 +12,7 @@ use super::{
     latency::Slow,
     race::race,
 };
+use crate::service::{answers, around, own};
 
 /// The service that [`HedgeLayer`](super::HedgeLayer) makes.
 #[derive(Clone)]
@@ -24,57 +21,18 @@ pub struct Hedge<S> {
     inner: S,
 }
 
-impl<S> Hedge<S> {
-    pub(super) fn new(slow: Arc<Slow>, inner: S) -> Self {
-        Self { slow, inner }
-    }
+around!(Hedge { slow: Arc<Slow> });
 
-    /// The service around which it stands.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
+answers!(Hedge, ready, |slow| hedged);
 
-    /// The service around which it stands, to be changed.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// The service around which it stood.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
-
-impl<S> Service<ModelRequest> for Hedge<S>
+/// Calls `inner`, which is ready, and a clone of it too if that is slow.
+async fn hedged<S>(slow: Arc<Slow>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
 where
-    S: Service<ModelRequest, Response = ModelResponse> + Clone + Send + 'static,
+    S: Service<ModelRequest, Response = ModelResponse> + Clone + Send,
     S::Error: Into<BoxError>,
     S::Future: Send,
 {
-    type Response = ModelResponse;
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<ModelResponse>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        self.inner.poll_ready(cx).map_err(|e| Error::from_boxed(e.into()))
-    }
-
-    fn call(&mut self, req: ModelRequest) -> Self::Future {
-        // The service that is ready makes the first call; its clones are made ready for a second one and for the next.
-        let spare = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, spare.clone());
-        Box::pin(hedged(self.slow.clone(), inner, spare, req))
-    }
-}
-
-/// Calls `inner`, which is ready, and `spare` too if that is slow.
-async fn hedged<S>(slow: Arc<Slow>, mut inner: S, spare: S, req: ModelRequest) -> Result<ModelResponse>
-where
-    S: Service<ModelRequest, Response = ModelResponse> + Send,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-{
-    let (began, gate) = (Instant::now(), Gate::default());
+    let (spare, began, gate) = (inner.clone(), Instant::now(), Gate::default());
     let mut first = inner.call(gate.guard(&req, Side::First)).map_err(own).boxed();
     let alone = match slow.after() {
         Some(delay) => timeout(delay, &mut first).await.ok(),
@@ -104,10 +62,6 @@ where
     result
 }
 
-fn own(error: impl Into<BoxError>) -> Error {
-    Error::from_boxed(error.into())
-}
-
 /// What a call may use.
 fn second_call(req: &ModelRequest) -> Amounts {
     Amounts::none().model_calls(1).tokens(req.params.max_tokens.unwrap_or(0))
@@ -117,10 +71,4 @@ fn second_call(req: &ModelRequest) -> Amounts {
 fn reserve(req: &ModelRequest) -> Result<Option<Reservation>> {
     let budget = req.cx.budget();
     (!budget.is_unlimited()).then(|| budget.reserve(second_call(req))).transpose()
-}
-
-impl<S> fmt::Debug for Hedge<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hedge").field("slow", &self.slow).field("inner", &std::any::type_name::<S>()).finish()
-    }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 use tokio::time::timeout;
 
 use super::{HttpModel, silence::Silence};
-use crate::{Body, Progress, SseSplitter, error::web_page};
+use crate::{Body, Progress, SseSplitter, error::web_page, redact::Redactor};
 
 /// The most bytes of a refused request's answer that are read.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
@@ -24,25 +24,39 @@ const DETAILS: Duration = Duration::from_secs(10);
 const LAST_BYTES: Duration = Duration::from_millis(250);
 
 impl HttpModel {
-    pub(super) async fn exchange(&self, req: &ModelRequest) -> Result<ModelResponse> {
-        let (headers, body) = match self.send(req).await? {
+    /// `keys` learns the keys that are asked for.
+    pub(super) async fn exchange(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<ModelResponse> {
+        let (headers, body) = match self.send(req, keys).await? {
             Ok(answer) => answer,
             Err(refused) => match self.codec.amend(req, &refused) {
-                Some(amended) => self.send(&amended).await??,
+                Some(amended) => self.send(&amended, keys).await??,
+                None if self.has_another_key(&refused).await => self.send(req, keys).await??,
                 None => return Err(refused),
             },
         };
         self.read(req, &headers, body).await
     }
 
+    async fn has_another_key(&self, refused: &Error) -> bool {
+        match &self.http.credentials {
+            Some(credentials) if refused.kind() == ErrorKind::Authentication => credentials.refused().await,
+            _ => false,
+        }
+    }
+
     /// The answer's headers, and its body as it comes; the inner error is the provider's refusal.
-    async fn send(&self, req: &ModelRequest) -> Result<Result<(HeaderMap, Incoming)>> {
+    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(HeaderMap, Incoming)>> {
         let mut request = self.codec.encode(req)?;
         let own = std::mem::replace(request.headers_mut(), self.http.headers.clone());
         for (name, value) in &own {
             request.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
         let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
+        if let Some(credentials) = &self.http.credentials {
+            let key = silence.wait(credentials.key()).await??;
+            keys.learn(&key);
+            self.http.auth.show(&key, request.headers_mut())?;
+        }
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {

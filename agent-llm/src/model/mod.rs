@@ -1,6 +1,7 @@
 //! A [`Model`] made of a [`Codec`] and a [`Transport`].
 
 mod answer;
+mod credentials;
 mod settings;
 mod silence;
 
@@ -9,8 +10,11 @@ use std::{borrow::Cow, fmt};
 use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
 
 use self::settings::Http;
-pub use self::settings::{Auth, HttpModelBuilder};
 pub(crate) use self::settings::{HttpSettings, default_transport, http_setters};
+pub use self::{
+    credentials::Credentials,
+    settings::{Auth, HttpModelBuilder},
+};
 use crate::{Codec, models::Pricing, redact::Redactor};
 
 /// The facts of an error that may repeat what a provider said.
@@ -36,7 +40,9 @@ impl HttpModel {
 
     /// What `Model::call` does, without the box.
     pub(crate) async fn answer(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let mut response = self.exchange(&req).await.map_err(|e| redacted(e, &self.http.redactor))?;
+        let mut keys = Redactor::default();
+        let response = self.exchange(&req, &mut keys).await;
+        let mut response = response.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))?;
         response.usage = self.pricing.price(response.usage, response.model.as_deref());
         Ok(response)
     }
@@ -52,6 +58,29 @@ impl Model for HttpModel {
         self.answer(req).await
     }
 }
+
+/// `Model` and `Debug` of a type around an [`HttpModel`].
+macro_rules! http_model {
+    ($Model:ident) => {
+        #[agent_core::async_trait]
+        impl agent_core::Model for $Model {
+            fn info(&self) -> agent_core::ModelInfo {
+                self.0.info()
+            }
+
+            async fn call(&self, req: agent_core::ModelRequest) -> agent_core::Result<agent_core::ModelResponse> {
+                self.0.answer(req).await
+            }
+        }
+
+        impl std::fmt::Debug for $Model {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($Model)).field(&self.0).finish()
+            }
+        }
+    };
+}
+pub(crate) use http_model;
 
 /// The error without secrets: providers repeat keys in their messages.
 fn redacted(e: Error, redactor: &Redactor) -> Error {

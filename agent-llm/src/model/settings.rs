@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::HttpModel;
+use super::{Credentials, HttpModel};
 use crate::{Catalogue, Codec, Transport, models::Pricing, redact::Redactor};
 
 /// How a key is shown to a provider.
@@ -22,9 +22,23 @@ pub enum Auth {
     Header(String),
 }
 
+impl Auth {
+    /// Puts the key into the headers of a request.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if HTTP does not allow it there.
+    pub(super) fn show(&self, key: &str, headers: &mut HeaderMap) -> Result<()> {
+        match self {
+            Self::Bearer => insert(headers, header::AUTHORIZATION.as_str(), &format!("Bearer {key}")),
+            Self::Header(name) => insert(headers, name, key),
+        }
+    }
+}
+
 /// What a builder has been told.
 pub(crate) struct HttpSettings {
     pub(crate) api_key: Option<SecretString>,
+    pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) first_timeout: Option<Duration>,
@@ -37,6 +51,8 @@ pub(crate) struct HttpSettings {
 pub(super) struct Http {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) headers: HeaderMap,
+    pub(super) auth: Auth,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) redactor: Redactor,
     pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
@@ -47,6 +63,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             api_key: None,
+            credentials: None,
             transport: None,
             headers: Vec::new(),
             first_timeout: None,
@@ -58,15 +75,11 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    fn ready(self, auth: &Auth) -> Result<Http> {
+    fn ready(self, auth: Auth) -> Result<Http> {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("agent-llm/", env!("CARGO_PKG_VERSION"))));
         if let Some(key) = &self.api_key {
-            let (name, value) = match auth {
-                Auth::Bearer => (header::AUTHORIZATION.as_str(), format!("Bearer {}", key.expose_secret())),
-                Auth::Header(name) => (name.as_str(), key.expose_secret().to_owned()),
-            };
-            insert(&mut headers, name, &value)?;
+            auth.show(key.expose_secret(), &mut headers)?;
         }
         for (name, value) in &self.headers {
             insert(&mut headers, name, value.expose_secret())?;
@@ -77,9 +90,9 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        let (idle_timeout, max_answer) = (self.idle_timeout, self.max_answer);
+        let Self { credentials, idle_timeout, max_answer, .. } = self;
         let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
-        Ok(Http { transport, headers, redactor, first_timeout, idle_timeout, max_answer })
+        Ok(Http { transport, headers, auth, credentials, redactor, first_timeout, idle_timeout, max_answer })
     }
 }
 
@@ -109,6 +122,13 @@ macro_rules! http_setters {
         #[must_use]
         pub fn api_key(mut self, key: impl Into<String>) -> Self {
             self.http.api_key = Some(secrecy::SecretString::from(key.into()));
+            self
+        }
+
+        /// Asks for the key before every request: for one that does not last. It takes the place of `api_key`.
+        #[must_use]
+        pub fn credentials(mut self, credentials: impl $crate::Credentials) -> Self {
+            self.http.credentials = Some(std::sync::Arc::new(credentials));
             self
         }
 
@@ -188,7 +208,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets what is known of the model. What it leaves open comes from the catalogue. Default: its name and its provider.
+    /// Sets what is known of the model. What it leaves open comes from the catalogue, and whether it is held to schemas if the
+    /// catalogue knows. Default: its name and its provider.
     #[must_use]
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = info;
@@ -202,7 +223,7 @@ impl HttpModelBuilder {
     pub fn build(self) -> Result<HttpModel> {
         let info = self.http.catalogue.complete(self.info);
         let pricing = Pricing::new(self.http.catalogue.clone(), &info);
-        Ok(HttpModel { info, pricing, codec: self.codec, http: self.http.ready(&self.auth)? })
+        Ok(HttpModel { info, pricing, codec: self.codec, http: self.http.ready(self.auth)? })
     }
 }
 

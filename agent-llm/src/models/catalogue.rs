@@ -151,6 +151,7 @@ impl Catalogue {
         if let Some(entry) = self.find_at(&info.provider, &info.name).or_else(|| self.find(&info.name)) {
             info.context_window = info.context_window.or(entry.max_context);
             info.max_output = info.max_output.or(entry.max_output);
+            info.json_schema = entry.json_schema.unwrap_or(info.json_schema);
         }
         info
     }

@@ -22,6 +22,9 @@ pub struct ModelEntry {
     /// Whether it calls tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
+    /// Whether its provider holds it to a JSON Schema, beside tools too. Where this is not there, as the provider's other models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_schema: Option<bool>,
     /// Whether it reads images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vision: Option<bool>,

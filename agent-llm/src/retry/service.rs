@@ -1,16 +1,15 @@
 //! [`Retry`].
 
-use std::{
-    fmt,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use agent_core::{BoxError, BoxFuture, Error, EventKind, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;
-use crate::attempt::{Spoken, cancelled, unless_cancelled};
+use crate::{
+    attempt::{Spoken, cancelled, unless_cancelled},
+    service::{answers, around, own},
+};
 
 /// The service that [`RetryLayer`](super::RetryLayer) makes.
 #[derive(Clone)]
@@ -19,48 +18,9 @@ pub struct Retry<S> {
     inner: S,
 }
 
-impl<S> Retry<S> {
-    pub(super) fn new(policy: Arc<Policy>, inner: S) -> Self {
-        Self { policy, inner }
-    }
+around!(Retry { policy: Arc<Policy> });
 
-    /// The service around which it stands.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The service around which it stands, to be changed.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// The service around which it stood.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
-
-impl<S> Service<ModelRequest> for Retry<S>
-where
-    S: Service<ModelRequest, Response = ModelResponse> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-{
-    type Response = ModelResponse;
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<ModelResponse>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        self.inner.poll_ready(cx).map_err(|e| Error::from_boxed(e.into()))
-    }
-
-    fn call(&mut self, req: ModelRequest) -> Self::Future {
-        // The service that is ready makes the first attempt; its clone is made ready for the next call.
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
-        Box::pin(attempts(self.policy.clone(), inner, req))
-    }
-}
+answers!(Retry, ready, |policy| attempts);
 
 /// Calls `inner`, which is ready, until a call succeeds or there should be no other.
 async fn attempts<S>(policy: Arc<Policy>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
@@ -76,7 +36,7 @@ where
                 policy.answered();
                 return Ok(response);
             }
-            Err(error) => Error::from_boxed(error.into()),
+            Err(error) => own(error),
         };
         failed += 1;
         let Some(delay) = policy.delay(failed, &error) else { return Err(error) };
@@ -93,12 +53,6 @@ where
             () = tokio::time::sleep(delay) => {}
         }
         spoken.take_back(&req.sink)?;
-        inner.ready().await.map_err(|e| Error::from_boxed(e.into()))?;
-    }
-}
-
-impl<S> fmt::Debug for Retry<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("policy", &self.policy).field("inner", &std::any::type_name::<S>()).finish()
+        inner.ready().await.map_err(own)?;
     }
 }

@@ -11,6 +11,8 @@ use agent_core::{
 };
 use tower::{Layer, Service};
 
+use crate::service::own;
+
 /// How much of what was learned before counts beside a new report.
 const MEMORY: f64 = 0.7;
 /// How far a count may be from what the counter says, either way.
@@ -147,7 +149,7 @@ where
     type Future = BoxFuture<'static, Result<ModelResponse>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        self.inner.poll_ready(cx).map_err(|e| Error::from_boxed(e.into()))
+        self.inner.poll_ready(cx).map_err(own)
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
@@ -155,7 +157,7 @@ where
         let estimated = counter.0.counter.prompt(&req);
         let answer = self.inner.call(req);
         Box::pin(async move {
-            let response = answer.await.map_err(|e| Error::from_boxed(e.into()))?;
+            let response = answer.await.map_err(own)?;
             counter.learn(estimated, &response.usage);
             Ok(response)
         })

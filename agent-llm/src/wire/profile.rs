@@ -58,6 +58,9 @@ pub struct Profile {
     pub cache_control: bool,
     /// Whether the server takes a JSON Schema of the answer. One that does not is asked for any JSON.
     pub json_schema: bool,
+    /// Whether it holds a model to the schema beside tools, and lets it call them: then its models
+    /// [say so](agent_core::ModelInfo::json_schema). Many servers refuse the two together, or let no tool be called.
+    pub json_schema_with_tools: bool,
     /// The fields that ask for an effort, for each that is not `reasoning_effort` in the usual words.
     pub effort: BTreeMap<Effort, Map<String, Value>>,
     /// What is particular to its Responses. (All other fields that are no facts of the server itself are about Chat
@@ -177,6 +180,7 @@ impl Default for Profile {
             verbatim: true,
             cache_control: false,
             json_schema: true,
+            json_schema_with_tools: false,
             effort: BTreeMap::new(),
             responses: ResponsesProfile::default(),
         }

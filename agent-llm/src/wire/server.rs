@@ -56,6 +56,7 @@ impl ServerSettings {
         let mut info = ModelInfo::new(&self.model).with_provider(&profile.provider);
         info.context_window = self.context_window;
         info.tools = self.tools;
+        info.json_schema = profile.json_schema && profile.json_schema_with_tools;
         HttpModel::builder(codec(self.model, profile)?).http(http).auth(auth).info(info).build()
     }
 }

@@ -79,6 +79,7 @@ fn calls_without_ids_are_named_alike_each_time() {
     let back: serde_json::Value = serde_json::from_str(&sent_back(&codec(), &response.message)).expect("valid");
     assert_eq!(back["tool_calls"][1]["id"], "call_r1_1", "the results name it");
     assert_eq!(back["v"], 1, "and the rest is kept");
+    assert!(back.get("content").is_none(), "what was not there is not added");
 }
 
 #[test]

@@ -253,6 +253,15 @@ fn an_item_that_never_ended_keeps_its_place() {
 }
 
 #[test]
+fn reasoning_in_an_item_of_another_kind_is_told_with_the_item() {
+    let search = json!({"type": "web_search_call", "id": "ws", "status": "in_progress"});
+    let whole = completed(&json!([search, message("msg", "Hi!")]));
+    let (response, chunks) = hear(&[added(0, &search), text(1, "Hi"), summary(0, 0, "see."), text(1, "!"), whole]);
+    assert_eq!(response.message.text(), "Hi!");
+    assert!(!told(&chunks).iter().any(|told| told.contains("reasoning")), "{chunks:?}");
+}
+
+#[test]
 fn what_a_server_takes_back_is_told_again_from_the_start() {
     let (response, chunks) = hear(&[text(0, "no"), completed(&json!([call("a", "look", "{}")]))]);
     assert_eq!(told(&chunks), ["0 text no", "restart", "0 call call_a look", "0 arguments {}", "0 end"]);

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{OutputFormat, Result};
 use serde_json::{Map, Value, json};
 
-use super::find::json_in;
+use super::{find::json_in, plain::is_plain};
 use crate::{arguments::Shape, check_value};
 
 /// The field that holds what is no object: providers take only objects.
@@ -19,6 +19,8 @@ const LONGEST_NAME: usize = 64;
 pub(super) struct Form {
     /// What the model is told.
     pub(super) format: OutputFormat,
+    /// Whether every provider that enforces schemas takes this one.
+    pub(super) is_plain: bool,
     schema: Value,
     check: Arc<Check>,
 }
@@ -31,9 +33,10 @@ impl Form {
     pub(super) fn new(name: &str, description: Option<String>, schema: Value) -> Result<Self> {
         let check = check_value(&schema)?;
         let shown = if schema["type"] == "object" { schema.clone() } else { wrapped(schema.clone()) };
+        let is_plain = is_plain(&shown);
         let mut format = OutputFormat::new(valid_name(name), shown);
         format.description = description;
-        Ok(Self { format, schema, check: Arc::new(check) })
+        Ok(Self { format, is_plain, schema, check: Arc::new(check) })
     }
 
     /// The value in what a model said. If there are several, the last that fits is the answer.

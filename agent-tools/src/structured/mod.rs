@@ -5,6 +5,7 @@ mod form;
 mod invalid;
 mod mode;
 mod partial;
+mod plain;
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -187,7 +188,7 @@ impl<T> Structured<T> {
         req: ModelRequest,
         ask: impl Fn(ModelRequest) -> BoxFuture<'a, Result<ModelResponse>> + Send + Sync,
     ) -> Result<ModelResponse> {
-        let mode = self.mode.for_model(req.model.as_deref());
+        let mode = self.mode.choose(req.model.as_deref(), &self.form);
         let ask = async |mut req: ModelRequest| {
             mode.ask(&self.form, &mut req)?;
             ask(req).await.map(settled)

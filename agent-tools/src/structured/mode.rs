@@ -21,8 +21,9 @@ pub(super) const ANSWER: &str = "final_answer";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerMode {
-    /// [`Native`](Self::Native) if the model is known to be [held to a JSON Schema](ModelInfo::json_schema), else
-    /// [`Tool`](Self::Tool), or [`Prompt`](Self::Prompt) if it takes no tools.
+    /// [`Native`](Self::Native) if the model is known to be [held to a JSON Schema](ModelInfo::json_schema), and the schema
+    /// is one that providers take: objects of fixed fields, no tuples, nothing that holds itself. Else [`Tool`](Self::Tool),
+    /// or [`Prompt`](Self::Prompt) if it takes no tools.
     #[default]
     Auto,
     /// The provider holds the model to the schema.
@@ -34,9 +35,9 @@ pub enum AnswerMode {
 }
 
 impl AnswerMode {
-    pub(super) fn for_model(self, info: Option<&ModelInfo>) -> Self {
+    pub(super) fn choose(self, info: Option<&ModelInfo>, form: &Form) -> Self {
         match (self, info) {
-            (Self::Auto, Some(info)) if info.json_schema => Self::Native,
+            (Self::Auto, Some(info)) if info.json_schema && form.is_plain => Self::Native,
             (Self::Auto, Some(info)) if !info.tools => Self::Prompt,
             (Self::Auto, _) => Self::Tool,
             (chosen, _) => chosen,

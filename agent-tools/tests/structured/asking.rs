@@ -26,6 +26,15 @@ async fn a_provider_that_enforces_schemas_is_given_it() {
 }
 
 #[tokio::test]
+async fn a_form_that_providers_do_not_enforce_is_asked_for_by_tool() {
+    type People = std::collections::BTreeMap<String, u32>;
+    let model = model([Turn::call("c1", "final_answer", json!({"Bern": 134_000}))], info().with_json_schema());
+    let answer = Structured::<People>::new().expect("a schema").call(&model, ask()).await.expect("answers");
+    assert_eq!(answer.value["Bern"], 134_000);
+    assert!(model.requests()[0].params.output.is_none());
+}
+
+#[tokio::test]
 async fn a_model_that_takes_tools_must_call_one_with_the_answer() {
     let model = model([by_tool()], info());
     let answer = cities().call(&model, ask()).await.expect("answers");

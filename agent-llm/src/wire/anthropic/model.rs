@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::{Error, ModelInfo, Result};
 
 use super::{AnthropicCodec, AnthropicProfile, ClaudeThinking, claude::MAX_TOKENS};
 use crate::{
     Auth, HttpModel,
-    model::{HttpSettings, http_setters},
+    model::{HttpSettings, http_model, http_setters},
 };
 
 /// A model behind Anthropic Messages: Claude, or another maker's model on a server that speaks the same.
@@ -148,6 +148,7 @@ impl AnthropicBuilder {
         info.context_window = self.context_window;
         info.max_output = self.max_output;
         info.tools = self.tools;
+        info.json_schema = profile.json_schema;
         let known = self.http.catalogue.complete(info.clone()).max_output;
         let mut codec = AnthropicCodec::new(self.model, profile)?;
         if let Some(tokens) = self.max_output.or(known.map(|most| most.min(MAX_TOKENS))) {
@@ -160,22 +161,7 @@ impl AnthropicBuilder {
     }
 }
 
-#[async_trait]
-impl Model for Anthropic {
-    fn info(&self) -> ModelInfo {
-        self.0.info()
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.0.answer(req).await
-    }
-}
-
-impl fmt::Debug for Anthropic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Anthropic").field(&self.0).finish()
-    }
-}
+http_model!(Anthropic);
 
 impl fmt::Debug for AnthropicBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,6 +176,8 @@ impl fmt::Debug for AnthropicBuilder {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::Model;
+
     use super::*;
 
     fn from(vars: &'static [(&str, &str)]) -> Result<AnthropicBuilder> {
@@ -216,12 +204,5 @@ mod tests {
         let vars = &[("ANTHROPIC_BASE_URL", "https://openrouter.ai/api"), ("ANTHROPIC_API_KEY", "a-key-of-mine")];
         let model = from(vars).expect("reads").build().expect("builds");
         assert_eq!(model.info().provider, "openrouter.ai");
-    }
-
-    #[test]
-    fn neither_model_nor_builder_shows_the_key() {
-        let builder = Anthropic::builder("m").api_key("canary-key").header("x-secret", "canary-header");
-        let shown = format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"));
-        assert!(!shown.contains("canary"), "{shown}");
     }
 }

@@ -32,6 +32,8 @@ pub struct AnthropicProfile {
     pub version: String,
     /// Features that are asked for in the header `anthropic-beta`: files by id, for example, need `files-api-2025-04-14`.
     pub betas: Vec<String>,
+    /// Whether the server holds models to a JSON Schema: then they [say so](agent_core::ModelInfo::json_schema).
+    pub json_schema: bool,
 }
 
 impl Default for AnthropicProfile {
@@ -44,10 +46,10 @@ impl Default for AnthropicProfile {
 impl AnthropicProfile {
     /// Anthropic.
     pub fn anthropic() -> Self {
-        Self::compatible("anthropic", "https://api.anthropic.com")
+        Self { json_schema: true, ..Self::compatible("anthropic", "https://api.anthropic.com") }
     }
 
-    /// Any server: the key in `ANTHROPIC_API_KEY`, shown in `x-api-key`, and no betas.
+    /// Any server: the key in `ANTHROPIC_API_KEY`, shown in `x-api-key`, no betas, and no word of schemas.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -56,6 +58,7 @@ impl AnthropicProfile {
             auth: Auth::Header("x-api-key".into()),
             version: "2023-06-01".into(),
             betas: Vec::new(),
+            json_schema: false,
         }
     }
 

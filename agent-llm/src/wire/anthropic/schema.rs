@@ -2,7 +2,25 @@
 
 use serde_json::Value;
 
-/// The schema with every object closed, since the API enforces no other. What says already whether it is open stays.
+/// Bounds that the API refuses to enforce. Who asked for the form checks the answer.
+const BOUNDS: [&str; 10] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "$schema",
+];
+
+/// The formats of texts that the API knows.
+const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "uuid"];
+
+/// The schema with every object closed, since the API enforces no other, and without the bounds that it refuses. What says
+/// already whether it is open stays.
 pub(super) fn closed(schema: &Value) -> Value {
     let mut schema = schema.clone();
     close(&mut schema);
@@ -14,12 +32,19 @@ fn close(schema: &mut Value) {
     if fields.get("type").is_some_and(|kind| kind == "object") {
         fields.entry("additionalProperties").or_insert(Value::Bool(false));
     }
+    fields.retain(|name, value| match name.as_str() {
+        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        name => !BOUNDS.contains(&name),
+    });
+    if let Some(choices) = fields.remove("oneOf") {
+        fields.insert("anyOf".to_owned(), choices); // the API knows only this word for it
+    }
     for (name, value) in fields {
         match (name.as_str(), value) {
             ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
                 schemas.values_mut().for_each(close);
             }
-            ("anyOf" | "allOf" | "oneOf", Value::Array(schemas)) => schemas.iter_mut().for_each(close),
+            ("anyOf" | "allOf", Value::Array(schemas)) => schemas.iter_mut().for_each(close),
             ("items", schema) => close(schema),
             _ => {}
         }
@@ -31,6 +56,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_the_api_refuses_is_left_out_and_properties_keep_their_names() {
+        let bounded = json!({
+            "type": "object",
+            "properties": {
+                "minimum": {"type": "integer", "format": "uint8", "minimum": 0, "maximum": 255},
+                "at": {"type": "string", "format": "date-time", "minLength": 1},
+                "one": {"oneOf": [{"const": 1}, {"type": "number", "multipleOf": 2}]},
+            },
+        });
+        let wanted = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "minimum": {"type": "integer"},
+                "at": {"type": "string", "format": "date-time"},
+                "one": {"anyOf": [{"const": 1}, {"type": "number"}]},
+            },
+        });
+        assert_eq!(closed(&bounded), wanted);
+    }
 
     #[test]
     fn every_object_is_closed_unless_it_says_otherwise() {

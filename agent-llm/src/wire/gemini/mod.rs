@@ -109,7 +109,7 @@ impl GeminiCodec {
         let path = if model.contains('/') { format!("/{model}") } else { format!("/models/{model}") };
         let whole = endpoint(&profile.base_url, &format!("{path}:generateContent"))?;
         let streamed = endpoint(&profile.base_url, &format!("{path}:streamGenerateContent?alt=sse"))?;
-        let generation = profile.generation.unwrap_or_else(|| GeminiGeneration::of(&model));
+        let generation = profile.generation_of(&model);
         let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
         let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
         Ok(Self { whole, streamed, profile, manner, key, size: BodySize::default() })

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::{Error, ModelInfo, Result};
 use http::Uri;
 
 use super::{GeminiCodec, GeminiProfile};
 use crate::{
     HttpModel,
-    model::{HttpSettings, http_setters},
+    model::{HttpSettings, http_model, http_setters},
 };
 
 /// A model behind Gemini's `generateContent`: of the Gemini API, of Vertex AI, or of a proxy.
@@ -133,27 +133,13 @@ impl GeminiBuilder {
         let mut info = ModelInfo::new(&self.model).with_provider(&profile.provider);
         info.context_window = self.context_window;
         info.tools = self.tools;
+        info.json_schema = profile.holds_to_schemas(&self.model);
         let codec = GeminiCodec::new(self.model, profile)?;
         HttpModel::builder(codec).http(self.http).auth(auth).info(info).build().map(Gemini)
     }
 }
 
-#[async_trait]
-impl Model for Gemini {
-    fn info(&self) -> ModelInfo {
-        self.0.info()
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.0.answer(req).await
-    }
-}
-
-impl fmt::Debug for Gemini {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gemini").field(&self.0).finish()
-    }
-}
+http_model!(Gemini);
 
 impl fmt::Debug for GeminiBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -168,6 +154,8 @@ impl fmt::Debug for GeminiBuilder {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::Model;
+
     use super::*;
 
     fn from(vars: &'static [(&str, &str)]) -> Result<GeminiBuilder> {
@@ -203,12 +191,5 @@ mod tests {
         assert_eq!((bare.provider.as_str(), bare.base_url.as_str()), ("localhost", "http://localhost:4000/v1beta"));
         let whole = profile(&[("GOOGLE_GEMINI_BASE_URL", "http://proxy.test/gemini/v1")]);
         assert_eq!(whole.base_url, "http://proxy.test/gemini/v1");
-    }
-
-    #[test]
-    fn neither_model_nor_builder_shows_the_key() {
-        let builder = Gemini::builder("m").api_key("canary-key").header("x-secret", "canary-header");
-        let shown = format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"));
-        assert!(!shown.contains("canary"), "{shown}");
     }
 }

@@ -109,6 +109,16 @@ impl GeminiProfile {
             ..Self::compatible("vertex", base_url)
         }
     }
+
+    /// What `model` can be told.
+    pub(super) fn generation_of(&self, model: &str) -> GeminiGeneration {
+        self.generation.unwrap_or_else(|| GeminiGeneration::of(model))
+    }
+
+    /// True if `model` takes a schema of the answer beside functions. Older ones refuse the two together.
+    pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
+        self.generation_of(model) == GeminiGeneration::Gemini3
+    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,11 @@ impl Serialize for Projection<'_> {
         let sent: Option<Sent<'_>> = self.own.and_then(|raw| serde_json::from_str(raw.json()).ok());
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", "assistant")?;
-        map.serialize_entry("content", &self.content(sent.as_ref()))?;
+        let content = self.content(sent.as_ref());
+        // Who leaves it out beside calls takes it back left out.
+        if content.is_some() || sent.as_ref().is_none_or(|sent| sent.content.is_some()) {
+            map.serialize_entry("content", &content)?;
+        }
         if let Some(sent) = &sent {
             self.serialize_reasoning(sent, &mut map)?;
             if sent.images.is_some() {

@@ -1,13 +1,11 @@
 //! The model that users build: [`OpenAiChat`].
 
-use std::fmt;
-
-use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::Result;
 
 use super::OpenAiChatCodec;
 use crate::{
     HttpModel,
-    model::{HttpSettings, http_setters},
+    model::{HttpSettings, http_model, http_setters},
     wire::server::{ServerSettings, server_setters},
 };
 
@@ -65,25 +63,12 @@ impl OpenAiChatBuilder {
     }
 }
 
-#[async_trait]
-impl Model for OpenAiChat {
-    fn info(&self) -> ModelInfo {
-        self.0.info()
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.0.answer(req).await
-    }
-}
-
-impl fmt::Debug for OpenAiChat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAiChat").field(&self.0).finish()
-    }
-}
+http_model!(OpenAiChat);
 
 #[cfg(test)]
 mod tests {
+    use agent_core::Model;
+
     use super::*;
 
     #[test]
@@ -96,12 +81,5 @@ mod tests {
         let builder = OpenAiChat::builder("m").read_env(read).expect("reads");
         assert!(builder.http.api_key.is_some());
         assert_eq!(builder.build().expect("builds").info().provider, "openrouter");
-    }
-
-    #[test]
-    fn neither_model_nor_builder_shows_the_key() {
-        let builder = OpenAiChat::builder("m").api_key("canary-key").header("x-secret", "canary-header");
-        let shown = format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"));
-        assert!(!shown.contains("canary"), "{shown}");
     }
 }

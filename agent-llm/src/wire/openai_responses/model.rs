@@ -1,13 +1,11 @@
 //! The model that users build: [`OpenAiResponses`].
 
-use std::fmt;
-
-use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::Result;
 
 use super::OpenAiResponsesCodec;
 use crate::{
     HttpModel,
-    model::{HttpSettings, http_setters},
+    model::{HttpSettings, http_model, http_setters},
     wire::server::{ServerSettings, server_setters},
 };
 
@@ -66,31 +64,4 @@ impl OpenAiResponsesBuilder {
     }
 }
 
-#[async_trait]
-impl Model for OpenAiResponses {
-    fn info(&self) -> ModelInfo {
-        self.0.info()
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.0.answer(req).await
-    }
-}
-
-impl fmt::Debug for OpenAiResponses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAiResponses").field(&self.0).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neither_model_nor_builder_shows_the_key() {
-        let builder = OpenAiResponses::builder("m").api_key("canary-key").header("x-secret", "canary-header");
-        let shown = format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"));
-        assert!(!shown.contains("canary"), "{shown}");
-    }
-}
+http_model!(OpenAiResponses);

@@ -67,7 +67,11 @@ impl Speaker {
                 out.push(Chunk::Text { index, delta: delta.to_owned() });
             }
             Field::Summary | Field::Thought => {
-                let index = self.index(at, None).unwrap_or_else(|| self.open(at, fold, Block::reasoning(""), out));
+                let index = match self.index(at, None) {
+                    None => self.open(at, fold, Block::reasoning(""), out),
+                    Some(index) if matches!(self.told[index as usize].block, Block::Reasoning(_)) => index,
+                    Some(_) => return, // an item of another kind: told at the end of the answer
+                };
                 let before = self.told[index as usize].part.replace(key);
                 let space = if before.is_some_and(|before| before != key) { PARAGRAPH } else { "" };
                 out.push(Chunk::Reasoning { index, delta: format!("{space}{delta}") });

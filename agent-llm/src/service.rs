@@ -1,0 +1,87 @@
+//! What services around a service have in common.
+
+use agent_core::{BoxError, Error};
+
+/// The error of an inner service, as this framework's own.
+pub(crate) fn own(error: impl Into<BoxError>) -> Error {
+    Error::from_boxed(error.into())
+}
+
+/// The inherent methods and the `Debug` of a service with a field of its own and a field `inner`.
+macro_rules! around {
+    ($Service:ident { $own:ident: $Own:ty }) => {
+        impl<S> $Service<S> {
+            pub(super) fn new($own: $Own, inner: S) -> Self {
+                Self { $own, inner }
+            }
+
+            /// The service around which it stands.
+            pub fn get_ref(&self) -> &S {
+                &self.inner
+            }
+
+            /// The service around which it stands, to be changed.
+            pub fn get_mut(&mut self) -> &mut S {
+                &mut self.inner
+            }
+
+            /// The service around which it stood.
+            pub fn into_inner(self) -> S {
+                self.inner
+            }
+        }
+
+        impl<S> std::fmt::Debug for $Service<S> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($Service))
+                    .field(stringify!($own), &self.$own)
+                    .field("inner", &std::any::type_name::<S>())
+                    .finish()
+            }
+        }
+    };
+}
+
+/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over model calls.
+///
+/// `ready` is ready when its inner service is, and hands that on. `always` is always ready: what stands inside is only
+/// made ready by the function, for a call that it must answer.
+macro_rules! answers {
+    ($Service:ident, $readiness:ident, |$own:ident| $answer:ident) => {
+        impl<S> tower::Service<agent_core::ModelRequest> for $Service<S>
+        where
+            S: tower::Service<agent_core::ModelRequest, Response = agent_core::ModelResponse> + Clone + Send + 'static,
+            S::Error: Into<agent_core::BoxError>,
+            S::Future: Send,
+        {
+            type Response = agent_core::ModelResponse;
+            type Error = agent_core::Error;
+            type Future = agent_core::BoxFuture<'static, agent_core::Result<agent_core::ModelResponse>>;
+
+            $crate::service::answers!(@ $readiness, $own, $answer);
+        }
+    };
+    (@ ready, $own:ident, $answer:ident) => {
+        fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<agent_core::Result<()>> {
+            self.inner.poll_ready(cx).map_err($crate::service::own)
+        }
+
+        fn call(&mut self, req: agent_core::ModelRequest) -> Self::Future {
+            // The service that is ready makes the call; its clone is made ready for the next.
+            let clone = self.inner.clone();
+            let inner = std::mem::replace(&mut self.inner, clone);
+            Box::pin($answer(self.$own.clone(), inner, req))
+        }
+    };
+    (@ always, $own:ident, $answer:ident) => {
+        fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<agent_core::Result<()>> {
+            std::task::Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, req: agent_core::ModelRequest) -> Self::Future {
+            Box::pin($answer(self.$own.clone(), self.inner.clone(), req))
+        }
+    };
+}
+
+pub(crate) use {answers, around};
