@@ -18,6 +18,7 @@
 mod agent;
 mod builder;
 mod executor;
+pub mod flow;
 mod run;
 mod start;
 
