@@ -20,8 +20,10 @@ use crate::{
     State, ToolOutput,
 };
 
-/// Entries that are held back at most.
-const LARGE_BATCH: usize = 64;
+/// Entries that are held back: those of a few steps. Larger batches save nothing.
+const LARGE_BATCH: usize = 16;
+/// Entries that a batch has room for when it begins, so that it need not grow: a few may follow before it is handed over.
+const ROOM: usize = LARGE_BATCH + 2;
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -173,7 +175,11 @@ impl RunLog {
     /// Notes an entry.
     pub fn record(&self, body: EntryBody) {
         let entry = self.entry(body);
-        self.noted().push(entry);
+        let mut noted = self.noted();
+        if noted.is_empty() && self.0.held_back.load(Ordering::Acquire) {
+            noted.reserve_exact(ROOM);
+        }
+        noted.push(entry);
     }
 
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.

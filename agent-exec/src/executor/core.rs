@@ -2,6 +2,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -45,7 +46,7 @@ impl Service<ModelRequest> for ModelCore {
             }
             let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-            let body = async { (*model).call(request).await.map(StepResult::Model) };
+            let body = pin!(async { (*model).call(request).await.map(StepResult::Model) });
             let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
                 return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
             };
@@ -212,7 +213,7 @@ impl ToolBody {
     async fn attempt(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
         let call = async { self.render((*self.tool).call(request).await?) };
-        let call = AssertUnwindSafe(call).catch_unwind();
+        let call = pin!(AssertUnwindSafe(call).catch_unwind());
         let result = match self.options.timeout {
             None => call.await,
             Some(most) => tokio::time::timeout(most, call).await.map_err(|_| {
@@ -266,7 +267,7 @@ impl Service<ToolRequest> for ToolCore {
             let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
-            let run = async { body.run(request, &injected).await.map(StepResult::Tool) };
+            let run = pin!(async { body.run(request, &injected).await.map(StepResult::Tool) });
             let result = cx.log().step(step, run).await;
             if let Some(reserved) = reserved {
                 reserved.settle(one);

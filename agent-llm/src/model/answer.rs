@@ -47,9 +47,8 @@ impl HttpModel {
     /// The answer's headers, and its body as it comes; the inner error is the provider's refusal.
     async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(HeaderMap, Incoming)>> {
         let mut request = self.codec.encode(req)?;
-        let own = std::mem::replace(request.headers_mut(), self.http.headers.clone());
-        for (name, value) in &own {
-            request.headers_mut().entry(name).or_insert_with(|| value.clone());
+        for (name, value) in &self.http.headers {
+            request.headers_mut().insert(name.clone(), value.clone());
         }
         let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
         if let Some(credentials) = &self.http.credentials {

@@ -4,7 +4,7 @@ use std::{error::Error as _, fmt, io, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, Retry, async_trait};
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{FutureExt, TryStreamExt};
 use http::{Request, Response, uri::Scheme};
 use http_body_util::{BodyExt, Full};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -83,7 +83,11 @@ impl Transport for HyperTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
         let request = request.map(Full::new);
         let sent = if request.uri().scheme() == Some(&Scheme::HTTPS) {
-            self.0.tls().await?.request(request).await
+            let tls = match self.0.tls.get() {
+                Some(tls) => tls,
+                None => self.0.tls().boxed().await?, // once, and no other call has to have room for it
+            };
+            tls.request(request).await
         } else {
             self.0.plain.request(request).await
         };

@@ -1,6 +1,14 @@
-//! Escapes that are half a character.
+//! Bytes and escapes that are no character.
 
 use std::borrow::Cow;
+
+/// The text of a body. What is no character in it becomes a replacement character, so that the rest can be read.
+pub(crate) fn text_of(body: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(body) {
+        Ok(text) => mend_surrogates(text),
+        Err(_) => Cow::Owned(mend_surrogates(&String::from_utf8_lossy(body)).into_owned()),
+    }
+}
 
 /// Puts a replacement character for each half of a character that stands alone: servers that cut their text without regard
 /// for characters send such escapes, and JSON text with one cannot be read.
@@ -35,6 +43,12 @@ pub(crate) fn mend_surrogates(json: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_without_slips_is_borrowed_and_bytes_that_are_no_text_are_replaced() {
+        assert!(matches!(text_of(r#""é""#.as_bytes()), Cow::Borrowed(r#""é""#)));
+        assert_eq!(text_of(b"\"a\xff\\ud83d\""), "\"a\u{fffd}\\ufffd\"");
+    }
 
     #[test]
     fn half_a_character_becomes_a_replacement_character() {

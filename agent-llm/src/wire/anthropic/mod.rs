@@ -56,7 +56,7 @@ use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
         endpoint::{BodySize, endpoint, post},
-        surrogates::mend_surrogates,
+        surrogates::text_of,
     },
 };
 
@@ -153,7 +153,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.origin)
+        decode::decode(&text_of(body), &self.origin)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {

@@ -13,13 +13,12 @@ use super::{
 use crate::{
     ParsedRequest,
     error::bounded,
-    wire::{json::laid_over, surrogates::mend_surrogates},
+    wire::{json::laid_over, surrogates::text_of},
 };
 
 /// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood.
 pub(super) fn decode_request(body: &[u8], origin: &Origin, claude: &Claude) -> Result<ParsedRequest> {
-    let text = String::from_utf8_lossy(body);
-    let text = mend_surrogates(&text);
+    let text = text_of(body);
     read(&text, origin, claude).map_err(|e| {
         let message = format!("the body is not a request for a message: {}", bounded(&e.to_string(), 200));
         Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent).with_source(e)

@@ -68,7 +68,7 @@ use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
         endpoint::{BodySize, endpoint, post},
-        surrogates::mend_surrogates,
+        surrogates::text_of,
     },
 };
 
@@ -134,11 +134,11 @@ impl Codec for GeminiCodec {
 
     /// The body does not say whether the answer is to be streamed: the address does.
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.profile, &self.manner)
+        request::decode(&text_of(body), &self.profile, &self.manner)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), &self.manner)
+        decode::decode(&text_of(body), &self.manner)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {

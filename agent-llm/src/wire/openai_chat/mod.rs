@@ -46,7 +46,7 @@ use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
         endpoint::{BodySize, post},
-        surrogates::mend_surrogates,
+        surrogates::text_of,
     },
 };
 
@@ -107,12 +107,11 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        let body = String::from_utf8_lossy(body);
-        request::decode_request(&mend_surrogates(&body), &self.profile, &self.manner)
+        request::decode_request(&text_of(body), &self.profile, &self.manner)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), self.origin())
+        decode::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {

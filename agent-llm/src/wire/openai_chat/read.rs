@@ -4,7 +4,7 @@ use agent_core::{AssistantMessage, Block, Origin, Raw, Reasoning};
 use serde_json::value::RawValue;
 
 use super::{
-    read_call::call,
+    read_call::{Call, calls},
     read_part::{citations, lenient, part, plain, raw},
 };
 use crate::wire::{
@@ -25,7 +25,7 @@ open_struct! {
         images: &'a RawValue = "images",
         audio: &'a RawValue = "audio",
         annotations: &'a RawValue = "annotations",
-        tool_calls: &'a RawValue = "tool_calls",
+        tool_calls: Vec<Call<'a>> = "tool_calls",
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn read(json: &RawValue, origin: &Origin, response: &str, order: [Fie
             Field::Content => content(&mut said, origin, &mut reading.blocks)?,
             Field::Refusal => reading.blocks.extend(refusal(&said, origin)),
             Field::Images => images(&said, origin, &mut reading.blocks),
-            Field::Calls => calls(&said, origin, response, &mut reading)?,
+            Field::Calls => add_calls(&mut said, json, origin, response, &mut reading)?,
         }
         reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
     }
@@ -186,11 +186,17 @@ fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
     Some(Block::Other(Raw::from_value(origin.clone(), &part)))
 }
 
-fn calls(said: &Said<'_>, origin: &Origin, response: &str, reading: &mut Reading) -> serde_json::Result<()> {
-    let Some(list) = said.tool_calls else { return Ok(()) };
-    let mut at = 0;
-    each(list, |json| {
-        let mut call = call(json, origin)?;
+fn add_calls(
+    said: &mut Said<'_>,
+    message: &RawValue,
+    origin: &Origin,
+    response: &str,
+    reading: &mut Reading,
+) -> serde_json::Result<()> {
+    let calls = calls(said.tool_calls.take().unwrap_or_default(), message, origin)?;
+    reading.blocks.reserve_exact(calls.len()); // they are kept for as long as the run
+    for (at, call) in calls.enumerate() {
+        let mut call = call?;
         if call.id.is_empty() {
             (call.id, call.raw, reading.mended) = (call_id(response, at).into(), None, true);
         }
@@ -198,9 +204,8 @@ fn calls(said: &Said<'_>, origin: &Origin, response: &str, reading: &mut Reading
             (call.name, call.raw, reading.mended) = (NAMELESS.into(), None, true);
         }
         reading.blocks.push(Block::ToolCall(call));
-        at += 1;
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 fn text(text: Option<Str<'_>>) -> Option<String> {

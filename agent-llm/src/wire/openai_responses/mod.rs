@@ -71,7 +71,7 @@ use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
         endpoint::{BodySize, post},
-        surrogates::mend_surrogates,
+        surrogates::text_of,
     },
 };
 
@@ -132,11 +132,11 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::read(&mend_surrogates(&String::from_utf8_lossy(body)), &self.profile, &self.manner)
+        request::read(&text_of(body), &self.profile, &self.manner)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&mend_surrogates(&String::from_utf8_lossy(body)), self.origin())
+        decode::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
