@@ -7,6 +7,9 @@
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
 //! | [`Approval`] | has a person decide before tools run | inside whatever changes arguments |
+//! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
+//! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
+//! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -52,6 +55,9 @@
 //! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
 
 mod approval;
+mod archive;
+mod compaction;
+mod cut;
 mod delegation;
 mod events;
 mod from_fn;
@@ -59,15 +65,25 @@ mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
+mod long_tool_output;
+mod patch_tool_calls;
 mod per_run;
 mod seconds;
 
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
+    archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
+    compaction::{
+        CacheAware, CachePrices, ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction,
+        ContextCompactionBuilder, Custom, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
+        StrategyConfig, Summary, SummaryConfig, Task, Tiers, Trigger, Unit, strategy_fn,
+    },
     delegation::{Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
+    long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
+    patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
 };

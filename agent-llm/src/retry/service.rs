@@ -6,11 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxError, BoxFuture, Error, EventKind, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, BoxFuture, Error, EventKind, ModelRequest, ModelResponse, Result, Spoken};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;
-use crate::attempt::{Spoken, cancelled, unless_cancelled};
+use crate::attempt::{cancelled, unless_cancelled};
 
 /// The service that [`RetryLayer`](super::RetryLayer) makes.
 #[derive(Clone)]
