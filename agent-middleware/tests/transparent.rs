@@ -9,8 +9,8 @@ use agent_core::{
     ToolOutput, ToolSpec, Usage, testing::HookTrace,
 };
 use agent_middleware::{
-    Approval, ApprovalConfig, Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging,
-    LoggingConfig,
+    Approval, ApprovalConfig, CompactionConfig, ContextCompaction, Delegation, DelegationConfig, Events, EventsConfig,
+    Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -32,6 +32,11 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Limits::new()),
         subject(Approval::new()),
         subject(Delegation::new()),
+        subject(ContextCompaction::new()),
+        subject(LongToolOutput::new()),
+        subject(PatchToolCalls::new()),
+        subject(ContextCompaction::from_config(CompactionConfig::default()).expect("sound")),
+        subject(PatchToolCalls::from(PatchToolCallsConfig::default())),
         subject(Events::from(EventsConfig::default())),
         subject(Logging::from(LoggingConfig::default())),
         subject(Limits::from(LimitsConfig::default())),

@@ -55,6 +55,7 @@ mod guide {
     }
 
     document! {
+        compaction: "guide/compaction",
         events: "guide/events",
         interrupts: "guide/interrupts",
         middleware: "guide/middleware",

@@ -31,7 +31,7 @@ impl Keep {
     /// Where what is kept begins.
     pub fn start(&self, task: &Task<'_>, units: &[Unit]) -> usize {
         match *self {
-            Self::Messages(most) => backwards(units, most as u64, |unit| unit.len() as u64, true),
+            Self::Messages(most) => backwards(units, most as u64, |unit| unit.size() as u64, true),
             Self::Tokens(most) => backwards(units, most, |unit| task.tokens(unit), false),
             Self::Iterations(n) => nth_newest(units, n, begins_iteration),
             Self::UserRounds(n) => {

@@ -70,6 +70,13 @@ impl<'a> Task<'a> {
         self
     }
 
+    /// Sets how many tokens the messages should have afterwards.
+    #[must_use]
+    pub fn with_target(mut self, tokens: u64) -> Self {
+        self.target = tokens;
+        self
+    }
+
     /// Sets how many tokens the messages must not reach. Up to there a strategy may find that it is not worth its price.
     #[must_use]
     pub fn with_most(mut self, tokens: u64) -> Self {

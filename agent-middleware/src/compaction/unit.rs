@@ -73,13 +73,8 @@ impl Unit {
     }
 
     /// How many messages it has.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         1 + self.results.len()
-    }
-
-    /// False: a unit has at least one message.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// True if a user speaks.
@@ -123,7 +118,7 @@ mod tests {
     }
 
     fn sizes(messages: Vec<Message>) -> Vec<usize> {
-        Unit::split(&History::from_messages(messages).expect("paired")).iter().map(Unit::len).collect()
+        Unit::split(&History::from_messages(messages).expect("paired")).iter().map(Unit::size).collect()
     }
 
     #[test]

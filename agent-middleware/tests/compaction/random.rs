@@ -15,7 +15,7 @@ use agent_middleware::{
     CacheAware, ClampMessages, ClearToolResults, DedupReads, Keep, OffloadToolResults, SlidingWindow, Strategy,
     Summary, Task, Tiers, Unit,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::Strategy as _};
 
 use crate::common::block_on;
 

@@ -3,7 +3,7 @@
 use agent_core::{AssistantMessage, Block, CompactionMode, History, Media, Message, Part, UserMessage};
 use agent_middleware::{
     CacheAware, ClampMessages, ClearToolResults, ContextCompaction, DedupReads, Keep, OffloadToolResults, Pins,
-    SlidingWindow, Tiers, strategy_fn,
+    SlidingWindow, Task, Tiers, strategy_fn,
 };
 
 use crate::world::{compacted, long, texts, tokens, turn};
@@ -75,11 +75,11 @@ async fn system_messages_and_what_is_asked_now_stay_unless_they_are_not_pinned()
             .expect("paired");
     let after = texts(&compacted(&SlidingWindow::new(1), &before, |task| task).await);
     assert_eq!(after[..3], ["Rules.", "first", "now"]);
-    let unpinned = |task: agent_middleware::Task<'_>| {
+    fn unpinned(task: Task<'_>) -> Task<'_> {
         let mut pins = Pins::default();
         (pins.system, pins.first_user, pins.last_user) = (false, false, false);
         task.with_pins(pins)
-    };
+    }
     let after = texts(&compacted(&SlidingWindow::new(1), &before, unpinned).await);
     assert!(after[0].contains("messages=\"9\"") && after.len() == 3, "{after:?}");
 }
@@ -123,9 +123,7 @@ async fn an_emergency_keeps_one_iteration_whatever_the_strategy_keeps() {
 async fn tiers_stop_as_soon_as_the_target_is_reached() {
     let before = long(6, 400);
     let tiers = Tiers::new().then(ClearToolResults::new()).then(SlidingWindow::new(1));
-    let gently =
-        compacted(&tiers, &before, |task| agent_middleware::Task::new(task.cx(), &agent_core::ApproximateCounter, 600))
-            .await;
+    let gently = compacted(&tiers, &before, |task| task.with_target(600)).await;
     assert_eq!(gently.len(), before.len(), "clearing was enough");
     assert_eq!(compacted(&tiers, &before, |task| task).await.len(), 4);
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agent_core::{CompactionMode, EventKind, History, Message, ModelResponse};
+use agent_core::{CompactionMode, EventKind, History, Message, Middleware, Middlewares, ModelResponse};
 use agent_middleware::{ContextCompaction, Keep, SlidingWindow, Trigger, strategy_fn};
 use serde_json::json;
 
@@ -152,10 +152,10 @@ async fn what_was_added_for_one_call_is_there_after_the_compaction_and_not_kept(
         Ok(agent_core::Flow::Continue)
     });
     let compaction = ContextCompaction::builder().strategy(SlidingWindow::new(1)).build().expect("sound");
-    for list in [
-        Arc::new([Arc::new(ContextCompaction::new()) as Arc<dyn agent_core::Middleware>]) as agent_core::Middlewares,
-        Arc::new([Arc::new(reminder), Arc::new(compaction) as Arc<dyn agent_core::Middleware>]),
-    ] {
+    let alone: [Arc<dyn Middleware>; 1] = [Arc::new(ContextCompaction::new())];
+    let both: [Arc<dyn Middleware>; 2] = [Arc::new(reminder), Arc::new(compaction)];
+    let lists: [Middlewares; 2] = [Arc::new(alone), Arc::new(both)];
+    for list in lists {
         let reminded = list.len() > 1;
         let world = World::with(list, long(10, 400), |_| {});
         world.step(u64::MAX).await.expect("answers");
@@ -175,8 +175,8 @@ async fn a_call_that_was_rewritten_outside_is_left_as_it_is_and_the_next_one_is_
         req.messages = History::from_messages(messages.collect::<Vec<_>>())?;
         Ok(agent_core::Flow::Continue)
     });
-    let list: agent_core::Middlewares = Arc::new([Arc::new(redactor), Arc::new(ContextCompaction::new())]);
-    let world = World::with(list, long(10, 400), |_| {});
+    let list: [Arc<dyn Middleware>; 2] = [Arc::new(redactor), Arc::new(ContextCompaction::new())];
+    let world = World::with(Arc::new(list), long(10, 400), |_| {});
     for _ in 0..2 {
         world.step(u64::MAX).await.expect("answers");
     }

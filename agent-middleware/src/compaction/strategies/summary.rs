@@ -193,15 +193,17 @@ impl Strategy for Summary {
         "summary"
     }
 
-    async fn compact(&self, task: &Task<'_>, mut units: Vec<Unit>) -> Result<Vec<Unit>> {
+    async fn compact(&self, task: &Task<'_>, given: Vec<Unit>) -> Result<Vec<Unit>> {
+        let mut units = given.clone();
         let mut note = Note::take(&mut units);
         let removable = task.removable(self.keep, &units);
         let gone = || units.iter().zip(&removable).filter(|(_, removable)| **removable).map(|(unit, _)| unit);
         let old: Vec<String> = gone().map(written).collect();
-        if !old.is_empty() {
-            note.text = self.notes(task, &note.text, &old).await?;
-            note.removed += gone().map(Unit::len).sum::<usize>();
+        if old.is_empty() {
+            return Ok(given);
         }
+        note.text = self.notes(task, &note.text, &old).await?;
+        note.removed += gone().map(Unit::size).sum::<usize>();
         let recent = task.recent(self.keep, &units);
         Ok(task.take_out(&removable, recent, units, &note))
     }

@@ -29,11 +29,15 @@ impl Strategy for SlidingWindow {
         "sliding_window"
     }
 
-    async fn compact(&self, task: &Task<'_>, mut units: Vec<Unit>) -> Result<Vec<Unit>> {
+    async fn compact(&self, task: &Task<'_>, given: Vec<Unit>) -> Result<Vec<Unit>> {
+        let mut units = given.clone();
         let mut note = Note::take(&mut units);
         let removable = task.removable(self.0, &units);
+        if !removable.contains(&true) {
+            return Ok(given);
+        }
         let gone = units.iter().zip(&removable).filter(|(_, removable)| **removable);
-        note.removed += gone.map(|(unit, _)| unit.len()).sum::<usize>();
+        note.removed += gone.map(|(unit, _)| unit.size()).sum::<usize>();
         let recent = task.recent(self.0, &units);
         Ok(task.take_out(&removable, recent, units, &note))
     }
