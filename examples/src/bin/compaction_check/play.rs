@@ -130,7 +130,9 @@ impl Provider {
             self.judge(request);
         }
         self.last = prompt.clone();
-        Ok(ModelResponse::new(AssistantMessage::from("ok")).with_usage(Usage::new(all - same, 0)))
+        let mut used = Usage::new(all - same, 0);
+        used.cached = same;
+        Ok(ModelResponse::new(AssistantMessage::from("ok")).with_usage(used))
     }
 
     /// Looks at a conversation that was compacted: as the history that it is, and on each wire.

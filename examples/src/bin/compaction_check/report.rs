@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent::{
-    core::{ApproximateCounter, TokenCounter},
+    core::{ApproximateCounter, CompactionMode, TokenCounter},
     llm::Codec,
 };
 
@@ -25,6 +25,7 @@ struct Row {
     before: u64,
     after: u64,
     nothing: usize,
+    emergencies: usize,
     refused: usize,
 }
 
@@ -44,6 +45,7 @@ impl Report {
         row.cost += played.cost;
         row.refused += played.refused;
         for compaction in &played.compactions {
+            row.emergencies += usize::from(compaction.mode == CompactionMode::Emergency);
             match compaction.failure {
                 Some(_) => row.nothing += 1,
                 None => {
@@ -78,14 +80,14 @@ impl fmt::Display for Report {
         write!(f, "{}", self.about)?;
         writeln!(
             f,
-            "limit  strategy                compactions  tokens before      after  nothing  too long    dollars"
+            "limit  strategy                compactions  tokens before      after  nothing  emergencies  too long    dollars"
         )?;
         for ((limit, strategy), row) in &self.rows {
-            let Row { cost, compactions, before, after, nothing, refused } = row;
+            let Row { cost, compactions, before, after, nothing, emergencies, refused } = row;
             let dollars = cost / 1e6;
             writeln!(
                 f,
-                "{limit:>4}%  {strategy:<22} {compactions:>12} {before:>14} {after:>10} {nothing:>8} {refused:>9} {dollars:>10.4}"
+                "{limit:>4}%  {strategy:<22} {compactions:>12} {before:>14} {after:>10} {nothing:>8} {emergencies:>12} {refused:>9} {dollars:>10.4}"
             )?;
         }
         for (limit, (planner, best)) in self.rivals() {

@@ -30,6 +30,7 @@ fn free() -> Vec<(&'static str, Arc<dyn Strategy>)> {
         ("clear tool results", Arc::new(ClearToolResults::new())),
         ("offload tool results", Arc::new(OffloadToolResults::new().over(300).preview(100))),
         ("clamp messages", Arc::new(ClampMessages::new().to(400, 200))),
+        ("sliding window of 1", Arc::new(SlidingWindow::new(1))),
         ("sliding window of 3", Arc::new(SlidingWindow::new(3))),
         ("sliding window of 10", Arc::new(SlidingWindow::new(10))),
         ("tiers", Arc::new(gentle().then(SlidingWindow::new(5)))),

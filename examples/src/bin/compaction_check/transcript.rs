@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
-use agent::{core::History, llm::Codec};
+use agent::{
+    core::{ApproximateCounter, History, TokenCounter},
+    llm::Codec,
+};
 
 use crate::{exchange::Exchange, wires::WIRES};
 
@@ -36,6 +39,9 @@ impl Transcript {
     }
 }
 
+/// Tokens of the largest message: one that alone is a good part of a transcript would decide all that is compared.
+const LARGEST: u64 = 400;
+
 /// What was said when this request was made; none if it was not a longer conversation, or is not read.
 fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
     let wire = WIRES.iter().find(|wire| wire.api() == exchange.api)?;
@@ -43,7 +49,8 @@ fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
     let codec: Box<dyn Codec> = wire.codec(exchange).ok()?;
     let history = codec.decode_request(body.to_string().as_bytes()).ok()?.messages;
     let has_turn = history.len() > 2 && history.iter().any(|message| message.as_assistant().is_some());
-    has_turn.then(|| (wire.api(), history))
+    let is_even = history.iter().all(|message| ApproximateCounter.message(message) <= LARGEST);
+    (has_turn && is_even).then(|| (wire.api(), history))
 }
 
 /// The sessions in so many piles of about the same length, each put together to one conversation.
