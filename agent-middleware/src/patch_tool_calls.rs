@@ -1,6 +1,6 @@
 //! [`PatchToolCalls`].
 
-use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Part, Result, RunCx};
+use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Part, Result, RunCx, ToolMessage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ impl Middleware for PatchToolCalls {
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         let kept = cx.history();
         let calls: Vec<_> =
-            kept.iter().filter(|m| is_patch(m)).filter_map(Message::as_tool).map(|result| result.name()).collect();
+            kept.iter().filter(|m| is_patch(m)).filter_map(Message::as_tool).map(ToolMessage::name).collect();
         if calls.is_empty() {
             return Ok(());
         }

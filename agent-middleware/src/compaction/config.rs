@@ -86,7 +86,7 @@ pub enum StrategyConfig {
     /// [`Summary`]: needs a model.
     Summary(SummaryConfig),
     /// [`Tiers`] of others.
-    Tiers(Vec<StrategyConfig>),
+    Tiers(Vec<Self>),
 }
 
 /// A [`Summary`] as data. What is unset is as it is by default.

@@ -32,7 +32,7 @@ impl Note {
             let Some(parts) = unit.user_parts_mut() else { return true };
             parts.retain(|part| match noted(part) {
                 Some(note) => {
-                    all.add(note);
+                    all.add(&note);
                     false
                 }
                 None => true,
@@ -42,7 +42,7 @@ impl Note {
         all
     }
 
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.removed += other.removed;
         if !self.text.is_empty() && !other.text.is_empty() {
             self.text.push_str("\n\n");

@@ -33,9 +33,9 @@ pub enum Trigger {
     /// rewriting the conversation costs nothing more. It does not hold before the first answer.
     Gap(f64),
     /// All of these hold; with none of them, it does not.
-    All(Vec<Trigger>),
+    All(Vec<Self>),
     /// One of these holds.
-    Any(Vec<Trigger>),
+    Any(Vec<Self>),
     /// Never: only on the model's request, and when a provider refuses the prompt.
     Never,
 }
@@ -92,7 +92,9 @@ impl Trigger {
             Self::Fraction(part) if !(*part > 0.0 && *part <= 1.0) => {
                 Some(format!("a fraction of the context window is above 0 and at most 1, not {part}"))
             }
-            Self::Gap(seconds) if !(*seconds > 0.0) => Some(format!("a gap is longer than 0 seconds, not {seconds}")),
+            Self::Gap(seconds) if *seconds <= 0.0 || seconds.is_nan() => {
+                Some(format!("a gap is longer than 0 seconds, not {seconds}"))
+            }
             Self::All(of) | Self::Any(of) => of.iter().find_map(Self::problem),
             _ => None,
         }

@@ -172,7 +172,7 @@ impl Strategy for CacheAware {
     }
 
     fn needs_archive(&self) -> bool {
-        self.candidates.iter().any(|candidate| candidate.needs_archive())
+        self.candidates.iter().any(Strategy::needs_archive)
     }
 
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {

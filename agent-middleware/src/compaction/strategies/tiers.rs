@@ -35,7 +35,7 @@ impl Strategy for Tiers {
     }
 
     fn needs_archive(&self) -> bool {
-        self.0.iter().any(|tier| tier.needs_archive())
+        self.0.iter().any(Strategy::needs_archive)
     }
 
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {
