@@ -38,8 +38,10 @@ pub use futures::future::BoxFuture;
 pub use self::{
     budget::{Amounts, Budget, Caps, Reservation},
     error::{BoxError, Error, ErrorKind, Result, Retry},
-    event::{CircuitState, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
-    history::{History, Repair, WireKey, unique_ids},
+    event::{
+        CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
+    },
+    history::{History, NO_RESULT, Repair, WireKey, unique_ids},
     journal::{
         Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
         SessionView, Step, StepBody, StepResult, fold_session, recover,
@@ -53,8 +55,8 @@ pub use self::{
         ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
     },
     model::{
-        Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams, ModelRequest, ModelResponse,
-        OutputFormat, PriceTable, TokenCounter, ToolChoice,
+        ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams,
+        ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
     },
     run::{
         Begun, CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, PerRun,

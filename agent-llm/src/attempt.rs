@@ -1,43 +1,6 @@
 //! What layers that call a model more than once have in common.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
-use agent_core::{Chunk, ChunkSink, Error, ErrorKind, ModelInfo, ModelRequest, Result, RunCx};
-
-/// Whether readers show something that a failed attempt said.
-#[derive(Default)]
-pub(crate) struct Spoken(Arc<AtomicBool>);
-
-impl Spoken {
-    /// The request with a sink that notes chunks. Where nobody listens to them, none are made for this either.
-    pub(crate) fn listen(&self, mut req: ModelRequest) -> ModelRequest {
-        if !req.sink.is_idle() {
-            let spoken = self.0.clone();
-            // After a restart from further inside there is nothing left to take back.
-            req.sink = req.sink.with_observer(move |c| spoken.store(!matches!(c, Chunk::Restart), Ordering::Relaxed));
-        }
-        req
-    }
-
-    /// True if readers show something.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Tells readers to drop what was said, if anything was.
-    ///
-    /// # Errors
-    /// If a layer ends the call.
-    pub(crate) fn take_back(&self, sink: &ChunkSink) -> Result<()> {
-        if self.0.swap(false, Ordering::Relaxed) {
-            sink.push(Chunk::Restart)?;
-        }
-        Ok(())
-    }
-}
+use agent_core::{Error, ErrorKind, ModelInfo, Result, RunCx};
 
 /// Gives `error` back, or an error that says that the run was cancelled after it.
 pub(crate) fn unless_cancelled(cx: &RunCx, error: Error) -> Result<Error> {

@@ -13,6 +13,9 @@
 //! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
 //! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
 //! | [`Reminders`] | tells the model how far it is | innermost |
+//! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
+//! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
+//! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -58,6 +61,9 @@
 //! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
 
 mod approval;
+mod archive;
+mod compaction;
+mod cut;
 mod delegation;
 mod events;
 mod from_fn;
@@ -65,6 +71,8 @@ mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
+mod long_tool_output;
+mod patch_tool_calls;
 mod prompt_caching;
 mod reminders;
 mod runtime_environment;
@@ -75,12 +83,20 @@ mod tool_retry;
 
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
+    archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
+    compaction::{
+        CacheAware, CachePrices, ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction,
+        ContextCompactionBuilder, Custom, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
+        StrategyConfig, Summary, SummaryConfig, Task, Tiers, Trigger, Unit, strategy_fn,
+    },
     delegation::{Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
+    long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
+    patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
     prompt_caching::{PromptCaching, PromptCachingConfig},
     reminders::{Reminders, RemindersConfig, Repeated},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},

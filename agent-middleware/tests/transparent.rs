@@ -9,9 +9,9 @@ use agent_core::{
     ToolOutput, ToolSpec, Usage, testing::HookTrace,
 };
 use agent_middleware::{
-    Approval, ApprovalConfig, Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging,
-    LoggingConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, ToolErrors, ToolRetry,
-    ToolRetryConfig,
+    Approval, ApprovalConfig, CompactionConfig, ContextCompaction, Delegation, DelegationConfig, Events, EventsConfig,
+    Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, PromptCaching,
+    PromptCachingConfig, Reminders, RemindersConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -40,6 +40,11 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(PromptCaching::from(PromptCachingConfig::default())),
         subject(Reminders::from(RemindersConfig::default())),
         subject(ToolRetry::from(ToolRetryConfig::default())),
+        subject(ContextCompaction::new()),
+        subject(LongToolOutput::new()),
+        subject(PatchToolCalls::new()),
+        subject(ContextCompaction::from_config(CompactionConfig::default()).expect("sound")),
+        subject(PatchToolCalls::from(PatchToolCallsConfig::default())),
         subject(Events::from(EventsConfig::default())),
         subject(Logging::from(LoggingConfig::default())),
         subject(Limits::from(LimitsConfig::default())),

@@ -57,6 +57,7 @@ mod guide {
     }
 
     document! {
+        compaction: "guide/compaction",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{Compaction, CompactionMode};
 use crate::{
     AssistantMessage, Chunk, Entry, EntryBody, ErrorKind, Message, Question, RunIds, RunStatus, ToolOutput, Usage,
 };
@@ -99,6 +100,15 @@ pub enum EventKind {
         /// Messages now.
         after: usize,
     },
+    /// The conversation is being compacted.
+    CompactionStarted {
+        /// What for.
+        mode: CompactionMode,
+        /// What set it off, with figures.
+        trigger: String,
+    },
+    /// A compaction ended. If it took place, an event that the history was replaced follows.
+    Compaction(Compaction),
     /// A call is tried again.
     Retry {
         /// Which try comes now, from 2.

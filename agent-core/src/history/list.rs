@@ -77,9 +77,23 @@ impl List {
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Message> {
+        self.item(at).map(|item| &item.message)
+    }
+
+    /// True if the list begins with all of `earlier`, being made of it by pushes. Items are only ever added at the end, so
+    /// sharing the newest one means sharing all before it.
+    pub(super) fn continues(&self, earlier: &Self) -> bool {
+        let newest = earlier.len().checked_sub(1);
+        newest.is_none_or(|at| match (self.item(at), earlier.item(at)) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        })
+    }
+
+    fn item(&self, at: usize) -> Option<&Arc<Item>> {
         let segment = self.sealed.get(at / SEGMENT).unwrap_or(&self.tail);
         let at = at.checked_sub((at / SEGMENT).min(self.sealed.len()) * SEGMENT)?;
-        segment.items.get(at).map(|item| &item.message)
+        segment.items.get(at)
     }
 
     pub(super) fn push(&mut self, message: Message) {

@@ -8,10 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::list::List;
-pub(crate) use self::repair::NO_RESULT;
 pub use self::{
     list::WireKey,
-    repair::{Repair, unique_ids},
+    repair::{NO_RESULT, Repair, unique_ids},
 };
 use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};
 
@@ -139,6 +138,22 @@ impl History {
     /// The newest message.
     pub fn last(&self) -> Option<&Message> {
         self.iter().next_back()
+    }
+
+    /// True if this history is `earlier` with messages appended, or `earlier` itself. Costs the same however long they are:
+    /// what was made in another way counts as another history, even if it says the same.
+    ///
+    /// ```
+    /// use agent_core::{History, Message};
+    ///
+    /// let earlier = History::from_messages([Message::user("a")])?;
+    /// let mut later = earlier.clone();
+    /// later.push(Message::assistant("b"))?;
+    /// assert!(later.continues(&earlier) && !earlier.continues(&later));
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn continues(&self, earlier: &Self) -> bool {
+        self.0.continues(&earlier.0)
     }
 
     /// All messages, oldest first.

@@ -34,8 +34,8 @@ pub enum Repair {
     EmptyMessage,
 }
 
-/// What a call is answered with when nobody knows how it ended.
-pub(crate) const NO_RESULT: &str = "No result was recorded: the call was interrupted.";
+/// What a call is answered with when nobody knows how it ended: as an error.
+pub const NO_RESULT: &str = "No result was recorded: the call was interrupted.";
 
 pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (Vec<Message>, Vec<Repair>) {
     let (mut out, mut repairs) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::ModelRequest;
+use super::{ModelRequest, tokens};
 use crate::{History, Message, ToolSpecs, Usage};
 
 /// What is known of a model.
@@ -82,11 +82,15 @@ pub trait TokenCounter: Send + Sync + 'static {
     /// Tokens of plain text.
     fn text(&self, text: &str) -> u64;
 
-    /// Tokens of one message with the overhead a provider adds to it.
-    fn message(&self, message: &Message) -> u64;
+    /// Tokens of one message with the overhead a provider adds to it. Default: a usual estimate around its texts.
+    fn message(&self, message: &Message) -> u64 {
+        tokens::message(message, |text| self.text(text))
+    }
 
-    /// Tokens of the tools that are offered.
-    fn tools(&self, tools: &ToolSpecs) -> u64;
+    /// Tokens of the tools that are offered. Default: a usual estimate around their texts.
+    fn tools(&self, tools: &ToolSpecs) -> u64 {
+        tokens::tools(tools, |text| self.text(text))
+    }
 
     /// Tokens of all messages of a conversation.
     fn history(&self, history: &History) -> u64 {

@@ -4,6 +4,8 @@ mod chunk;
 mod info;
 mod params;
 mod request;
+mod spoken;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ pub use self::{
     info::{ModelInfo, PriceTable, TokenCounter},
     params::{Effort, ModelParams, OutputFormat, ToolChoice},
     request::{FinishReason, ModelRequest, ModelResponse},
+    spoken::Spoken,
+    tokens::ApproximateCounter,
 };
 use crate::Result;
 

@@ -140,6 +140,16 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// The text at `pointer`; empty if there is none.
+pub fn text<'a>(json: &'a Value, pointer: &str) -> &'a str {
+    json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The items of the list at `pointer`; none if there is no list.
+pub fn items<'a>(json: &'a Value, pointer: &str) -> &'a [Value] {
+    json.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -48,6 +48,7 @@ mod drive;
 mod errors;
 pub mod json;
 mod mutate;
+mod paired;
 mod report;
 mod requests;
 mod sample;
@@ -58,6 +59,7 @@ use std::sync::Arc;
 
 pub use self::{
     mutate::Mutator,
+    paired::refusals,
     report::Report,
     sample::{Answer, Samples, event_stream},
 };

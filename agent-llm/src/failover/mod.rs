@@ -7,11 +7,11 @@ mod sticky;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, Spoken, async_trait};
 
 pub use self::{builder::FailoverBuilder, sticky::Sticky};
 use self::{course::Course, rules::Rules, sticky::Memory};
-use crate::attempt::{Spoken, unless_cancelled};
+use crate::attempt::unless_cancelled;
 
 /// A model made of several, in the order of preference: when one fails, the next is asked.
 ///

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use agent_core::{BoxError, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry};
+use agent_core::{BoxError, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, Spoken};
 use tower::{Service, ServiceExt};
 
 use super::{RateLimitLayer, place::Place};
-use crate::{
-    attempt::Spoken,
-    service::{answers, around, own},
-};
+use crate::service::{answers, around, own};
 
 /// The service that [`RateLimitLayer`] makes.
 #[derive(Clone)]

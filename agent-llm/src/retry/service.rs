@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result, Spoken};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;
 use crate::{
-    attempt::{Spoken, cancelled, unless_cancelled},
+    attempt::{cancelled, unless_cancelled},
     service::{answers, around, own},
 };
 

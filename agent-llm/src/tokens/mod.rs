@@ -9,18 +9,17 @@
 //!
 //! They go together: `CalibratedCounter::new(IncrementalCounter::new(Tiktoken::for_model(model)))`.
 
-mod approximate;
 mod calibrated;
 mod incremental;
 mod kept;
-mod shape;
 #[cfg(feature = "tokens")]
 mod tiktoken;
+
+pub use agent_core::ApproximateCounter;
 
 #[cfg(feature = "tokens")]
 pub use self::tiktoken::Tiktoken;
 pub use self::{
-    approximate::ApproximateCounter,
     calibrated::{CalibratedCounter, Calibration, CalibrationLayer},
     incremental::IncrementalCounter,
 };

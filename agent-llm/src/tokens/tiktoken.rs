@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use agent_core::{Message, TokenCounter, ToolSpecs};
+use agent_core::TokenCounter;
 use tiktoken_rs::{
     CoreBPE, bpe_for_tokenizer,
     tokenizer::{Tokenizer, get_tokenizer},
 };
-
-use super::shape;
 
 /// Bytes that are tokenized at once. The tokenizer splits text with a backtracking expression, which gives up, or takes
 /// quadratic time, on a long run of one kind of character.
@@ -64,14 +62,6 @@ impl TokenCounter for Tiktoken {
     fn text(&self, text: &str) -> u64 {
         let tokenizer = self.tokenizer();
         pieces(text).map(|piece| tokenizer.count_ordinary(piece) as u64).sum()
-    }
-
-    fn message(&self, message: &Message) -> u64 {
-        shape::message(message, |text| self.text(text))
-    }
-
-    fn tools(&self, tools: &ToolSpecs) -> u64 {
-        shape::tools(tools, |text| self.text(text))
     }
 }
 

@@ -8,6 +8,7 @@ mod openai_responses;
 use agent::{Result, llm::Codec};
 use serde_json::Value;
 
+pub(crate) use crate::json::{items, text};
 use crate::{
     exchange::{Exchange, Frames},
     json,
@@ -151,14 +152,4 @@ impl Called {
         let same_id = self.id.is_empty() || self.id == other.id;
         same_id && self.name == other.name && same_arguments
     }
-}
-
-/// The text at `pointer`; empty if there is none.
-pub(crate) fn text<'a>(json: &'a Value, pointer: &str) -> &'a str {
-    json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The items of the list at `pointer`; none if there is no list.
-pub(crate) fn items<'a>(json: &'a Value, pointer: &str) -> &'a [Value] {
-    json.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -1,0 +1,185 @@
+//! Texts that left a conversation, kept where the model can find them again.
+
+mod memory;
+mod session;
+mod tools;
+
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use agent_core::{Block, Media, MediaSource, Message, Part, Result, RunCx, ToolMessage};
+use async_trait::async_trait;
+
+pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history_tools, output_tool};
+pub use self::{memory::MemoryArchive, session::SessionArchive};
+
+/// A text under a handle.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Archived {
+    /// Names it: made of its content, so that the same text is kept once.
+    pub handle: String,
+    /// Whose words they are: `user`, `assistant`, or the tool's name.
+    pub from: String,
+    /// The text, whole.
+    pub text: String,
+}
+
+/// A text that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The text's handle.
+    pub handle: String,
+    /// Whose words they are.
+    pub from: String,
+    /// What stands around the place that was found.
+    pub excerpt: String,
+}
+
+/// Keeps texts that left a conversation. Each agent of each session has its own: none sees another's.
+///
+/// [`MemoryArchive`] keeps them in the process, [`SessionArchive`] in the session's journal.
+#[async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// Keeps texts. One that is there already stays.
+    ///
+    /// # Errors
+    /// If they cannot be kept: the run goes on, and the failure is reported.
+    async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()>;
+
+    /// The text under `handle`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>>;
+
+    /// Up to `most` texts that hold words of the query, those with the most of them first.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>>;
+}
+
+#[async_trait]
+impl<A: Archive + ?Sized> Archive for Arc<A> {
+    async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()> {
+        (**self).put(cx, texts).await
+    }
+
+    async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>> {
+        (**self).get(cx, handle).await
+    }
+
+    async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>> {
+        (**self).search(cx, query, most).await
+    }
+}
+
+impl fmt::Debug for dyn Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+impl Archived {
+    /// A text, under the handle that its content makes.
+    pub fn new(from: impl Into<String>, text: impl Into<String>) -> Self {
+        let (from, text) = (from.into(), text.into());
+        Self { handle: handle(&from, &text), from, text }
+    }
+
+    /// The message's words; none if it has none.
+    pub(crate) fn of(message: &Message) -> Option<Self> {
+        let from = message.as_tool().map_or(message.role(), ToolMessage::name);
+        let text = words_of(message);
+        (!text.trim().is_empty()).then(|| Self::new(from, text))
+    }
+}
+
+/// A handle that the same content has in every process.
+fn handle(from: &str, text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    (from, text).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The handle under which a result will be archived.
+pub(crate) fn handle_of(result: &ToolMessage) -> String {
+    handle(result.name(), &text_of(result))
+}
+
+/// What the model is told of a result that it does not see whole.
+pub(crate) fn where_to_read(of: &str) -> String {
+    format!("The tool {READ_ARCHIVED} with handle \"{of}\" shows it.")
+}
+
+/// A result's words.
+pub(crate) fn text_of(result: &ToolMessage) -> String {
+    join(result.parts().iter().filter_map(part))
+}
+
+/// A message's words, with calls and their arguments, and a line for what is no text. Reasoning is left out.
+pub(crate) fn words_of(message: &Message) -> String {
+    match message {
+        Message::System(m) => join(m.parts().iter().filter_map(part)),
+        Message::User(m) => join(m.parts().iter().filter_map(part)),
+        Message::Tool(m) => text_of(m),
+        Message::Assistant(m) => join(m.blocks().iter().filter_map(block)),
+    }
+}
+
+fn join(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn part(part: &Part) -> Option<String> {
+    match part {
+        Part::Text(text) => Some(text.text.clone()),
+        Part::Image(of) => Some(media("image", of)),
+        Part::Document(of) => Some(media("document", of)),
+        _ => None,
+    }
+}
+
+fn block(block: &Block) -> Option<String> {
+    match block {
+        Block::Text(text) => Some(text.text.clone()),
+        Block::ToolCall(call) => Some(format!("{}({})", call.name, call.arguments)),
+        Block::Image(of) => Some(media("image", of)),
+        Block::Document(of) => Some(media("document", of)),
+        _ => None,
+    }
+}
+
+fn media(kind: &str, of: &Media) -> String {
+    let from = match &of.source {
+        MediaSource::Url(url) => url.as_str(),
+        MediaSource::File(id) => id.as_str(),
+        _ => of.name.as_deref().or(of.mime.as_deref()).unwrap_or("inline"),
+    };
+    format!("[{kind}: {from}]")
+}
+
+/// The texts among `all` that hold words of the query.
+fn find<'a>(query: &str, most: usize, all: impl Iterator<Item = &'a Archived>) -> Vec<Hit> {
+    /// Characters around the place that was found.
+    const AROUND: usize = 150;
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut hits: Vec<(usize, Hit)> = Vec::new();
+    for archived in all {
+        let lower = archived.text.to_lowercase();
+        let found: Vec<usize> = words.iter().filter_map(|word| lower.find(word.as_str())).collect();
+        if let Some(first) = found.iter().min() {
+            let place = lower[..*first].chars().count().saturating_sub(AROUND / 3);
+            let excerpt = archived.text.chars().skip(place).take(AROUND).collect();
+            let hit = Hit { handle: archived.handle.clone(), from: archived.from.clone(), excerpt };
+            hits.push((found.len(), hit));
+        }
+    }
+    hits.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
+    hits.into_iter().take(most).map(|(_, hit)| hit).collect()
+}

@@ -1,0 +1,48 @@
+//! [`SessionArchive`].
+
+use agent_core::{GlobalStorage, Result, RunCx};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Archive, Archived, Hit, find};
+
+/// An archive in the storage that the session shares: journalled with the step that put something in, and there again after
+/// a restart. It makes the session's storage larger: for long sessions with a store of their own, implement [`Archive`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionArchive;
+
+impl SessionArchive {
+    /// The archive.
+    pub fn new() -> Self {
+        Self
+    }
+
+    fn shelf(cx: &RunCx) -> GlobalStorage {
+        cx.globals().scope("archive").scope(&cx.ids().agent_id)
+    }
+}
+
+#[async_trait]
+impl Archive for SessionArchive {
+    async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()> {
+        let shelf = Self::shelf(cx);
+        for text in texts {
+            if shelf.get_value(&text.handle).is_none() {
+                shelf.set_value(&text.handle, json!({"handle": text.handle, "from": text.from, "text": text.text}));
+            }
+        }
+        Ok(())
+    }
+
+    async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>> {
+        let value = Self::shelf(cx).get_value(handle);
+        Ok(value.and_then(|value| Archived::deserialize(&*value).ok()))
+    }
+
+    async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>> {
+        let all = Self::shelf(cx).snapshot();
+        let texts: Vec<_> = all.into_values().filter_map(|value| Archived::deserialize(value).ok()).collect();
+        Ok(find(query, most, texts.iter()))
+    }
+}

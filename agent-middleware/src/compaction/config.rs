@@ -1,0 +1,148 @@
+//! A compaction as data.
+
+use std::sync::Arc;
+
+use agent_core::{Error, Model, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CacheAware, ClampMessages, ClearToolResults, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
+    Summary, Tiers, Trigger,
+};
+
+/// When and how a conversation is compacted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CompactionConfig {
+    /// Tokens that a prompt may have. Default: the context window of the model that is asked.
+    pub max_tokens: Option<u64>,
+    /// When the conversation is compacted. Default: [`Trigger::default`].
+    pub trigger: Trigger,
+    /// The part of the window that should be used afterwards: strategies that work step by step stop there. Below 1.
+    /// Default: 0.4.
+    pub target: f64,
+    /// The part of the window up to which a strategy may find that it does not pay yet. At most 1. Default: 0.9.
+    pub most: f64,
+    /// How it is compacted. Default: [`StrategyConfig::CacheAware`].
+    pub strategy: StrategyConfig,
+    /// What stays however old it is.
+    pub pins: Pins,
+    /// Whether a prompt that the provider refuses as too long is compacted harder and sent once more. Default: true.
+    pub emergency: bool,
+    /// Whether the model has a tool, `compact_context`, to ask for a compaction. Default: false.
+    pub on_request: bool,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            max_tokens: None,
+            trigger: Trigger::default(),
+            target: 0.4,
+            most: 0.9,
+            strategy: StrategyConfig::default(),
+            pins: Pins::default(),
+            emergency: true,
+            on_request: false,
+        }
+    }
+}
+
+impl CompactionConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        let within = |name: &str, part: f64| {
+            let ok = part > 0.0 && part <= 1.0;
+            (!ok).then(|| format!("'{name}' is a part of the context window, above 0 and at most 1, not {part}"))
+        };
+        let problem =
+            self.trigger.problem().or_else(|| within("target", self.target)).or_else(|| within("most", self.most));
+        let problem = problem.or_else(|| (self.max_tokens == Some(0)).then(|| "'max_tokens' must not be 0".to_owned()));
+        problem.map_or(Ok(()), |problem| Err(Error::config(format!("context compaction: {problem}"))))
+    }
+}
+
+/// A strategy as data, such as `{"sliding_window": {"window_size": 20}}` or `"cache_aware"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StrategyConfig {
+    /// [`CacheAware`], as it is by default.
+    #[default]
+    CacheAware,
+    /// [`SlidingWindow`].
+    SlidingWindow {
+        /// Iterations that are kept.
+        window_size: usize,
+    },
+    /// [`ClearToolResults`].
+    ClearToolResults(ClearToolResults),
+    /// [`OffloadToolResults`]: needs an archive.
+    OffloadToolResults(OffloadToolResults),
+    /// [`ClampMessages`].
+    ClampMessages(ClampMessages),
+    /// [`DedupReads`].
+    DedupReads(DedupReads),
+    /// [`Summary`]: needs a model.
+    Summary(SummaryConfig),
+    /// [`Tiers`] of others.
+    Tiers(Vec<Self>),
+}
+
+/// A [`Summary`] as data. What is unset is as it is by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SummaryConfig {
+    /// What is left alone because it is recent.
+    pub keep: Keep,
+    /// What the model is told to write.
+    pub prompt: Option<String>,
+    /// Most tokens of a summary.
+    pub max_tokens: Option<u64>,
+    /// Tokens of conversation that the model is given at once.
+    pub input_tokens: Option<u64>,
+}
+
+impl StrategyConfig {
+    /// The strategy. `model` is what a summary is made by.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is a summary and no model.
+    pub fn build(&self, model: Option<&Arc<dyn Model>>) -> Result<Arc<dyn Strategy>> {
+        Ok(match self {
+            Self::CacheAware => Arc::new(CacheAware::default()),
+            Self::SlidingWindow { window_size } => Arc::new(SlidingWindow::new(*window_size)),
+            Self::ClearToolResults(clear) => Arc::new(clear.clone()),
+            Self::OffloadToolResults(offload) => Arc::new(offload.clone()),
+            Self::ClampMessages(clamp) => Arc::new(*clamp),
+            Self::DedupReads(dedup) => Arc::new(dedup.clone()),
+            Self::Summary(config) => {
+                let model = model.ok_or_else(|| {
+                    Error::config("context compaction: a summary needs a model to write it: give the builder one")
+                })?;
+                Arc::new(config.build(model.clone()))
+            }
+            Self::Tiers(tiers) => {
+                let tiers = tiers.iter().map(|tier| tier.build(model)).collect::<Result<Vec<_>>>()?;
+                Arc::new(tiers.into_iter().fold(Tiers::new(), Tiers::then))
+            }
+        })
+    }
+}
+
+impl SummaryConfig {
+    fn build(&self, model: Arc<dyn Model>) -> Summary {
+        let mut summary = Summary::new(model).keep(self.keep);
+        if let Some(prompt) = &self.prompt {
+            summary = summary.prompt(prompt.as_str());
+        }
+        if let Some(tokens) = self.max_tokens {
+            summary = summary.max_tokens(tokens);
+        }
+        if let Some(tokens) = self.input_tokens {
+            summary = summary.input_tokens(tokens);
+        }
+        summary
+    }
+}

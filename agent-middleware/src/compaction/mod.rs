@@ -1,0 +1,300 @@
+//! [`ContextCompaction`]: keeping a conversation within what a model can read.
+
+mod builder;
+mod config;
+mod keep;
+mod note;
+mod perform;
+mod request;
+mod strategies;
+mod tally;
+mod task;
+mod trigger;
+mod unit;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use agent_core::{
+    CompactionMode, ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest,
+    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool,
+};
+use async_trait::async_trait;
+
+pub use self::{
+    builder::ContextCompactionBuilder,
+    config::{CompactionConfig, StrategyConfig, SummaryConfig},
+    keep::Keep,
+    strategies::{
+        CacheAware, CachePrices, ClampMessages, ClearToolResults, Custom, DedupReads, OffloadToolResults,
+        SlidingWindow, Strategy, Summary, Tiers, strategy_fn,
+    },
+    task::{Pins, Task},
+    trigger::Trigger,
+    unit::Unit,
+};
+use self::{
+    note::Note,
+    perform::{Cause, carried},
+    tally::Tally,
+    trigger::Situation,
+};
+use crate::Archive;
+
+/// When the model last answered, in milliseconds since 1970: for runs of the same session.
+const ANSWERED: Key<u64> = Key::new("answered_at");
+
+/// Keeps the conversation within what the model can read: before each model call it is counted, and when the
+/// [`Trigger`] holds, the [`Strategy`] makes it smaller.
+///
+/// By default that is at three quarters of the context window that is known of the model, and the cheaper of clearing old
+/// tool results and of a sliding window is taken, with the provider's prompt cache in mind ([`CacheAware`]).
+///
+/// * What is kept changes, not only what is sent: a journal entry and an event, and a run that is recovered finds it done.
+/// * A call is never parted from its results, by type: strategies work on [`Unit`]s.
+/// * A compaction that did not make the conversation smaller replaces nothing and says so; it is not tried again until the
+///   conversation has grown by a twentieth.
+/// * A prompt that the provider refuses as too long is compacted harder and sent once more: the emergency path. Readers of
+///   chunks are told to drop what they showed.
+/// * Below the trigger, a step costs the counting of its new messages, and allocates nothing for the old ones.
+/// * With an [archive](ContextCompactionBuilder::archive), what is removed can be searched and read by the model.
+///
+/// | event | when |
+/// |---|---|
+/// | [`CompactionStarted`](agent_core::EventKind::CompactionStarted) | a trigger holds |
+/// | [`Compaction`](agent_core::EventKind::Compaction) | it is done, or came to nothing; with figures |
+/// | [`HistoryReplaced`](agent_core::EventKind::HistoryReplaced) | the new conversation is kept: `compact_auto`, `compact_manual`, `compact_emergency` |
+///
+/// # Order
+///
+/// Outside whatever adds to the messages of a call, such as reminders: these are then added to the compacted conversation.
+/// A middleware outside that rewrites the messages of a call, such as a redactor, keeps what it made of this call, and sees the
+/// compacted conversation from the next one on. Retries may stand on either side: none compacts again.
+///
+/// ```text
+/// // right: the reminder is added to what is left, and is not itself compacted
+/// builder.middleware(ContextCompaction::new()).middleware(reminder)
+/// // wrong: the reminder is counted as conversation at every step
+/// builder.middleware(reminder).middleware(ContextCompaction::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_middleware::{ClearToolResults, ContextCompaction, Keep, MemoryArchive, SlidingWindow, Tiers, Trigger};
+///
+/// // What usually does:
+/// let usual = ContextCompaction::new();
+/// // What else can be said:
+/// let compaction = ContextCompaction::builder()
+///     .trigger(Trigger::Fraction(0.8).or(Trigger::Messages(400)))
+///     .strategy(
+///         Tiers::new()
+///             .then(ClearToolResults::new().keep(Keep::Iterations(5)).except(["read_plan"]))
+///             .then(SlidingWindow::new(20)),
+///     )
+///     .archive(MemoryArchive::new())
+///     .build()?;
+/// # drop((usual, compaction));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub struct ContextCompaction {
+    config: CompactionConfig,
+    strategy: Arc<dyn Strategy>,
+    emergency: Arc<dyn Strategy>,
+    counter: Arc<dyn TokenCounter>,
+    archive: Option<Arc<dyn Archive>>,
+    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    tools: Vec<Arc<dyn Tool>>,
+    runs: PerRun<Mutex<Tally>>,
+}
+
+impl ContextCompaction {
+    /// Compaction as it is by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is not as by default.
+    pub fn builder() -> ContextCompactionBuilder {
+        ContextCompactionBuilder::default()
+    }
+
+    /// The compaction that `config` describes, without model and archive.
+    ///
+    /// # Errors
+    /// As [`ContextCompactionBuilder::build`].
+    pub fn from_config(config: CompactionConfig) -> Result<Self> {
+        Self::builder().config(config).build()
+    }
+
+    fn window(&self, req: &ModelRequest) -> Option<u64> {
+        self.config.max_tokens.or_else(|| req.model.as_ref()?.context_window)
+    }
+
+    /// How long ago the model last answered this agent in this session.
+    fn since_answer(&self, cx: &RunCx) -> Result<Option<Duration>> {
+        let answered = answers(cx).get(&ANSWERED)?;
+        Ok(answered.and_then(|at| (self.clock)().duration_since(UNIX_EPOCH + Duration::from_millis(at)).ok()))
+    }
+
+    /// Replaces what is kept, and writes it down before anything is made of it.
+    async fn keep(cx: &RunCx, history: &History, mode: CompactionMode, focused: bool) -> Result<()> {
+        let reason = if focused { "compact_focused" } else { mode.reason() };
+        cx.replace_history(history.clone(), reason);
+        cx.log().commit().await
+    }
+
+    /// The refused request, compacted; none if it cannot be.
+    async fn after_refusal(
+        &self,
+        req: &ModelRequest,
+        run: &Mutex<Tally>,
+        refusal: &str,
+    ) -> Result<Option<ModelRequest>> {
+        let (cx, kept) = (&req.cx, req.cx.history());
+        let size = lock(run).count(&*self.counter, req, &kept);
+        // What another middleware made of the conversation is compacted for this call only.
+        let own = req.messages.continues(&kept);
+        let of = if own { &kept } else { &req.messages };
+        let trigger = format!("the provider refused {} tokens: {refusal}", size.prompt());
+        let window = self.window(req);
+        let cause = Cause { mode: CompactionMode::Emergency, trigger, focus: None, window };
+        let Some(smaller) = self.compact(cx, of, size, cause).await? else { return Ok(None) };
+        let Some(messages) = carried(&req.messages, of, &smaller)? else { return Ok(None) };
+        if own {
+            Self::keep(cx, &smaller, CompactionMode::Emergency, false).await?;
+        }
+        let mut again = req.clone();
+        again.messages = messages.clone();
+        let mut tally = lock(run);
+        tally.replace(req.messages.clone(), messages);
+        tally.count(&*self.counter, &again, &cx.history());
+        Ok(Some(again))
+    }
+}
+
+impl Default for ContextCompaction {
+    fn default() -> Self {
+        Self::builder().build().expect("the defaults are sound: a test builds them")
+    }
+}
+
+fn answers(cx: &RunCx) -> GlobalStorage {
+    cx.globals().scope("context_compaction").scope(&cx.ids().agent_id)
+}
+
+fn lock(run: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Middleware for ContextCompaction {
+    fn name(&self) -> &str {
+        "context_compaction"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let on_request = self.config.on_request.then(request::tool);
+        self.tools.iter().cloned().chain(on_request).collect()
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        self.runs.end(cx);
+        if self.config.on_request {
+            request::end(cx, end);
+        }
+        Ok(())
+    }
+
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let (kept, run) = (cx.history(), self.runs.of(cx, Mutex::default));
+        let wish = if self.config.on_request { request::take(cx)? } else { None };
+        let since_answer = if self.config.trigger.looks_at_time() { self.since_answer(cx)? } else { None };
+        let (size, declined) = {
+            let mut tally = lock(&run);
+            tally.begin();
+            let size = tally.count(&*self.counter, req, &kept);
+            (size, tally.is_declined(size.prompt()))
+        };
+        let window = self.window(req);
+        let now = Situation { tokens: size.prompt(), window, messages: req.messages.len(), since_answer };
+        let (mode, trigger) = match (&wish, self.config.trigger.holds(&now)) {
+            (Some(_), _) => (CompactionMode::Requested, "the model asked for it".to_owned()),
+            (None, Some(why)) if !declined => (CompactionMode::Regular, why),
+            _ => return Ok(Flow::Continue),
+        };
+        let focus = wish.as_ref().and_then(|wish| wish.focus.as_deref());
+        let cause = Cause { mode, trigger, focus, window };
+        let Some(smaller) = self.compact(cx, &kept, size, cause).await? else {
+            lock(&run).decline(Some(size.prompt()));
+            return Ok(Flow::Continue);
+        };
+        Self::keep(cx, &smaller, mode, focus.is_some()).await?;
+        if let Some(messages) = carried(&req.messages, &kept, &smaller)? {
+            req.messages = messages;
+        }
+        let mut tally = lock(&run);
+        tally.decline(None);
+        tally.count(&*self.counter, req, &cx.history());
+        Ok(Flow::Continue)
+    }
+
+    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
+        if let Some(run) = self.runs.get(&cx.ids().run_id) {
+            lock(&run).learn(&res.usage);
+        }
+        if self.config.trigger.looks_at_time() {
+            let now = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+            answers(cx).set(&ANSWERED, &u64::try_from(now.as_millis()).unwrap_or(u64::MAX))?;
+        }
+        Ok(())
+    }
+
+    async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        if !self.config.emergency {
+            return next.run(req).await;
+        }
+        let run = self.runs.of(&req.cx, Mutex::default);
+        // An attempt from outside still holds what was refused before.
+        if let Some(messages) = lock(&run).replacement(&req.messages) {
+            req.messages = (*messages).clone();
+        }
+        let spoken = Spoken::default();
+        let refusal = match next.run(spoken.listen(req.clone())).await {
+            Err(e) if e.kind() == ErrorKind::ContextOverflow && lock(&run).refuse(req.cx.step()) => e,
+            other => return other,
+        };
+        match self.after_refusal(&req, &run, refusal.message()).await? {
+            Some(again) => {
+                spoken.take_back(&again.sink)?;
+                let cx = again.cx.clone();
+                let answered = next.run(again).await;
+                if answered.as_ref().is_err_and(|e| e.kind() == ErrorKind::ContextOverflow) {
+                    let message = "the prompt is too long for the provider even after it was compacted".into();
+                    cx.emit(EventKind::Warning { message });
+                }
+                answered
+            }
+            None => Err(refusal),
+        }
+    }
+}
+
+impl fmt::Debug for ContextCompaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContextCompaction")
+            .field("config", &self.config)
+            .field("strategy", &self.strategy)
+            .field("archive", &self.archive)
+            .field("runs", &self.runs)
+            .finish_non_exhaustive()
+    }
+}

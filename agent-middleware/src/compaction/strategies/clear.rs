@@ -1,0 +1,130 @@
+//! [`ClearToolResults`].
+
+use agent_core::{Part, Result, ToolMessage};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::Strategy;
+use crate::{
+    archive,
+    compaction::{Keep, Task, Unit},
+};
+
+/// Replaces old tool results by a line that says so. All messages stay, with their ids and whether they are errors; nothing
+/// but results changes.
+///
+/// By default the results of all tools are cleared but those of the newest three iterations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClearToolResults {
+    keep: Keep,
+    only: Option<Vec<String>>,
+    except: Vec<String>,
+    at_least: u64,
+    placeholder: String,
+}
+
+impl Default for ClearToolResults {
+    fn default() -> Self {
+        Self {
+            keep: Keep::default(),
+            only: None,
+            except: Vec::new(),
+            at_least: 0,
+            placeholder: "Tool call result has been compacted.".into(),
+        }
+    }
+}
+
+impl ClearToolResults {
+    /// Clears the results of all tools but the newest.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is left alone because it is recent. Default: three iterations.
+    #[must_use]
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Clears the results of these tools only; with an empty list, of none.
+    #[must_use]
+    pub fn only<I: IntoIterator<Item: Into<String>>>(mut self, tools: I) -> Self {
+        self.only = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Never clears the results of these tools.
+    #[must_use]
+    pub fn except<I: IntoIterator<Item: Into<String>>>(mut self, tools: I) -> Self {
+        self.except = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Does nothing unless so many tokens are saved altogether: rewriting a conversation costs its cache. Default: 0.
+    #[must_use]
+    pub fn at_least(mut self, tokens: u64) -> Self {
+        self.at_least = tokens;
+        self
+    }
+
+    /// Sets what stands for a result that is gone.
+    #[must_use]
+    pub fn placeholder(mut self, text: impl Into<String>) -> Self {
+        self.placeholder = text.into();
+        self
+    }
+
+    fn covers(&self, tool: &str) -> bool {
+        let named = |tools: &[String]| tools.iter().any(|name| name == tool);
+        self.only.as_ref().is_none_or(|only| named(only)) && !named(&self.except)
+    }
+}
+
+#[async_trait]
+impl Strategy for ClearToolResults {
+    fn name(&self) -> &str {
+        "clear_tool_results"
+    }
+
+    async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {
+        let cleared = replace_results(task, self.keep, units.clone(), |result| {
+            if !self.covers(result.name()) {
+                return None;
+            }
+            Some(match task.has_archive() {
+                true => format!("{} {}", self.placeholder, archive::where_to_read(&archive::handle_of(result))),
+                false => self.placeholder.clone(),
+            })
+        });
+        let saved = task.total(&units).saturating_sub(task.total(&cleared));
+        Ok(if saved > 0 && saved >= self.at_least { cleared } else { units })
+    }
+}
+
+/// Puts `text` in the place of old results, where that is shorter.
+pub(super) fn replace_results(
+    task: &Task<'_>,
+    keep: Keep,
+    mut units: Vec<Unit>,
+    text: impl Fn(&ToolMessage) -> Option<String>,
+) -> Vec<Unit> {
+    let removable = task.removable(keep, &units);
+    for (unit, _) in units.iter_mut().zip(&removable).filter(|(_, removable)| **removable) {
+        unit.edit_results(|result| {
+            let parts = vec![Part::text(text(result)?)];
+            let size = |parts: &[Part]| parts.iter().map(|part| weight(task, part)).sum::<u64>();
+            (size(&parts) < size(result.parts())).then_some(parts)
+        });
+    }
+    units
+}
+
+/// About the tokens of a part: of what has no text, so many that it is worth to replace.
+fn weight(task: &Task<'_>, part: &Part) -> u64 {
+    /// As counters have it for an image.
+    const MEDIA: u64 = 85;
+    part.as_text().map_or(MEDIA, |text| task.text(text))
+}

@@ -1,0 +1,44 @@
+//! [`SlidingWindow`].
+
+use agent_core::Result;
+use async_trait::async_trait;
+
+use super::Strategy;
+use crate::compaction::{Keep, Note, Task, Unit};
+
+/// Keeps the newest part of the conversation and removes what is older. A note says how many messages are gone; what an
+/// earlier note or summary said stays in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlidingWindow(Keep);
+
+impl SlidingWindow {
+    /// Keeps the newest `window_size` iterations: what the model said with its results, and the user's words before it.
+    pub fn new(window_size: usize) -> Self {
+        Self(Keep::Iterations(window_size))
+    }
+
+    /// Keeps what this rule says.
+    pub fn keeping(keep: Keep) -> Self {
+        Self(keep)
+    }
+}
+
+#[async_trait]
+impl Strategy for SlidingWindow {
+    fn name(&self) -> &str {
+        "sliding_window"
+    }
+
+    async fn compact(&self, task: &Task<'_>, given: Vec<Unit>) -> Result<Vec<Unit>> {
+        let mut units = given.clone();
+        let mut note = Note::take(&mut units);
+        let removable = task.removable(self.0, &units);
+        if !removable.contains(&true) {
+            return Ok(given);
+        }
+        let gone = units.iter().zip(&removable).filter(|(_, removable)| **removable);
+        note.removed += gone.map(|(unit, _)| unit.size()).sum::<usize>();
+        let recent = task.recent(self.0, &units);
+        Ok(task.take_out(&removable, recent, units, &note))
+    }
+}

@@ -1,0 +1,13 @@
+//! Compaction: what strategies make of conversations, when, and what becomes of the run.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cost;
+mod emergency;
+mod outputs;
+mod random;
+mod strategies;
+mod summary;
+mod triggers;
+mod world;
