@@ -20,6 +20,7 @@ mod error;
 mod event;
 mod history;
 mod journal;
+mod memory;
 mod message;
 mod middleware;
 mod model;
@@ -39,10 +40,14 @@ pub use self::{
     budget::{Amounts, Budget, Caps, Reservation},
     error::{BoxError, Error, ErrorKind, Result, Retry},
     event::{CircuitState, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
-    history::{History, Repair, WireKey, unique_ids},
+    history::{History, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
-        SessionView, Step, StepBody, StepResult, fold_session, recover,
+        SessionView, Step, StepBody, StepResult, each_entry, fold_session, recover,
+    },
+    memory::{
+        ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
+        ScoredMemory, select_rounds,
     },
     message::{
         AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
@@ -59,7 +64,7 @@ pub use self::{
     run::{
         Begun, CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase,
         Question, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices,
-        UsageMeter, new_id,
+        UsageMeter, WhenBusy, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

@@ -19,6 +19,7 @@ mod agent;
 mod builder;
 mod executor;
 mod run;
+pub mod sessions;
 mod start;
 
 pub use self::{
@@ -26,4 +27,5 @@ pub use self::{
     builder::AgentBuilder,
     executor::Executor,
     run::{Run, RunHandle},
+    sessions::{Session, SessionId, Sessions},
 };

@@ -1,6 +1,7 @@
 //! [`History`]: a conversation that cannot hold an unpaired call or result.
 
 mod list;
+mod reason;
 mod repair;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use self::list::List;
 pub(crate) use self::repair::NO_RESULT;
 pub use self::{
     list::WireKey,
+    reason::ReplaceReason,
     repair::{Repair, unique_ids},
 };
 use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -100,6 +101,13 @@ impl Journal for MemoryJournal {
 
     async fn sessions(&self) -> Result<Vec<String>> {
         Ok(self.lock().sessions.keys().map(ToString::to_string).collect())
+    }
+
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let inner = self.lock();
+        let from = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
+        let names = inner.sessions.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| &**name);
+        Ok(names.take_while(|name| name.starts_with(prefix)).take(limit).map(str::to_owned).collect())
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {
