@@ -1,8 +1,10 @@
-//! Durable journals: sessions that survive the process.
+//! Durable journals: sessions that survive the process. And stores for what applications keep beside them.
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
-//!   others.
+//!   others. It has suites for the stores below too.
+//! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
+//!   [`SqliteMemoryStore`] texts that are searched.
 //!
 //! ```
 //! use agent_core::{Entry, EntryBody, Journal, Message};
@@ -23,7 +25,14 @@
 #[cfg(feature = "testing")]
 pub mod conformance;
 #[cfg(feature = "sqlite")]
+mod database;
+mod memories;
+mod messages;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "sqlite")]
+pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};
+pub use self::{memories::InMemoryMemoryStore, messages::InMemoryChatMessageStore};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{Durability, SqliteBuilder, SqliteJournal, Stats};
