@@ -7,8 +7,8 @@ use std::{
 
 use agent_core::{
     Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History, Inbox, Journal,
-    JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
-    State, UsageMeter, fold_session, new_id, recover,
+    JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog,
+    RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;

@@ -72,7 +72,7 @@ impl Database {
         let database = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let mut connection = database.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut attempt = || {
+            let attempt = || {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let done = work(&transaction)?;
                 transaction.commit()?;

@@ -32,7 +32,7 @@ mod messages;
 mod sqlite;
 
 #[cfg(feature = "sqlite")]
-pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};
+pub use self::sqlite::{Durability, SqliteBuilder, SqliteJournal, Stats};
 pub use self::{memories::InMemoryMemoryStore, messages::InMemoryChatMessageStore};
 #[cfg(feature = "sqlite")]
-pub use self::sqlite::{Durability, SqliteBuilder, SqliteJournal, Stats};
+pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};

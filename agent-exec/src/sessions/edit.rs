@@ -57,10 +57,7 @@ pub(super) fn messages(history: &History) -> Vec<EntryBody> {
     bodies
 }
 
-fn said(
-    message: AssistantMessage,
-    after: &mut std::iter::Peekable<impl Iterator<Item = Message>>,
-) -> Vec<EntryBody> {
+fn said(message: AssistantMessage, after: &mut std::iter::Peekable<impl Iterator<Item = Message>>) -> Vec<EntryBody> {
     if !message.has_calls() {
         return vec![EntryBody::MessageAppended { message: Message::Assistant(message) }];
     }

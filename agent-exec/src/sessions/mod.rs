@@ -13,13 +13,13 @@ mod list;
 mod runs;
 mod session;
 
+pub(crate) use self::{
+    admit::{Admission, admit},
+    lines::Lines,
+};
 pub use self::{
     id::SessionId,
     list::{SessionInfo, Sessions},
     runs::RunRecord,
     session::Session,
-};
-pub(crate) use self::{
-    admit::{Admission, admit},
-    lines::Lines,
 };

@@ -14,12 +14,7 @@ use crate::{agent, built, common::finished, waiting};
 
 /// Texts that try to look like the names of others.
 fn part() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[ab%/2F5~]{0,6}",
-        Just(String::new()),
-        Just("%2F".to_owned()),
-        any::<String>(),
-    ]
+    prop_oneof!["[ab%/2F5~]{0,6}", Just(String::new()), Just("%2F".to_owned()), any::<String>(),]
 }
 
 proptest! {
@@ -49,7 +44,8 @@ async fn a_user_sees_and_continues_no_session_of_another_whatever_the_id() {
     let mine = SessionId::new("ada", "x/y");
     let model = said(1);
     finished(built(agent(&model, &journal)).start(RunRequest::user("my secret").session(&mine)).await);
-    let crafted = [("ada/x", "y"), ("ada%2Fx", "y"), ("", "ada/x/y"), ("ada/", "x/y"), ("ad", "a/x/y"), ("eve", "ada/x/y")];
+    let crafted =
+        [("ada/x", "y"), ("ada%2Fx", "y"), ("", "ada/x/y"), ("ada/", "x/y"), ("ad", "a/x/y"), ("eve", "ada/x/y")];
     for (user, session) in crafted {
         let model = said(1);
         let id = SessionId::new(user, session);

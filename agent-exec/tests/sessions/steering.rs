@@ -10,9 +10,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::{
-    agent, asking,
+    agent, asking, built,
     busy::settle,
-    built,
     common::{finished, stopped},
     entries, on, waiting,
 };

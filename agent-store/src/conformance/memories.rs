@@ -70,7 +70,10 @@ pub async fn what_fits_best_comes_first(store: &dyn MemoryStore) {
     let found = search(store, &MemoryQuery::new("bees and clover")).await;
     assert!(found[0].score > found[1].score && found[1].score > 0.0, "{found:?}");
     let honey = &found[0].memory;
-    assert_eq!((honey.text.as_str(), &honey.metadata["year"]), ("The bees gave honey; bees love clover.", &json!(2023)));
+    assert_eq!(
+        (honey.text.as_str(), &honey.metadata["year"]),
+        ("The bees gave honey; bees love clover.", &json!(2023))
+    );
 }
 
 /// Five unless said otherwise.
@@ -111,7 +114,9 @@ pub async fn without_a_word_the_newest_are_found(store: &dyn MemoryStore) {
 /// Whatever the words mean elsewhere.
 pub async fn a_query_is_words_and_nothing_else(store: &dyn MemoryStore) {
     filled(store).await;
-    for text in ["nuts AND bees NOT ada", "\"nuts", "nuts*", "text:nuts", "nuts OR", "NEAR(nuts)", "^nuts -nuts", "nuts'--"] {
+    for text in
+        ["nuts AND bees NOT ada", "\"nuts", "nuts*", "text:nuts", "nuts OR", "NEAR(nuts)", "^nuts -nuts", "nuts'--"]
+    {
         let found = ids(store, MemoryQuery::new(text)).await;
         assert!(found.contains(&"nuts".to_owned()), "{text}: {found:?}");
     }
