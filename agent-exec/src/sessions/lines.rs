@@ -96,8 +96,8 @@ impl Queued {
     /// Counts itself among those who wait, unless `limit` wait already.
     pub(super) fn wait(&self, limit: usize) -> Option<Waiting<'_>> {
         let waiting = &self.line().waiting;
-        let counted = waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then_some(n + 1));
-        counted.is_ok().then_some(Waiting(waiting))
+        let counted = waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then(|| n + 1));
+        counted.is_ok().then(|| Waiting(waiting))
     }
 
     /// The run whose turn it is, when there is one.
