@@ -18,6 +18,7 @@
 mod agent;
 mod builder;
 mod executor;
+pub mod flow;
 mod run;
 pub mod sessions;
 mod start;
