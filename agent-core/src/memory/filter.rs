@@ -28,11 +28,11 @@ pub enum Filter {
         value: Value,
     },
     /// All of them; true if there are none.
-    And(Vec<Filter>),
+    And(Vec<Self>),
     /// One of them; false if there are none.
-    Or(Vec<Filter>),
+    Or(Vec<Self>),
     /// The opposite.
-    Not(Box<Filter>),
+    Not(Box<Self>),
 }
 
 /// How a field is compared. A field that is not there is null.

@@ -80,7 +80,7 @@ async fn steer(queued: &Queued, request: &RunRequest, place: &Place) -> Result<A
             Ok(()) => return Ok(Admission::Ended(unless_cancelled(&place.cancel, running.ended()).await)),
             // It takes no more, and is about to end.
             Err(e) if e.kind() == ErrorKind::Stopped => {
-                unless_cancelled(&place.cancel, async { Ok(queued.over(&running).await) }).await?;
+                unless_cancelled(&place.cancel, queued.over(&running)).await?;
             }
             Err(e) => return Err(e),
         }

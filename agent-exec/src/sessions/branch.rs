@@ -45,10 +45,10 @@ fn note_open(open: &mut Option<(Arc<str>, u64)>, entry: &Entry, agent_id: &str) 
         EntryBody::RunStarted { ids, .. } if *ids.agent_id == *agent_id && ids.parent_run_id.is_none() => {
             *open = Some((ids.run_id.clone(), entry.seq));
         }
-        EntryBody::RunEnded { status: RunStatus::Finished(_), .. } => {
-            if open.as_ref().is_some_and(|(run, _)| *run == entry.run) {
-                *open = None;
-            }
+        EntryBody::RunEnded { status: RunStatus::Finished(_), .. }
+            if open.as_ref().is_some_and(|(run, _)| *run == entry.run) =>
+        {
+            *open = None;
         }
         _ => {}
     }

@@ -108,10 +108,11 @@ impl Queued {
     }
 
     /// Waits until it is not that run's turn any more.
-    pub(super) async fn over(&self, run: &Running) {
+    pub(super) async fn over(&self, run: &Running) -> Result<()> {
         let mut running = self.line().running.subscribe();
         let other = |now: &Option<Running>| now.as_ref().is_none_or(|now| !now.end.same_channel(&run.end));
-        let _ = running.wait_for(other).await;
+        let _ = running.wait_for(other).await; // an error would say that the line is gone, and the run with it
+        Ok(())
     }
 
     fn begin(&self, permit: OwnedSemaphorePermit, inbox: &Inbox) -> Turn {
