@@ -7,6 +7,12 @@
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
 //! | [`Approval`] | has a person decide before tools run | inside whatever changes arguments |
+//! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
+//! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
+//! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
+//! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
+//! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
+//! | [`Reminders`] | tells the model how far it is | innermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -59,7 +65,13 @@ mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
+mod prompt_caching;
+mod reminders;
+mod runtime_environment;
 mod seconds;
+mod todo;
+mod tool_errors;
+mod tool_retry;
 
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
@@ -69,4 +81,10 @@ pub use self::{
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
+    prompt_caching::{PromptCaching, PromptCachingConfig},
+    reminders::{Reminders, RemindersConfig, Repeated},
+    runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    todo::{Todo, TodoList, TodoListConfig, TodoStatus},
+    tool_errors::ToolErrors,
+    tool_retry::{ToolRetry, ToolRetryConfig},
 };

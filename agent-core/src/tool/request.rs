@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Checkpoint, Error, ErrorKind, Result, RunCx, ToolCall};
+use crate::{Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall};
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct ToolRequest {
     pub batch: u64,
     /// Where a sub-agent stood when this call is gone on with.
     pub child: Option<Arc<Checkpoint>>,
+    /// What repeating the call would do.
+    pub effect: Effect,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
     /// The arguments that were checked against the schema.
@@ -31,7 +33,16 @@ pub struct ToolRequest {
 impl ToolRequest {
     /// A request for `call` with these arguments.
     pub fn new(cx: RunCx, call: impl Into<Arc<ToolCall>>, args: impl Into<Arc<Value>>) -> Self {
-        Self { cx, call: call.into(), args: args.into(), batch: 0, child: None, resumed: false, checked: None }
+        Self {
+            cx,
+            call: call.into(),
+            args: args.into(),
+            batch: 0,
+            child: None,
+            effect: Effect::default(),
+            resumed: false,
+            checked: None,
+        }
     }
 
     /// Says that the arguments, as they are now, were checked against the tool's schema.

@@ -88,6 +88,7 @@ impl Active<'_> {
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
             request.resumed = self.resumed;
+            request.effect = self.table.get(&call.name).map(|entry| entry.options.effect).unwrap_or_default();
             if let CallState::Suspended { child } = &pending.state {
                 request.child = child.as_deref().cloned().map(Arc::new);
             }
