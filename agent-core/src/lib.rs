@@ -20,6 +20,7 @@ mod error;
 mod event;
 mod history;
 mod journal;
+mod memory;
 mod message;
 mod middleware;
 mod model;
@@ -41,10 +42,14 @@ pub use self::{
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
     },
-    history::{History, NO_RESULT, Repair, WireKey, unique_ids},
+    history::{History, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
-        SessionView, Step, StepBody, StepResult, fold_session, recover,
+        SessionView, Step, StepBody, StepResult, each_entry, fold_session, recover,
+    },
+    memory::{
+        ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
+        ScoredMemory, select_rounds,
     },
     message::{
         AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
@@ -61,7 +66,7 @@ pub use self::{
     run::{
         Begun, CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, PerRun,
         Phase, Question, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents,
-        ToolChoices, UsageMeter, new_id,
+        ToolChoices, UsageMeter, WhenBusy, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

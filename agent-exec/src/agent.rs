@@ -8,11 +8,11 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, recover,
+    StateSchema, SubAgents, WhenBusy, recover,
 };
 use tower::Service;
 
-use crate::{AgentBuilder, Executor, Run, start};
+use crate::{AgentBuilder, Executor, Run, Sessions, sessions::Lines, start};
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
 /// layered, limited, and run below other agents.
@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) when_busy: WhenBusy,
+    pub(crate) lines: Lines,
     pub(crate) fingerprint: String,
     pub(crate) explained: String,
 }
@@ -67,10 +69,20 @@ impl Agent {
     /// # Errors
     /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
     pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
-        match &self.0.journal {
-            Some(journal) => recover(&**journal, session, &self.0.name).await,
-            None => Err(Error::config("an agent without a store keeps no runs: give it one with journal(..)")),
-        }
+        recover(&**self.journal()?, session, &self.0.name).await
+    }
+
+    /// The sessions in its store: to list and delete them, and to read and edit what was said.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has no store.
+    pub fn sessions(&self) -> Result<Sessions> {
+        Ok(Sessions::of(self.journal()?.clone()))
+    }
+
+    fn journal(&self) -> Result<&Arc<dyn Journal>> {
+        let journal = self.0.journal.as_ref();
+        journal.ok_or_else(|| Error::config("an agent without a store keeps no runs: give it one with store(..)"))
     }
 
     /// Prepares a run. Nothing happens until the [`Run`] is awaited or read.

@@ -20,6 +20,7 @@ mod builder;
 mod executor;
 pub mod flow;
 mod run;
+pub mod sessions;
 mod start;
 
 pub use self::{
@@ -27,4 +28,5 @@ pub use self::{
     builder::AgentBuilder,
     executor::Executor,
     run::{Run, RunHandle},
+    sessions::{Session, SessionId, Sessions},
 };

@@ -88,9 +88,13 @@ impl RunHandle {
         self.pause.store(true, Ordering::Release);
     }
 
-    /// Puts a message before the next model call. A run that was about to finish goes on for it.
-    pub fn steer(&self, message: Message) {
-        self.inbox.push(message);
+    /// Puts a message before the next model call. A run that was about to finish goes on for it. It is in the run's journal
+    /// too, so that it is not lost with the process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stopped`](agent_core::ErrorKind::Stopped) if the run is over; as [`Inbox::push`].
+    pub fn steer(&self, message: Message) -> Result<()> {
+        self.inbox.push(message)
     }
 
     /// One more reader of the tree's events, from the start. It does not drive the run.

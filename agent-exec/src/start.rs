@@ -7,23 +7,29 @@ use std::{
 
 use agent_core::{
     Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History, Inbox, Journal,
-    MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
-    State, UsageMeter, fold_session, new_id, recover,
+    JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog,
+    RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
 
-use crate::{Run, RunHandle, agent::Inner, builder::explain::difference, executor::Job};
+use crate::{
+    Run, RunHandle,
+    agent::Inner,
+    builder::explain::difference,
+    executor::Job,
+    sessions::{Admission, admit},
+};
 
 /// What all runs of a tree share, and what is this run's own from the first moment on.
-struct Place {
-    ids: Arc<RunIds>,
-    hub: EventHub,
-    journal: Arc<dyn Journal>,
+pub(crate) struct Place {
+    pub(crate) ids: Arc<RunIds>,
+    pub(crate) hub: EventHub,
+    pub(crate) journal: Arc<dyn Journal>,
     above: Option<Emitter>,
     pause: Arc<AtomicBool>,
-    inbox: Inbox,
-    cancel: tokio_util::sync::CancellationToken,
+    pub(crate) inbox: Inbox,
+    pub(crate) cancel: tokio_util::sync::CancellationToken,
 }
 
 pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
@@ -34,7 +40,7 @@ pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
         inbox: place.inbox.clone(),
         hub: place.hub.clone(),
     };
-    let close = CloseHub((place.ids.depth == 0).then(|| place.hub.clone()));
+    let close = Close { hub: (place.ids.depth == 0).then(|| place.hub.clone()), inbox: place.inbox.clone() };
     let future = async move {
         let _close = close;
         run(&agent, request, place).await
@@ -42,12 +48,16 @@ pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
     Run::new(handle, future.boxed())
 }
 
-/// Ends the readers of a tree's events when its root run is over, however it ended.
-struct CloseHub(Option<EventHub>);
+/// Ends the readers of a tree's events when its root run is over, however it ended, and refuses what comes too late to steer.
+struct Close {
+    hub: Option<EventHub>,
+    inbox: Inbox,
+}
 
-impl Drop for CloseHub {
+impl Drop for Close {
     fn drop(&mut self) {
-        if let Some(hub) = &self.0 {
+        self.inbox.close();
+        if let Some(hub) = &self.hub {
             hub.close();
         }
     }
@@ -74,6 +84,12 @@ impl Place {
             cancel: parent.map(|above| above.cancellation().child_token()).unwrap_or_default(),
             ids,
         }
+    }
+
+    /// Runs in another session after all: nothing was written yet.
+    pub(crate) fn move_to(&mut self, session: Arc<str>) {
+        Arc::make_mut(&mut self.ids).session = session.clone();
+        self.hub.move_to(session);
     }
 }
 
@@ -109,14 +125,30 @@ struct Beginning {
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
-    let is_root = request.parent.is_none();
-    let writer = match &request.parent {
-        Some(parent) => {
-            parent.cx.log().release();
-            parent.cx.log().writer()? // the tree has one writer
+    if let Some(parent) = &request.parent {
+        parent.cx.log().release();
+        let writer = parent.cx.log().writer()?; // the tree has one writer
+        return run_as(agent, request, place, writer).await;
+    }
+    match admit(agent, &mut request, &mut place).await? {
+        Admission::Runs { writer, turn } => {
+            let end = run_as(agent, request, place, writer).await;
+            if let Some(turn) = turn {
+                turn.end(&end);
+            }
+            end
         }
-        None => place.journal.open(&place.ids.session, &place.ids.agent_id).await?,
-    };
+        Admission::Ended(end) => end,
+    }
+}
+
+async fn run_as(
+    agent: &Arc<Inner>,
+    mut request: RunRequest,
+    mut place: Place,
+    writer: Arc<dyn JournalWriter>,
+) -> Result<RunEnd> {
+    let is_root = request.parent.is_none();
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
             let checkpoint = Box::new(unfinished(agent, &place).await?);
@@ -138,7 +170,7 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
             return Ok(RunEnd::Finished(Box::new(ended(checkpoint, exit, beginning.history))));
         }
         let newer = place.inbox.take();
-        checkpoint.steering.drain(..).chain(newer).for_each(|message| place.inbox.push(message));
+        place.inbox.extend(checkpoint.steering.drain(..).chain(newer).collect())?;
     }
     let values = checkpoint.as_ref().map_or_else(|| request.state.clone(), |c| c.state.clone());
     let state = State::new(agent.schema.clone(), values)?;

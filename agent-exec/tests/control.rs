@@ -285,8 +285,8 @@ async fn steering_arrives_before_the_next_model_call_and_in_order() {
     let handle = run.handle();
     let steer = async {
         sleep(ms(20)).await;
-        handle.steer(Message::user("be brief"));
-        handle.steer(Message::user("and kind"));
+        handle.steer(Message::user("be brief")).expect("accepted");
+        handle.steer(Message::user("and kind")).expect("accepted");
     };
     let end = finished(tokio::join!(run, steer).0);
     assert_eq!(model.requests()[1].texts(), ["go", "", "1", "be brief", "and kind"]);
@@ -301,7 +301,7 @@ async fn steering_keeps_a_finishing_run_going() {
         .middleware(trace.clone())
         .middleware(hooks::after_model(move |cx, _| {
             if steer_once.swap(false, Ordering::SeqCst) {
-                cx.steer(Message::user("and then?"));
+                cx.steer(Message::user("and then?"))?;
             }
             Ok(())
         }))
@@ -319,7 +319,7 @@ async fn a_handle_works_before_the_run_is_polled() {
     let agent = Agent::builder("a", model.clone()).build().expect("builds");
     let run = start(&agent);
     let handle = run.handle();
-    handle.steer(Message::user("quickly"));
+    handle.steer(Message::user("quickly")).expect("accepted");
     assert_eq!(model.calls(), 0, "nothing happens until the run is polled");
     finished(run.await);
     assert_eq!(model.requests()[0].texts(), ["go", "quickly"]);
@@ -330,7 +330,7 @@ async fn a_handle_works_before_the_run_is_polled() {
 async fn steering_that_comes_while_the_run_pauses_is_not_lost() {
     let pausing = tool("pausing", async |req: ToolRequest| {
         req.cx.pause();
-        req.cx.steer(Message::user("one more thing"));
+        req.cx.steer(Message::user("one more thing"))?;
         Ok(ToolOutput::text("ok"))
     });
     let model = ScriptedModel::new([Turn::call("1", "pausing", json!({})), Turn::text("done")]);
@@ -390,7 +390,7 @@ async fn what_is_asked_of_one_run_does_not_touch_another_of_the_same_agent() {
     let (cancelled, other) = (start(&agent), start(&agent));
     cancelled.handle().cancel();
     cancelled.handle().pause();
-    cancelled.handle().steer(Message::user("?"));
+    cancelled.handle().steer(Message::user("?")).expect("accepted");
     assert_eq!(stopped(cancelled.await).0, "cancelled");
     assert_eq!(finished(other.await).answer, "done");
     assert_eq!(model.requests()[0].texts(), ["go"]);

@@ -452,7 +452,7 @@ async fn what_the_user_says_meanwhile_is_told_to_the_roles() {
     let handle = run.handle();
     let says = async {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        handle.steer(Message::user("Only in Switzerland."));
+        handle.steer(Message::user("Only in Switzerland.")).expect("is under way");
     };
     let end = tokio::join!(run, says).0.expect("runs").finished().expect("finishes");
     assert!(model.requests()[1].texts()[0].contains("Only in Switzerland."));

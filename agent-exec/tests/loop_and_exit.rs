@@ -281,7 +281,7 @@ async fn a_hook_that_takes_back_all_calls_can_have_the_model_asked_again() {
                 res.message = AssistantMessage::from(said.as_str());
                 if again {
                     res.verdict = Verdict::Again;
-                    cx.steer(Message::user("not that tool"));
+                    cx.steer(Message::user("not that tool"))?;
                 }
             }
             Ok(())

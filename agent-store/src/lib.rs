@@ -1,9 +1,11 @@
-//! Durable journals: sessions that survive the process.
+//! Durable journals: sessions that survive the process. And stores for what applications keep beside them.
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
 //! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
-//!   others.
+//!   others. It has suites for the stores below too.
+//! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
+//!   [`SqliteMemoryStore`] texts that are searched.
 //!
 //! ```
 //! use agent_core::{Entry, EntryBody, Journal, Message};
@@ -26,12 +28,16 @@ mod blob;
 mod check;
 #[cfg(feature = "testing")]
 pub mod conformance;
+#[cfg(feature = "sqlite")]
+mod database;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod durability;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encode;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
+mod memories;
+mod messages;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod retention;
@@ -52,3 +58,6 @@ pub use self::{
 };
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use self::{durability::Durability, stats::Stats};
+pub use self::{memories::InMemoryMemoryStore, messages::InMemoryChatMessageStore};
+#[cfg(feature = "sqlite")]
+pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};

@@ -30,9 +30,9 @@ pub use agent_core::{
     AssistantMessage, Block, Budget, Caps, Checkpoint, Effect, Error, ErrorKind, Event, EventKind, EventStream,
     ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
-    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, async_trait,
+    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, async_trait,
 };
-pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle};
+pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle, SessionId};
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]

@@ -30,7 +30,7 @@ pub struct EventHub(Arc<Inner>);
 
 struct Inner {
     journal: Arc<dyn Journal>,
-    session: Arc<str>,
+    session: Mutex<Arc<str>>,
     outbox: Outbox,
     readers: AtomicUsize,
     ring: Mutex<Ring>,
@@ -65,7 +65,7 @@ impl EventHub {
             wakers: Vec::new(),
         };
         let (outbox, readers, ring) = (Outbox::default(), AtomicUsize::new(0), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session, outbox, readers, ring }))
+        Self(Arc::new(Inner { journal, session: Mutex::new(session), outbox, readers, ring }))
     }
 
     /// The session's journal.
@@ -74,8 +74,13 @@ impl EventHub {
     }
 
     /// The session.
-    pub fn session(&self) -> &str {
-        &self.0.session
+    pub fn session(&self) -> Arc<str> {
+        self.0.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says that the tree writes to another session after all. Nothing was written yet.
+    pub fn move_to(&self, session: Arc<str>) {
+        *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
     /// What the tree's runs handed to the journal.
@@ -268,7 +273,7 @@ impl EventStream {
     /// Reads a page of what was missed.
     fn poll_journal(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let reading = self.reading.get_or_insert_with(|| {
-            let (journal, session, after) = (self.hub.0.journal.clone(), self.hub.0.session.clone(), self.seen.seq);
+            let (journal, session, after) = (self.hub.0.journal.clone(), self.hub.session(), self.seen.seq);
             let limit = usize::try_from(self.until - 1 - after).unwrap_or(PAGE).min(PAGE);
             async move { journal.read(&session, after, limit).await }.boxed()
         });
@@ -338,7 +343,7 @@ impl Drop for EventStream {
 
 impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventHub").field("session", &self.0.session).finish_non_exhaustive()
+        f.debug_struct("EventHub").field("session", &self.session()).finish_non_exhaustive()
     }
 }
 

@@ -249,7 +249,7 @@ impl Projector {
             }
             EntryBody::SubAgentLinked { call_id, key, run } => EventKind::SubAgentStarted { call_id, key, run },
             EntryBody::HistoryReplaced { reason, before, history } => {
-                EventKind::HistoryReplaced { reason, before, after: history.len() }
+                EventKind::HistoryReplaced { reason: reason.to_string(), before, after: history.len() }
             }
             EntryBody::Asked { question } => EventKind::Asked(question),
             EntryBody::Answered { id, .. } => EventKind::Answered { id },

@@ -1,6 +1,7 @@
 //! [`History`]: a conversation that cannot hold an unpaired call or result.
 
 mod list;
+mod reason;
 mod repair;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use self::list::List;
 pub use self::{
     list::WireKey,
+    reason::ReplaceReason,
     repair::{NO_RESULT, Repair, unique_ids},
 };
 use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};

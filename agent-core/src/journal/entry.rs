@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, ReplaceReason, RunIds,
+    ToolMessage, ToolOutput, Usage,
 };
 
 /// One entry of a session's journal.
@@ -79,8 +80,8 @@ pub enum EntryBody {
     },
     /// The kept history was replaced.
     HistoryReplaced {
-        /// Why: `user_clear`, `compact_auto`, `compact_manual`, `compact_focused`, or a word of the author's.
-        reason: String,
+        /// Why.
+        reason: ReplaceReason,
         /// Messages before.
         before: usize,
         /// The messages now.
@@ -206,9 +207,34 @@ pub enum EntryBody {
         /// Its run.
         run: Arc<str>,
     },
+    /// A message that steers the run was accepted. It enters the history, as a [`MessageAppended`](Self::MessageAppended)
+    /// of its own, before the next model call.
+    Steered {
+        /// The message.
+        message: Message,
+    },
+    /// The session was given a title.
+    Titled {
+        /// The title.
+        title: String,
+    },
     /// An entry of a kind that this release does not know; kept as it is.
     #[serde(skip)]
     Unknown(Value),
+}
+
+impl EntryBody {
+    /// What brings a turn of another conversation into a history: the message with its calls, and their results.
+    pub fn of_turn(message: AssistantMessage, results: &[ToolMessage]) -> Vec<Self> {
+        let accepted = Self::ModelAccepted { step: 0, message: Some(message), exit: None };
+        let answered = results.iter().map(|result| {
+            let output = ToolOutput::parts(result.parts().to_vec());
+            let output = Some(if result.is_error() { output.failed() } else { output });
+            Self::ToolAnswered { call_id: result.call_id().into(), name: result.name().into(), output }
+        });
+        let ended = Self::TurnEnded { step: 0, changed: BTreeMap::new(), exit: None };
+        std::iter::once(accepted).chain(answered).chain([ended]).collect()
+    }
 }
 
 /// How a run ended, or stopped for now.

@@ -22,8 +22,11 @@ pub async fn fold_session(journal: &dyn Journal, session: &str, agent_id: &str) 
     Ok(fold.finish())
 }
 
-/// Reads a whole session, page by page.
-pub(super) async fn each_entry(journal: &dyn Journal, session: &str, mut take: impl FnMut(&Entry)) -> Result<()> {
+/// Gives every entry of a session to `take`, oldest first, reading page by page.
+///
+/// # Errors
+/// Those of [`Journal::read`].
+pub async fn each_entry(journal: &dyn Journal, session: &str, mut take: impl FnMut(&Entry)) -> Result<()> {
     const PAGE: usize = 500;
     let mut after = 0;
     loop {

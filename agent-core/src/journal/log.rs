@@ -182,6 +182,26 @@ impl RunLog {
         noted.push(entry);
     }
 
+    /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
+    /// not tear apart what a step writes together.
+    pub(crate) fn record_apart(&self, body: EntryBody) {
+        let entry = self.entry(body);
+        let held_back = self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed();
+        // What cannot be handed over now fails at the run's next commit.
+        let _ = self.0.emitter.hub().outbox().send(|| {
+            let mut noted = self.noted();
+            noted.push(entry);
+            if held_back || noted.len() > 1 {
+                return Ok(None);
+            }
+            let entries = std::mem::take(&mut *noted);
+            drop(noted);
+            let watched = self.0.emitter.is_observed().then(|| entries.clone());
+            let ack = self.writer()?.append(entries);
+            Ok(Some(Sent { ack, count: 1, entries: watched, emitter: self.0.emitter.clone() }))
+        });
+    }
+
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
     pub fn flush(&self) {
         let _ = self.hand_over();

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -105,6 +106,13 @@ impl Journal for MemoryJournal {
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let inner = self.lock();
         Ok(inner.sessions.get(session).and_then(|log| log.read(log.entries.saturating_sub(1), 1).pop()))
+    }
+
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let inner = self.lock();
+        let from = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
+        let names = inner.sessions.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| &**name);
+        Ok(names.take_while(|name| name.starts_with(prefix)).take(limit).map(str::to_owned).collect())
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {

@@ -23,7 +23,7 @@ pub(crate) use self::outbox::Outbox;
 pub use self::{
     durable::{Durable, Step, StepBody, StepResult},
     entry::{Entry, EntryBody, RunStatus},
-    fold::{Fold, OpenTurn, SessionView, fold_session},
+    fold::{Fold, OpenTurn, SessionView, each_entry, fold_session},
     log::RunLog,
     memory::MemoryJournal,
     recover::recover,
@@ -71,6 +71,18 @@ pub trait Journal: Send + Sync + 'static {
                 return Ok(newest);
             }
         }
+    }
+
+    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
+    /// from [`sessions`](Self::sessions); a store with an index overrides it.
+    ///
+    /// # Errors
+    /// As [`sessions`](Self::sessions).
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let mut names = self.sessions().await?;
+        names.retain(|name| name.starts_with(prefix) && name.as_str() > after);
+        names.truncate(limit);
+        Ok(names)
     }
 
     /// Deletes a session and everything in it; true if there was one.

@@ -1,7 +1,7 @@
 //! From a session's entries to where its newest run stands: what a crash left behind.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
-    Question, Result, RunIds, ToolOutput, Usage,
+    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse, PendingTurn,
+    Phase, Question, Result, RunIds, ToolOutput, Usage,
 };
 
 /// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was
@@ -43,6 +43,8 @@ pub async fn recover(journal: &dyn Journal, session: &str, agent_id: &str) -> Re
 struct Tree {
     agent_id: Arc<str>,
     root: Option<Arc<str>>,
+    /// All runs of the agent up to the newest.
+    roots: HashSet<Arc<str>>,
     runs: HashMap<Arc<str>, RunFold>,
 }
 
@@ -59,6 +61,8 @@ struct RunFold {
     /// The calls of the open turn that were begun, and their tools.
     counted: BTreeMap<Arc<str>, Arc<str>>,
     exit: Option<Exit>,
+    /// Messages that steer the run and did not come to their turn yet.
+    steering: VecDeque<Message>,
     beginning: Vec<(String, Value)>,
     decisions: Vec<(String, Value)>,
     state: BTreeMap<String, Value>,
@@ -76,7 +80,7 @@ struct RunFold {
 
 impl Tree {
     fn new(agent_id: &str) -> Self {
-        Self { agent_id: agent_id.into(), root: None, runs: HashMap::new() }
+        Self { agent_id: agent_id.into(), root: None, roots: HashSet::new(), runs: HashMap::new() }
     }
 
     fn apply(&mut self, entry: &Entry) {
@@ -86,13 +90,16 @@ impl Tree {
                 if is_root {
                     self.runs.clear();
                     self.root = Some(ids.run_id.clone());
+                    self.roots.insert(ids.run_id.clone());
                 }
                 if is_root || self.root.as_ref() == Some(&ids.root_run_id) {
                     self.runs.insert(ids.run_id.clone(), RunFold::new(ids, fingerprint));
                 }
             }
             EntryBody::Undone { before_run } => {
-                if let Some(run) = self.runs.get_mut(before_run) {
+                // Undoing an earlier run undoes all that came after it.
+                let root = self.root.as_ref().filter(|_| self.roots.contains(before_run));
+                if let Some(run) = self.runs.get_mut(root.unwrap_or(before_run)) {
                     run.undone = true;
                 }
             }
@@ -119,6 +126,7 @@ impl Tree {
         c.history = histories.get(&run.ids.agent_id).cloned().unwrap_or_default();
         c.state = run.state.clone();
         c.answers = run.answers.clone();
+        c.steering = run.steering.iter().cloned().collect();
         c.decisions = run.beginning.iter().chain(&run.decisions).cloned().collect();
         c.usage = run.usage;
         c.tree_usage = self.tree_usage(run);
@@ -168,6 +176,7 @@ impl RunFold {
             finished: BTreeMap::new(),
             counted: BTreeMap::new(),
             exit: None,
+            steering: VecDeque::new(),
             beginning: Vec::new(),
             decisions: Vec::new(),
             state: BTreeMap::new(),
@@ -192,6 +201,11 @@ impl RunFold {
             EntryBody::RunResumed { .. } => {
                 self.status = None;
                 self.questions.clear();
+                self.steering.clear(); // what it goes on with is written down again
+            }
+            EntryBody::Steered { message } => self.steering.push_back(message.clone()),
+            EntryBody::MessageAppended { message } if self.steering.front() == Some(message) => {
+                self.steering.pop_front();
             }
             EntryBody::ModelFinished { response, .. } => {
                 self.usage += response.usage;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Checkpoint, Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
-    Resources, Result, RunLog, State, Step, StepResult, Usage,
+    ReplaceReason, Resources, Result, RunLog, State, Step, StepResult, Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
@@ -86,7 +86,7 @@ impl RunCx {
     }
 
     /// Replaces the kept conversation: a journal entry and an event. (Editing a request's `messages` changes one call only.)
-    pub fn replace_history(&self, history: History, reason: impl Into<String>) {
+    pub fn replace_history(&self, history: History, reason: impl Into<ReplaceReason>) {
         let mut kept = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
         let before = kept.len();
         *kept = history.clone();
@@ -189,8 +189,11 @@ impl RunCx {
     }
 
     /// Puts a message before the next model call. A run that was about to finish goes on for it.
-    pub fn steer(&self, message: Message) {
-        self.0.inbox.push(message);
+    ///
+    /// # Errors
+    /// As [`Inbox::push`].
+    pub fn steer(&self, message: Message) -> Result<()> {
+        self.0.inbox.push(message)
     }
 
     /// Returns the answer to a question about the step under way, or suspends the run until there is one. In `before_agent`

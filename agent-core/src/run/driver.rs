@@ -174,6 +174,21 @@ impl RunDriver {
         !self.0.0.inbox.is_empty()
     }
 
+    /// Keeps the messages that steer the run in its journal from now on, and those that wait already.
+    pub fn keep_steering(&self) {
+        self.0.0.inbox.keep_in(self.0.log().clone());
+    }
+
+    /// Takes the messages that steer the run, and accepts no more: it is over.
+    pub fn close_steering(&self) -> Vec<Message> {
+        self.0.0.inbox.close()
+    }
+
+    /// Accepts no more messages that steer the run if none waits; false if one does.
+    pub fn close_steering_if_empty(&self) -> bool {
+        self.0.0.inbox.close_if_empty()
+    }
+
     /// Takes the questions that were asked and have no answer.
     pub fn take_questions(&self) -> Vec<Question> {
         std::mem::take(&mut self.0.control().asked)

@@ -5,29 +5,97 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::Message;
+use crate::{EntryBody, Error, ErrorKind, History, Message, Result, RunLog};
 
 /// Messages for a run that is under way: they are put before its next model call. Cheap to clone; all clones are one inbox.
+///
+/// What it accepted is not lost: a run that is about to finish goes on for it, one that must end all the same takes it into
+/// its history, and one that stops for now has it in its checkpoint. While the run is under way its journal has it too, so
+/// that a run that dies with its process can go on with it.
+///
+/// ```
+/// use agent_core::{Inbox, Message};
+///
+/// let inbox = Inbox::default();
+/// inbox.push(Message::user("and be brief"))?;
+/// assert_eq!(inbox.close().len(), 1);
+/// assert!(inbox.push(Message::user("too late")).is_err());
+/// # Ok::<(), agent_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Inbox(Arc<Mutex<VecDeque<Message>>>);
+pub struct Inbox(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    messages: VecDeque<Message>,
+    /// The journal of the run, once it has begun.
+    log: Option<RunLog>,
+    closed: bool,
+}
 
 impl Inbox {
-    /// Adds a message.
-    pub fn push(&self, message: Message) {
-        self.lock().push_back(message);
+    /// Adds a message. It is handed to the run's journal here, and durable when the run takes its next step at the latest.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stopped`] if the run is over; [`ErrorKind::History`] for a tool result or a message with calls.
+    pub fn push(&self, message: Message) -> Result<()> {
+        self.extend(vec![message])
+    }
+
+    /// Adds messages, all or none.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn extend(&self, messages: Vec<Message>) -> Result<()> {
+        let mut checked = History::default();
+        messages.iter().try_for_each(|message| checked.push(message.clone()))?;
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Error::new(ErrorKind::Stopped, "the run is over: start another one with the message"));
+        }
+        for message in messages {
+            if let Some(log) = &state.log {
+                log.record_apart(EntryBody::Steered { message: message.clone() });
+            }
+            state.messages.push_back(message);
+        }
+        Ok(())
     }
 
     /// Takes all messages.
     pub fn take(&self) -> Vec<Message> {
-        self.lock().drain(..).collect()
+        self.lock().messages.drain(..).collect()
     }
 
     /// True if no message waits.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().messages.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Message>> {
+    /// Keeps what comes in the journal, and what is there already.
+    pub(super) fn keep_in(&self, log: RunLog) {
+        let mut state = self.lock();
+        state.messages.iter().for_each(|message| log.record(EntryBody::Steered { message: message.clone() }));
+        state.log = Some(log);
+    }
+
+    /// Takes all messages, and accepts no more.
+    pub fn close(&self) -> Vec<Message> {
+        let mut state = self.lock();
+        (state.closed, state.log) = (true, None);
+        state.messages.drain(..).collect()
+    }
+
+    /// Accepts no more if no message waits; false if one does.
+    pub(super) fn close_if_empty(&self) -> bool {
+        let mut state = self.lock();
+        if state.messages.is_empty() {
+            (state.closed, state.log) = (true, None);
+        }
+        state.closed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,6 @@
 //! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
 
+mod busy;
 mod checkpoint;
 mod cx;
 mod driver;
@@ -13,6 +14,7 @@ mod sub_agent;
 mod usage;
 
 pub use self::{
+    busy::WhenBusy,
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     cx::RunCx,
     driver::{RunDriver, RunParts},

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Checkpoint, RunCx};
+use super::{Checkpoint, RunCx, WhenBusy};
 use crate::{Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
@@ -35,6 +35,8 @@ pub struct RunRequest {
     pub state: BTreeMap<String, Value>,
     /// Live handles of this run; they win over the agent's.
     pub resources: Resources,
+    /// What to do if another run of the agent holds the session; as the agent says if unset.
+    pub when_busy: Option<WhenBusy>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
 }
@@ -125,6 +127,7 @@ impl RunRequest {
             tools: ToolChoices::All,
             state: BTreeMap::new(),
             resources: Resources::default(),
+            when_busy: None,
             despite_changes: false,
         }
     }
@@ -168,6 +171,13 @@ impl RunRequest {
     #[must_use]
     pub fn resource<T: std::any::Any + Send + Sync>(mut self, handle: T) -> Self {
         self.resources = self.resources.with(handle);
+        self
+    }
+
+    /// Sets what to do if another run of the agent holds the session.
+    #[must_use]
+    pub fn when_busy(mut self, policy: WhenBusy) -> Self {
+        self.when_busy = Some(policy);
         self
     }
 

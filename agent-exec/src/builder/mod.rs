@@ -9,7 +9,7 @@ use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 use agent_core::{
     BoxError, Budget, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest, ModelResponse,
     ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage, Tool, ToolOutput,
-    ToolRequest, ToolService, ToolSpecs, Toolset,
+    ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
 };
 use tower::{Layer, Service};
 
@@ -52,6 +52,7 @@ pub struct AgentBuilder {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) when_busy: WhenBusy,
 }
 
 impl AgentBuilder {
@@ -75,6 +76,7 @@ impl AgentBuilder {
             resources: Resources::default(),
             budget: Budget::default(),
             journal: None,
+            when_busy: WhenBusy::default(),
         }
     }
 
@@ -243,6 +245,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what a run does whose session is held by another run of this agent, unless the run says otherwise. Default:
+    /// [`WhenBusy::Reject`].
+    pub fn when_busy(mut self, policy: WhenBusy) -> Self {
+        self.when_busy = policy;
+        self
+    }
+
     /// Composes every stack once, so that limits and budgets in layers are shared by all runs.
     ///
     /// # Errors
@@ -290,6 +299,8 @@ impl AgentBuilder {
             resources: self.resources,
             budget: self.budget,
             journal: self.journal,
+            when_busy: self.when_busy,
+            lines: Default::default(),
             fingerprint,
             explained,
         })))

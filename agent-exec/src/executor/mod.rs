@@ -199,6 +199,7 @@ impl Active<'_> {
                 other => self.driver.push(other)?,
             }
         }
+        self.driver.keep_steering(); // after the messages of the request, which are not steering
         let hooks = async {
             for m in self.list.iter() {
                 cx.judge(&**m, m.before_agent(&cx).await)?;
@@ -331,7 +332,11 @@ impl Active<'_> {
 
     fn end(mut self, stop: Result<Stop>) -> Result<RunEnd> {
         match stop {
-            Ok(Stop::Finished(reason, answer)) => Ok(RunEnd::Finished(Box::new(self.finish(reason, answer)))),
+            Ok(Stop::Finished(reason, answer)) => {
+                // Whatever ended the run left no time for them: they are there for the next one.
+                self.driver.close_steering().into_iter().try_for_each(|message| self.driver.push(message))?;
+                Ok(RunEnd::Finished(Box::new(self.finish(reason, answer))))
+            }
             Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
@@ -366,7 +371,7 @@ impl Active<'_> {
         c.globals = (cx.ids().depth == 0).then(|| cx.globals().snapshot());
         c.questions = self.driver.take_questions();
         c.answers = self.driver.answers();
-        c.steering = self.driver.take_steering();
+        c.steering = self.driver.close_steering();
         c.decisions = cx.log().decisions();
         c.usage = cx.usage();
         c.tree_usage = cx.tree_usage();

@@ -80,7 +80,7 @@ impl Active<'_> {
         };
         let go_on = unless_cancelled(&cx, hooks).await?;
         self.phase = Phase::BeforeModel;
-        let ends = !go_on && !self.driver.has_steering();
+        let ends = !go_on && self.driver.close_steering_if_empty();
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 
@@ -121,14 +121,7 @@ impl Active<'_> {
     /// A turn that came with the request: the caller's own history.
     pub(super) fn adopt_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
         let log = self.cx().log();
-        log.record_accepted(0, &message, None);
-        for result in &results {
-            let output = ToolOutput::parts(result.parts().to_vec());
-            let output = if result.is_error() { output.failed() } else { output };
-            log.record_answered(&result.call_id().into(), &result.name().into(), &output);
-        }
-        log.record(EntryBody::TurnEnded { step: 0, changed: Default::default(), exit: None });
-        log.end_step();
+        EntryBody::of_turn(message.clone(), &results).into_iter().for_each(|body| log.record(body));
         self.driver.push_turn(message, results)
     }
 }

@@ -1,4 +1,6 @@
-//! What every journal must do, as tests.
+//! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::ChatMessageStore) and
+//! [`MemoryStore`](agent_core::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
+//! [`memory_store_conformance!`](crate::memory_store_conformance).
 //!
 //! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
 //! journal and whatever must live as long as it.
@@ -18,6 +20,8 @@
 //! ```
 
 mod content;
+mod memories;
+mod messages;
 mod order;
 mod sample;
 mod writers;
@@ -26,7 +30,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{Entry, Journal, JournalWriter};
 
-pub use self::{content::*, order::*, sample::every_kind, writers::*};
+pub use self::{content::*, memories::*, messages::*, order::*, sample::every_kind, writers::*};
 
 /// Makes a test of each claim of the [suite](crate::conformance).
 #[macro_export]
@@ -48,6 +52,7 @@ macro_rules! journal_conformance {
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
             sessions_are_listed_in_order
+            sessions_are_listed_by_how_they_begin_and_in_pages
             names_may_be_any_text
             every_kind_of_entry_survives_unchanged
             bytes_of_a_provider_survive_unchanged
@@ -70,10 +75,18 @@ macro_rules! journal_conformance {
 /// # Panics
 /// If the claim does not hold, or is not decided within two minutes.
 pub fn run<J: Journal, G>(make: impl FnOnce() -> (J, G), claim: impl AsyncFnOnce(Arc<dyn Journal>)) {
+    run_with(make, async |journal| claim(Arc::new(journal)).await);
+}
+
+/// Runs one claim on a fresh store, in a runtime of its own.
+///
+/// # Panics
+/// If the claim does not hold, or is not decided within two minutes.
+pub fn run_with<S, G>(make: impl FnOnce() -> (S, G), claim: impl AsyncFnOnce(S)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let (journal, _guard) = make();
-        let claim = claim(Arc::new(journal));
+        let (store, _guard) = make();
+        let claim = claim(store);
         tokio::time::timeout(Duration::from_secs(120), claim).await.expect("the claim hangs");
     });
 }

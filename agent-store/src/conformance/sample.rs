@@ -87,6 +87,8 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         },
         EntryBody::TurnEnded { step: 1, changed: BTreeMap::from([(call_id, ToolOutput::error("no"))]), exit: None },
         EntryBody::Undone { before_run: "r0".into() },
+        EntryBody::Steered { message: Message::user("and be brief") },
+        EntryBody::Titled { title: "A § title".into() },
         EntryBody::Unknown(json!({"from_the_future": {"x": [1, "two"]}})),
         EntryBody::RunEnded {
             status: RunStatus::Finished(ExitReason::Tool("done".into())),

@@ -96,6 +96,24 @@ pub async fn sessions_are_listed_in_order(journal: Arc<dyn Journal>) {
     assert_eq!(journal.sessions().await.expect("lists"), ["10", "2", "B", "a", "a1", "b", "é"]);
 }
 
+/// Those that begin so, after a name, and no more than wanted; whatever characters the beginning has.
+pub async fn sessions_are_listed_by_how_they_begin_and_in_pages(journal: Arc<dyn Journal>) {
+    for session in ["a/1", "a/2", "a/3", "a", "ab/1", "A/1", "b%/1", "b_/1", "bé/1", "é/1", "\u{1f600}/1"] {
+        append(&*open(&*journal, session, "a").await, vec![heard("r", "x")]).await;
+    }
+    let list = async |prefix: &str, after: &str, limit| journal.list(prefix, after, limit).await.expect("lists");
+    assert_eq!(list("a/", "", 9).await, ["a/1", "a/2", "a/3"]);
+    assert_eq!(list("a/", "", 2).await, ["a/1", "a/2"]);
+    assert_eq!(list("a/", "a/2", 2).await, ["a/3"]);
+    assert_eq!(list("a/", "b", 2).await, Vec::<String>::new());
+    assert_eq!(list("b%", "", 9).await, ["b%/1"]);
+    assert_eq!(list("b_", "", 9).await, ["b_/1"]);
+    assert_eq!(list("bé", "a", 9).await, ["bé/1"]);
+    assert_eq!(list("\u{1f600}", "", 9).await, ["\u{1f600}/1"]);
+    assert_eq!(list("", "", 99).await, journal.sessions().await.expect("lists"));
+    assert!(list("", "", 0).await.is_empty() && list("x", "", 9).await.is_empty());
+}
+
 /// Names of sessions, agents and runs are not looked into.
 pub async fn names_may_be_any_text(journal: Arc<dyn Journal>) {
     let names = ["", " ", "a/b\\c", "'; DROP TABLE entry; --", "%_*?", "日本 \u{1f600}", "line\nbreak", "nul\0in"];

@@ -123,6 +123,11 @@ impl Journal for SqliteJournal {
         self.0.readers.run(move |reader| reader.newest(&session)).await
     }
 
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        self.0.readers.run(move |reader| reader.list(&prefix, &after, limit)).await
+    }
+
     async fn delete(&self, session: &str) -> Result<bool> {
         let session = session.to_owned();
         self.job(move |tables| tables.delete(&session)).await

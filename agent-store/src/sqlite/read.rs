@@ -110,6 +110,19 @@ impl Reader {
         problems(&self.connection, now).map_err(|e| store_error(&self.path, &e))
     }
 
+    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
+    pub(super) fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT name FROM session WHERE name > ?1 AND name >= ?2 AND substr(name, 1, length(?2)) = ?2
+                   ORDER BY name LIMIT ?3";
+        let read = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let names = statement.query_map((after, prefix, limit), |row| row.get(0))?;
+            names.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|e| store_error(&self.path, &e))
+    }
+
     /// The names of all sessions, sorted.
     pub(super) fn sessions(&self) -> Result<Vec<String>> {
         let read = || {

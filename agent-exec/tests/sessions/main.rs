@@ -1,6 +1,11 @@
 //! Sessions: what one run leaves to the next, in memory and in SQLite.
 
+mod busy;
+#[path = "../common/mod.rs"]
 mod common;
+mod editing;
+mod listing;
+mod steering;
 
 use std::sync::{Arc, Mutex};
 

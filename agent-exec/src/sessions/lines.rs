@@ -1,0 +1,187 @@
+//! The runs of one agent that hold a session, or wait for it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use agent_core::{Error, ErrorKind, Inbox, Result, RunEnd};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Whose turn it is, by session and agent id. Only sessions that somebody holds or waits for are in it.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<HashMap<Key, Arc<Line>>>>);
+
+type Key = (Arc<str>, Arc<str>);
+
+/// The runs that want one session.
+pub(super) struct Line {
+    lines: Lines,
+    key: Key,
+    /// One permit; those who wait get it in their order.
+    turn: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    running: watch::Sender<Option<Running>>,
+}
+
+/// The run whose turn it is.
+#[derive(Clone)]
+pub(super) struct Running {
+    pub(super) inbox: Inbox,
+    end: watch::Sender<Option<Arc<Result<RunEnd>>>>,
+}
+
+/// The right of a run to go on with its session, until it is dropped.
+pub(crate) struct Turn {
+    line: Option<Arc<Line>>,
+    running: Running,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lines {
+    /// The line for a session and agent.
+    pub(super) fn line(&self, session: &Arc<str>, agent_id: &Arc<str>) -> Queued {
+        let key = (session.clone(), agent_id.clone());
+        let line = self.lock().entry(key.clone()).or_insert_with(|| Line::new(self.clone(), key)).clone();
+        Queued(Some(line))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Line>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up a place in a line, and forgets the line if nobody else is in it.
+    fn leave(&self, line: Option<Arc<Line>>) {
+        let Some(line) = line else { return };
+        let mut lines = self.lock();
+        // One is in the map and one is here.
+        if Arc::strong_count(&line) == 2 {
+            lines.remove(&line.key);
+        }
+        drop(line); // while nobody can come to count it
+    }
+}
+
+impl Line {
+    fn new(lines: Lines, key: Key) -> Arc<Self> {
+        let (running, _) = watch::channel(None);
+        let (turn, waiting) = (Arc::new(Semaphore::new(1)), AtomicUsize::new(0));
+        Arc::new(Self { lines, key, turn, waiting, running })
+    }
+}
+
+/// A place in a line, until it is dropped.
+pub(super) struct Queued(Option<Arc<Line>>);
+
+impl Queued {
+    fn line(&self) -> &Arc<Line> {
+        self.0.as_ref().expect("it is only taken when the place is given up")
+    }
+
+    /// Takes the turn if it is free.
+    pub(super) fn try_turn(&self, inbox: &Inbox) -> Option<Turn> {
+        let permit = self.line().turn.clone().try_acquire_owned().ok()?;
+        Some(self.begin(permit, inbox))
+    }
+
+    /// Waits for the turn, behind those who wait already.
+    pub(super) async fn turn(&self, inbox: &Inbox) -> Turn {
+        let permit = self.line().turn.clone().acquire_owned().await.expect("nobody closes the line");
+        self.begin(permit, inbox)
+    }
+
+    /// Counts itself among those who wait, unless `limit` wait already.
+    pub(super) fn wait(&self, limit: usize) -> Option<Waiting<'_>> {
+        let waiting = &self.line().waiting;
+        let counted = waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then(|| n + 1));
+        counted.is_ok().then(|| Waiting(waiting))
+    }
+
+    /// The run whose turn it is, when there is one.
+    pub(super) async fn running(&self) -> Running {
+        let mut running = self.line().running.subscribe();
+        let found = running.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        found.expect("the line is there as long as its place")
+    }
+
+    /// Waits until it is not that run's turn any more.
+    pub(super) async fn over(&self, run: &Running) -> Result<()> {
+        let mut running = self.line().running.subscribe();
+        let other = |now: &Option<Running>| now.as_ref().is_none_or(|now| !now.end.same_channel(&run.end));
+        let _ = running.wait_for(other).await; // an error would say that the line is gone, and the run with it
+        Ok(())
+    }
+
+    fn begin(&self, permit: OwnedSemaphorePermit, inbox: &Inbox) -> Turn {
+        let running = Running { inbox: inbox.clone(), end: watch::channel(None).0 };
+        self.line().running.send_replace(Some(running.clone()));
+        Turn { line: self.0.clone(), running, _permit: permit }
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        let lines = self.line().lines.clone();
+        lines.leave(self.0.take());
+    }
+}
+
+/// One of those who wait.
+pub(super) struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Running {
+    /// How the run ends, for somebody whose messages it took.
+    pub(super) async fn ended(self) -> Result<RunEnd> {
+        let mut ends = self.end.subscribe();
+        drop(self); // or nobody would notice that the run was dropped
+        match ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
+            Some(end) => copy(&end),
+            None => Err(Error::new(
+                ErrorKind::Cancelled,
+                "the run that took the message was dropped before its end: the session can be recovered",
+            )),
+        }
+    }
+}
+
+/// The same end once more; the causes of an error stay with the run itself.
+fn copy(end: &Result<RunEnd>) -> Result<RunEnd> {
+    let e = match end {
+        Ok(end) => return Ok(end.clone()),
+        Err(e) => e,
+    };
+    let copy = Error::new(e.kind(), e.message().to_owned()).with_retry(e.retry());
+    Err(match e.checkpoint() {
+        Some(checkpoint) => copy.with_checkpoint(checkpoint.clone()),
+        None => copy,
+    })
+}
+
+impl Turn {
+    /// Tells those whose messages the run took how it ended.
+    pub(crate) fn end(self, end: &Result<RunEnd>) {
+        if self.running.end.receiver_count() > 0 {
+            let copy = copy(end);
+            self.running.end.send_replace(Some(Arc::new(copy)));
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.running.send_replace(None);
+            let lines = line.lines.clone();
+            lines.leave(Some(line));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! One agent's side of a session, outside of runs.
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{
+    Checkpoint, EntryBody, Error, ErrorKind, History, Journal, JournalWriter, Message, Repair, ReplaceReason, Result,
+    SessionView, fold_session, recover,
+};
+
+use super::{RunRecord, edit, runs};
+
+/// One agent's side of a session, outside of runs: to read it, to edit it, and to see what is open.
+///
+/// An edit is written as a run of its own that is over at once. It is refused with [`ErrorKind::Busy`] while a run is under
+/// way, and supersedes one that waits for an answer: that is not gone on with any more. Nothing is ever taken out of the
+/// journal, so every edit can be undone.
+///
+/// ```
+/// use agent_core::{MemoryJournal, Message, RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_exec::{Agent, SessionId};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let model = ScriptedModel::new([Turn::text("Hello."), Turn::text("Bees.")]);
+/// let agent = Agent::builder("assistant", model).store(MemoryJournal::default()).build()?;
+/// let id = SessionId::new("ada", "garden");
+/// agent.start(RunRequest::user("Hi.").session(&id)).await?;
+/// agent.start(RunRequest::user("What hums?").session(&id)).await?;
+///
+/// let session = agent.sessions()?.session(&id, "assistant");
+/// let runs = session.runs().await?;
+/// assert_eq!(runs[1].first_message.as_deref(), Some("What hums?"));
+/// session.undo(&runs[1].run_id).await?;
+/// session.append(Message::user("I keep bees.")).await?;
+/// let said: Vec<_> = session.history().await?.iter().map(Message::text).collect();
+/// assert_eq!(said, ["Hi.", "Hello.", "I keep bees."]);
+/// # Ok::<(), agent_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) name: Arc<str>,
+    pub(super) agent_id: Arc<str>,
+}
+
+impl Session {
+    // --- reading ---
+
+    /// The conversation.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn history(&self) -> Result<History> {
+        Ok(self.view().await?.history)
+    }
+
+    /// The conversation, the shared storage, what was used, and how the newest run ended.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn view(&self) -> Result<SessionView> {
+        fold_session(&*self.journal, &self.name, &self.agent_id).await
+    }
+
+    /// The agent's runs, oldest first, edits among them.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn runs(&self) -> Result<Vec<RunRecord>> {
+        runs::read(&*self.journal, &self.name, &self.agent_id).await
+    }
+
+    /// Where the newest run stands, if it is not finished: with the questions that it waits for. Any process can go on with
+    /// it, by [`RunRequest::recover`](agent_core::RunRequest::recover).
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn unfinished(&self) -> Result<Option<Checkpoint>> {
+        recover(&*self.journal, &self.name, &self.agent_id).await
+    }
+
+    // --- editing ---
+
+    /// Appends a message; gives the edit's id.
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`] for a tool result, a message with calls (see [`extend`](Self::extend)) or one that says
+    /// nothing; [`ErrorKind::Busy`]; those of the store.
+    pub async fn append(&self, message: Message) -> Result<Arc<str>> {
+        let mut history = History::default();
+        history.push(message)?;
+        self.write(edit::messages(&history)).await
+    }
+
+    /// Appends messages, all or none, and mends what is unpaired; gives the edit's id and what was mended.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]; those of the store.
+    pub async fn extend(&self, messages: impl IntoIterator<Item = Message>) -> Result<(Arc<str>, Vec<Repair>)> {
+        let (history, repairs) = History::import(messages);
+        Ok((self.write(edit::messages(&history)).await?, repairs))
+    }
+
+    /// Replaces the conversation; gives the edit's id.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]; those of the store.
+    pub async fn replace(&self, history: History, reason: impl Into<ReplaceReason>) -> Result<Arc<str>> {
+        let writer = self.open().await?;
+        let before = self.history().await?.len();
+        let replaced = EntryBody::HistoryReplaced { reason: reason.into(), before, history };
+        edit::write(&*writer, edit::ids(&self.name, &self.agent_id), vec![replaced]).await
+    }
+
+    /// Begins anew, as the user wishes; gives the edit's id.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]; those of the store.
+    pub async fn clear(&self) -> Result<Arc<str>> {
+        self.replace(History::default(), ReplaceReason::UserClear).await
+    }
+
+    /// Goes back to before a run of this agent, or an edit: what was said since is gone, and what had been replaced since is
+    /// there again. The shared storage and what was used stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the agent has no run of that id, and nothing is written; [`ErrorKind::Busy`]; those of the
+    /// store.
+    pub async fn undo(&self, before_run: &str) -> Result<()> {
+        let writer = self.open().await?;
+        let runs = self.runs().await?;
+        let Some(run) = runs.iter().find(|run| *run.run_id == *before_run) else {
+            let (session, agent) = (&self.name, &self.agent_id);
+            return Err(Error::config(format!("agent '{agent}' has no run '{before_run}' in session '{session}'")));
+        };
+        let undone = EntryBody::Undone { before_run: run.run_id.clone() };
+        edit::append(&*writer, &run.run_id, [undone]).await
+    }
+
+    async fn write(&self, bodies: Vec<EntryBody>) -> Result<Arc<str>> {
+        let writer = self.open().await?;
+        edit::write(&*writer, edit::ids(&self.name, &self.agent_id), bodies).await
+    }
+
+    async fn open(&self) -> Result<Arc<dyn JournalWriter>> {
+        self.journal.open(&self.name, &self.agent_id).await.map_err(|e| match e.kind() {
+            ErrorKind::Busy => e.map_message(|m| format!("{m}: edit the session when the run is over")),
+            _ => e,
+        })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("name", &self.name).field("agent_id", &self.agent_id).finish_non_exhaustive()
+    }
+}
