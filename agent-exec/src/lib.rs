@@ -17,6 +17,7 @@
 
 mod agent;
 mod builder;
+mod drain;
 mod executor;
 mod run;
 mod start;
@@ -24,6 +25,7 @@ mod start;
 pub use self::{
     agent::Agent,
     builder::AgentBuilder,
+    drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     run::{Run, RunHandle},
 };

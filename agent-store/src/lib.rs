@@ -1,6 +1,7 @@
 //! Durable journals: sessions that survive the process.
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
+//! * [`SqliteLedger`] (the same feature) keeps the accounts of budgets that processes share.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
 //!   others.
 //!
@@ -23,7 +24,11 @@
 #[cfg(feature = "testing")]
 pub mod conformance;
 #[cfg(feature = "sqlite")]
+mod ledger;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "sqlite")]
+pub use self::ledger::SqliteLedger;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{Durability, SqliteBuilder, SqliteJournal, Stats};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{Checkpoint, RunCx};
-use crate::{Message, Resources, Tool};
+use crate::{Caps, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -35,6 +35,10 @@ pub struct RunRequest {
     pub state: BTreeMap<String, Value>,
     /// Live handles of this run; they win over the agent's.
     pub resources: Resources,
+    /// On whose behalf the agent runs, for budgets that count for a user; not for runs below another.
+    pub user: Option<Arc<str>>,
+    /// What this run may use with everything below it, beside what others allow it.
+    pub caps: Option<Caps>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
 }
@@ -125,6 +129,8 @@ impl RunRequest {
             tools: ToolChoices::All,
             state: BTreeMap::new(),
             resources: Resources::default(),
+            user: None,
+            caps: None,
             despite_changes: false,
         }
     }
@@ -168,6 +174,20 @@ impl RunRequest {
     #[must_use]
     pub fn resource<T: std::any::Any + Send + Sync>(mut self, handle: T) -> Self {
         self.resources = self.resources.with(handle);
+        self
+    }
+
+    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there.
+    #[must_use]
+    pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Sets what this run may use with everything below it. It can only be less than what the agent's budget allows.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = Some(caps);
         self
     }
 

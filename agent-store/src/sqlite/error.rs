@@ -6,7 +6,7 @@ use agent_core::{Error, ErrorKind, Retry};
 use rusqlite::ErrorCode;
 
 /// The failure of the journal at `path`.
-pub(super) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
+pub(crate) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
     let message = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full: make room and run it again",
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
@@ -35,7 +35,7 @@ pub(super) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
 }
 
 /// Nobody will answer: the thread that writes has ended.
-pub(super) fn thread_ended() -> Error {
+pub(crate) fn thread_ended() -> Error {
     Error::new(ErrorKind::Store, "the journal's thread has ended: open the journal again")
 }
 

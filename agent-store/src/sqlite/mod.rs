@@ -15,12 +15,12 @@ use std::{fmt, path::Path, sync::Arc};
 use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
 use tokio::sync::oneshot;
 
+pub(crate) use self::error::{store_error, thread_ended};
 pub use self::{
     builder::{Durability, SqliteBuilder},
     thread::Stats,
 };
 use self::{
-    error::thread_ended,
     lease::{Lease, SqliteWriter},
     queue::job,
     read::{Reader, Readers},
