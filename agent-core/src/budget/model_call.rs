@@ -31,6 +31,7 @@ impl Budget {
             let changes: Vec<_> = self.0.accounts.iter().map(|a| a.ledger.changed(&a.account)).collect();
             match self.try_reserve(wanted).await {
                 Ok(reservation) => {
+                    req.reserved = true;
                     if answer < call.answer || (call.tell && call.counts_tokens()) {
                         Arc::make_mut(&mut req.params).max_tokens = Some(answer);
                     }

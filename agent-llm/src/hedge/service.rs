@@ -111,13 +111,13 @@ fn own(error: impl Into<BoxError>) -> Error {
     Error::from_boxed(error.into())
 }
 
-/// Sets aside what the second call may use; nothing if nothing is limited.
+/// Sets aside what the second call may use; nothing if nothing is limited, or if each call does that for itself further in.
 async fn reserve(req: &ModelRequest) -> Result<Option<Reservation>> {
     let budget = req.cx.budget();
-    if budget.is_unlimited() {
-        return Ok(None);
+    match req.reserved {
+        true => budget.reserve(budget.estimate(req)?).await.map(Some),
+        false => Ok(None),
     }
-    budget.reserve(budget.estimate(req)?).await.map(Some)
 }
 
 impl<S> fmt::Debug for Hedge<S> {
