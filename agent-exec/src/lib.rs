@@ -19,6 +19,7 @@ mod agent;
 mod builder;
 mod drain;
 mod executor;
+pub mod flow;
 mod run;
 mod start;
 

@@ -59,7 +59,6 @@ mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
-mod per_run;
 mod seconds;
 
 pub use self::{
