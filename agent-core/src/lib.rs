@@ -16,6 +16,7 @@
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
 mod budget;
+mod deadlines;
 mod error;
 mod event;
 mod history;
@@ -37,7 +38,8 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
-    budget::{Amounts, Budget, Caps, Reservation},
+    budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
+    deadlines::{Deadline, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,

@@ -12,7 +12,7 @@ use agent_core::{
 };
 use tower::Service;
 
-use crate::{AgentBuilder, Executor, Run, Sessions, sessions::Lines, start};
+use crate::{AgentBuilder, Drain, Executor, Run, Sessions, sessions::Lines, start};
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
 /// layered, limited, and run below other agents.
@@ -32,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) globals: Option<GlobalStorage>,
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
+    pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
     pub(crate) lines: Lines,

@@ -17,6 +17,7 @@
 
 mod agent;
 mod builder;
+mod drain;
 mod executor;
 pub mod flow;
 mod run;
@@ -26,6 +27,7 @@ mod start;
 pub use self::{
     agent::Agent,
     builder::AgentBuilder,
+    drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},

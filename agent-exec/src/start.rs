@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use agent_core::{
-    Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History, Inbox, Journal,
-    JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog,
-    RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
+    Budget, Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished, GlobalStorage,
+    History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDeadline, RunDriver,
+    RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -41,8 +42,10 @@ pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
         hub: place.hub.clone(),
     };
     let close = Close { hub: (place.ids.depth == 0).then(|| place.hub.clone()), inbox: place.inbox.clone() };
+    let drain = agent.drain.clone().filter(|_| place.ids.depth == 0).map(|drain| (drain, handle.clone()));
     let future = async move {
         let _close = close;
+        let _present = drain.map(|(drain, handle)| drain.enter(handle)).transpose()?;
         run(&agent, request, place).await
     };
     Run::new(handle, future.boxed())
@@ -190,7 +193,14 @@ async fn run_as(
     parts.state = state;
     parts.globals = globals;
     parts.resources = agent.resources.clone().extended(&request.resources);
-    parts.budget = above.map_or_else(|| agent.budget.clone(), |cx| cx.budget().clone());
+    let spent = checkpoint.as_ref().map(|c| c.used()).unwrap_or_default();
+    parts.budget = match above {
+        Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
+        None => agent.budget.of_run(&place.ids, request.user.as_deref(), request.caps, spent),
+    };
+    let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
+    parts.deadline = deadline(agent, &parts.budget, above.and_then(|cx| cx.deadline()), elapsed);
+    parts.sub_agents_started = checkpoint.as_ref().map(|c| c.sub_agents).unwrap_or_default();
     parts.sub_agents = agent.sub_agents.clone();
     parts.covers = inherited.iter().chain(agent.covers.iter()).cloned().collect();
     parts.inherited = inherited;
@@ -220,8 +230,18 @@ async fn run_as(
         tools: request.tools,
         schema: &agent.schema,
         fingerprint: &agent.fingerprint,
+        elapsed,
     };
     agent.executor.execute(job).await
+}
+
+/// When the run must be over: the first of the agent's own deadline, the budget's, and that of the run above.
+fn deadline(agent: &Inner, budget: &Budget, above: Option<&RunDeadline>, elapsed: Duration) -> Option<RunDeadline> {
+    let own = agent.executor.deadlines.run.map(|most| (most, ExitReason::Deadline));
+    let budgeted = budget.run_caps().wall_time.map(|most| (most, ExitReason::Budget));
+    let limits = own.into_iter().chain(budgeted);
+    let limits = limits.filter_map(|(most, reason)| RunDeadline::new(most, elapsed, reason));
+    limits.chain(above.cloned()).min_by_key(|deadline| deadline.at)
 }
 
 async fn begin(

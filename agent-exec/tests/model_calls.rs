@@ -12,12 +12,14 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Caps, Error, ErrorKind, EventKind, Message, Model, ModelInfo, ModelRequest, ModelResponse, ModelService,
-    Result, Retry, Usage, async_trait,
+    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    ModelService, Result, Retry, Usage, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_llm::{OpenAiChat, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer, cache::MemoryCache, transport_fn};
+use agent_llm::{
+    Catalogue, OpenAiChat, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer, cache::MemoryCache, transport_fn,
+};
 use agent_middleware::{Delegation, from_fn};
 use futures::future::join_all;
 use http::Response;
@@ -239,14 +241,14 @@ proptest! {
 
 #[tokio::test]
 async fn a_budget_of_money_lets_nothing_begin_once_it_is_used_up() {
-    let mut caps = Caps::default();
-    caps.cost = Some(100);
-    let budget = Budget::new(caps);
+    let budget = Budget::builder().caps(Caps::default().cost(400)).prices(Catalogue::builtin());
+    let budget = budget.build().expect("builds");
     let noop = tool("delegate", async |_| Ok(agent_core::ToolOutput::text("ok")));
     let agent = Agent::builder("a", openai("gpt-5", (0..9).map(|_| delegates("x")))).tool(noop).budget(budget.clone());
-    let e = built(agent).run("go").await.expect_err("used up");
-    assert_eq!((e.kind(), e.context("budget")), (ErrorKind::Limit, Some("cost")));
-    assert_eq!(budget.settled().cost, 116);
+    let end = finished(built(agent).run("go").await);
+    let spent = budget.balance().await.expect("in memory").settled;
+    assert_eq!((end.reason, spent.model_calls), (ExitReason::Budget, u64::from(end.steps)));
+    assert!(end.steps > 1 && spent.cost == 58 * spent.model_calls && spent.cost <= 400, "{spent:?}");
 }
 
 // --- rate limits ---

@@ -2,6 +2,7 @@
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
 //! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
+//! * [`SqliteLedger`] (the same feature) keeps the accounts of budgets that processes share.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
 //!   others. It has suites for the stores below too.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
@@ -36,6 +37,8 @@ mod durability;
 mod encode;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
+#[cfg(feature = "sqlite")]
+mod ledger;
 mod memories;
 mod messages;
 #[cfg(feature = "postgres")]
@@ -49,8 +52,6 @@ mod transfer;
 
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PostgresBuilder, PostgresJournal};
-#[cfg(feature = "sqlite")]
-pub use self::sqlite::{SqliteBuilder, SqliteJournal};
 pub use self::{
     check::{Problem, check},
     retention::Retention,
@@ -58,6 +59,11 @@ pub use self::{
 };
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use self::{durability::Durability, stats::Stats};
+#[cfg(feature = "sqlite")]
+pub use self::{
+    ledger::SqliteLedger,
+    sqlite::{SqliteBuilder, SqliteJournal},
+};
 pub use self::{memories::InMemoryMemoryStore, messages::InMemoryChatMessageStore};
 #[cfg(feature = "sqlite")]
 pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};

@@ -27,16 +27,16 @@ pub use agent_store as store;
 pub use agent_tools as tools;
 
 pub use agent_core::{
-    AssistantMessage, Block, Budget, Caps, Checkpoint, Effect, Error, ErrorKind, Event, EventKind, EventStream,
-    ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
+    AssistantMessage, Block, Budget, Caps, Checkpoint, Deadlines, Effect, Error, ErrorKind, Event, EventKind,
+    EventStream, ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
-    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, async_trait,
+    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
 };
-pub use agent_exec::{Agent, AgentBuilder, Run, RunHandle, SessionId};
+pub use agent_exec::{Agent, AgentBuilder, Drain, Run, RunHandle, SessionId, shutdown_signal};
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]
-pub use agent_store::SqliteJournal;
+pub use agent_store::{SqliteJournal, SqliteLedger};
 #[cfg(feature = "macros")]
 pub use agent_tools::tool;
 pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet};
@@ -61,6 +61,7 @@ mod guide {
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
+        limits: "guide/limits",
         middleware: "guide/middleware",
         models: "guide/models",
         reliability: "guide/reliability",

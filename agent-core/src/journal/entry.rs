@@ -188,14 +188,14 @@ pub enum EntryBody {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         globals: BTreeMap<String, Option<Value>>,
     },
-    /// Allowance was set aside for a call.
+    /// Allowance was set aside for a model call. If that is never settled, because the process died, it was used.
     BudgetReserved {
-        /// How much, in the words of the budget.
+        /// How much, as [`Amounts`](crate::Amounts).
         amounts: Value,
     },
     /// A reservation was settled.
     BudgetSettled {
-        /// How much was used.
+        /// How much was used, as [`Amounts`](crate::Amounts).
         amounts: Value,
     },
     /// A call started a sub-agent.

@@ -110,6 +110,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).newest(session).await
     }
 
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        (**self).list(prefix, after, limit).await
+    }
+
     async fn delete(&self, session: &str) -> Result<bool> {
         (**self).delete(session).await
     }

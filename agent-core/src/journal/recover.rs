@@ -5,12 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse, PendingTurn,
-    Phase, Question, Result, RunIds, ToolOutput, Usage,
+    Amounts, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse,
+    PendingTurn, Phase, Question, Result, RunIds, ToolOutput, Usage,
 };
 
 /// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was
@@ -69,6 +70,11 @@ struct RunFold {
     questions: Vec<Question>,
     answers: BTreeMap<String, Value>,
     usage: Usage,
+    /// What its budget booked.
+    spent: Amounts,
+    /// What it set aside for the model call under way: used, if that is never settled.
+    reserved: Amounts,
+    clock: Clock,
     tool_calls: BTreeMap<String, u32>,
     /// The runs below, with the calls that started them.
     children: Vec<(Arc<str>, Arc<str>)>,
@@ -93,7 +99,9 @@ impl Tree {
                     self.roots.insert(ids.run_id.clone());
                 }
                 if is_root || self.root.as_ref() == Some(&ids.root_run_id) {
-                    self.runs.insert(ids.run_id.clone(), RunFold::new(ids, fingerprint));
+                    let mut run = RunFold::new(ids, fingerprint);
+                    run.clock.tick(entry);
+                    self.runs.insert(ids.run_id.clone(), run);
                 }
             }
             EntryBody::Undone { before_run } => {
@@ -105,6 +113,7 @@ impl Tree {
             }
             body => {
                 if let Some(run) = self.runs.get_mut(&entry.run) {
+                    run.clock.tick(entry);
                     run.apply(body);
                 }
             }
@@ -119,6 +128,11 @@ impl Tree {
         all
     }
 
+    fn tree_spent(&self, run: &RunFold) -> Amounts {
+        let below = run.children.iter().filter_map(|(_, child)| self.runs.get(child));
+        below.fold(run.spent.plus(run.reserved), |all, child| all.plus(self.tree_spent(child)))
+    }
+
     fn checkpoint(&self, run: &Arc<str>, histories: &HashMap<Arc<str>, History>) -> Checkpoint {
         let run = &self.runs[run];
         let mut c = Checkpoint::new(run.ids.clone(), run.fingerprint.clone());
@@ -131,6 +145,9 @@ impl Tree {
         c.usage = run.usage;
         c.tree_usage = self.tree_usage(run);
         c.tool_calls = run.tool_calls.clone();
+        c.spent = self.tree_spent(run);
+        c.elapsed_ms = run.clock.elapsed;
+        c.sub_agents = u32::try_from(run.children.len()).unwrap_or(u32::MAX);
         if run.status == Some(RunStatus::Interrupted) {
             c.questions = run.questions.iter().filter(|q| !run.answers.contains_key(&q.id)).cloned().collect();
         }
@@ -164,6 +181,24 @@ impl Tree {
     }
 }
 
+/// For how long a run was under way, by the times of its entries.
+#[derive(Default)]
+struct Clock {
+    elapsed: u64,
+    last: u64,
+}
+
+impl Clock {
+    /// The time between the end of one attempt and the beginning of the next does not count.
+    fn tick(&mut self, entry: &Entry) {
+        let begins = matches!(entry.body, EntryBody::RunStarted { .. } | EntryBody::RunResumed { .. });
+        if !begins {
+            self.elapsed += entry.time.saturating_sub(self.last);
+        }
+        self.last = entry.time;
+    }
+}
+
 impl RunFold {
     fn new(ids: &RunIds, fingerprint: &str) -> Self {
         Self {
@@ -183,6 +218,9 @@ impl RunFold {
             questions: Vec::new(),
             answers: BTreeMap::new(),
             usage: Usage::default(),
+            spent: Amounts::none(),
+            reserved: Amounts::none(),
+            clock: Clock::default(),
             tool_calls: BTreeMap::new(),
             children: Vec::new(),
             earlier: 0,
@@ -206,6 +244,14 @@ impl RunFold {
             EntryBody::Steered { message } => self.steering.push_back(message.clone()),
             EntryBody::MessageAppended { message } if self.steering.front() == Some(message) => {
                 self.steering.pop_front();
+            }
+            EntryBody::BudgetReserved { amounts } => {
+                self.spent = self.spent.plus(self.reserved);
+                self.reserved = Amounts::deserialize(amounts).unwrap_or_default();
+            }
+            EntryBody::BudgetSettled { amounts } => {
+                self.spent = self.spent.plus(Amounts::deserialize(amounts).unwrap_or_default());
+                self.reserved = Amounts::none();
             }
             EntryBody::ModelFinished { response, .. } => {
                 self.usage += response.usage;

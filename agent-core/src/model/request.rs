@@ -33,6 +33,9 @@ pub struct ModelRequest {
     pub sink: ChunkSink,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
+    /// True inside of what the run's budget set aside for this call: whoever makes a second call out of it sets that aside
+    /// too.
+    pub reserved: bool,
 }
 
 impl ModelRequest {
@@ -49,6 +52,7 @@ impl ModelRequest {
             stream: false,
             sink: ChunkSink::default(),
             resumed: false,
+            reserved: false,
         }
     }
 }

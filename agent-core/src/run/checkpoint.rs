@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Exit, Question, RunIds};
-use crate::{AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
+use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
@@ -68,6 +68,20 @@ pub struct Checkpoint {
     /// How often each tool was run.
     #[serde(default)]
     pub tool_calls: BTreeMap<String, u32>,
+    /// What its budget counted for the run and everything below it, what cut-off calls may have used included; nothing if
+    /// nothing was limited.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Amounts,
+    /// Milliseconds for which the run was under way, over all its attempts; waiting for an answer is not part of it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub elapsed_ms: u64,
+    /// Sub-agents that it started.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sub_agents: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What comes next in a run.
@@ -180,7 +194,19 @@ impl Checkpoint {
             usage: Usage::default(),
             tree_usage: Usage::default(),
             tool_calls: BTreeMap::new(),
+            spent: Amounts::default(),
+            elapsed_ms: 0,
+            sub_agents: 0,
         }
+    }
+
+    /// What the run used with everything below it, as far as any count of it says: what a budget takes over from it.
+    pub fn used(&self) -> Amounts {
+        let tool_calls = self.tool_calls.values().copied().map(u64::from).sum();
+        let Usage { calls, cost, .. } = self.tree_usage;
+        let counted =
+            Amounts::none().tokens(self.tree_usage.total()).cost(cost).model_calls(calls).tool_calls(tool_calls);
+        counted.max(self.spent)
     }
 
     /// The checkpoint as JSON text.

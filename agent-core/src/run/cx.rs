@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use futures::FutureExt;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Checkpoint, Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
-    ReplaceReason, Resources, Result, RunLog, State, Step, StepResult, Usage,
+    ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
@@ -34,6 +35,9 @@ pub(super) struct Inner {
     pub(super) globals: GlobalStorage,
     pub(super) resources: Resources,
     pub(super) budget: Budget,
+    pub(super) deadline: Option<RunDeadline>,
+    /// Sub-agents started so far.
+    pub(super) started: AtomicU32,
     pub(super) usage: UsageMeter,
     pub(super) sub_agents: SubAgents,
     pub(super) inherited: Middlewares,
@@ -134,6 +138,21 @@ impl RunCx {
     /// The ledger that the tree shares.
     pub fn budget(&self) -> &Budget {
         &self.0.budget
+    }
+
+    /// When the run must be over, and what its exit reason is then. The runs below have no more time.
+    pub fn deadline(&self) -> Option<&RunDeadline> {
+        self.0.deadline.as_ref()
+    }
+
+    /// How much time is left until the [`deadline`](Self::deadline).
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline().map(RunDeadline::left)
+    }
+
+    /// Sub-agents that this run started so far.
+    pub fn sub_agents_started(&self) -> u32 {
+        self.0.started.load(Ordering::Acquire)
     }
 
     /// What this run used itself so far.

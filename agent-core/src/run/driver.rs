@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
-    RunLog, State, ToolMessage,
+    RunDeadline, RunLog, State, ToolMessage,
 };
 
 /// Everything a run is made of.
@@ -36,8 +36,12 @@ pub struct RunParts {
     pub globals: GlobalStorage,
     /// Live handles.
     pub resources: Resources,
-    /// The tree's ledger.
+    /// What the run may use.
     pub budget: Budget,
+    /// When it must be over.
+    pub deadline: Option<RunDeadline>,
+    /// Sub-agents that it started before.
+    pub sub_agents_started: u32,
     /// The run's meter.
     pub usage: UsageMeter,
     /// Agents that may be called.
@@ -71,6 +75,8 @@ impl RunParts {
             globals: GlobalStorage::default(),
             resources: Resources::default(),
             budget: Budget::default(),
+            deadline: None,
+            sub_agents_started: 0,
             usage: UsageMeter::default(),
             sub_agents: SubAgents::default(),
             inherited: Arc::new([]),
@@ -100,6 +106,8 @@ impl RunDriver {
             globals: parts.globals,
             resources: parts.resources,
             budget: parts.budget,
+            deadline: parts.deadline,
+            started: AtomicU32::new(parts.sub_agents_started),
             usage: parts.usage,
             sub_agents: parts.sub_agents,
             inherited: parts.inherited,

@@ -61,6 +61,8 @@ pub enum ExitReason {
     StepLimit,
     /// A budget was used up.
     Budget,
+    /// The run's time was up ([`Deadlines::run`](crate::Deadlines::run)).
+    Deadline,
     /// The model reached its token limit.
     Length,
     /// The provider withheld the answer.
@@ -80,6 +82,7 @@ impl std::fmt::Display for ExitReason {
             Self::Verdict => "verdict",
             Self::StepLimit => "step_limit",
             Self::Budget => "budget",
+            Self::Deadline => "deadline",
             Self::Length => "length",
             Self::ContentFilter => "content_filter",
             Self::Other(reason) => reason.as_str().unwrap_or("other"),

@@ -1,6 +1,7 @@
 //! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
 
 mod busy;
+mod call_model;
 mod checkpoint;
 mod cx;
 mod driver;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{Checkpoint, RunCx, WhenBusy};
-use crate::{Message, Resources, Tool};
+use crate::{Caps, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -37,6 +37,10 @@ pub struct RunRequest {
     pub resources: Resources,
     /// What to do if another run of the agent holds the session; as the agent says if unset.
     pub when_busy: Option<WhenBusy>,
+    /// On whose behalf the agent runs, for budgets that count for a user; not for runs below another.
+    pub user: Option<Arc<str>>,
+    /// What this run may use with everything below it, beside what others allow it.
+    pub caps: Option<Caps>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
 }
@@ -128,6 +132,8 @@ impl RunRequest {
             state: BTreeMap::new(),
             resources: Resources::default(),
             when_busy: None,
+            user: None,
+            caps: None,
             despite_changes: false,
         }
     }
@@ -178,6 +184,20 @@ impl RunRequest {
     #[must_use]
     pub fn when_busy(mut self, policy: WhenBusy) -> Self {
         self.when_busy = Some(policy);
+        self
+    }
+
+    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there.
+    #[must_use]
+    pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Sets what this run may use with everything below it. It can only be less than what the agent's budget allows.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = Some(caps);
         self
     }
 

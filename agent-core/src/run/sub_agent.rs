@@ -1,11 +1,14 @@
 //! Agents that an agent may call.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tower::Service;
 
 use super::{Finished, Parent, RunCx, RunEnd, RunInput, RunRequest, new_id};
-use crate::{AgentService, BoxError, EntryBody, Error, ErrorKind, Message, Result, ToolRequest};
+use crate::{AgentService, BoxError, Caps, EntryBody, Error, ErrorKind, Message, Result, ToolRequest};
 
 /// An agent that another may call, under a key.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct SubAgent {
     pub description: String,
     /// The agent: local, layered or remote.
     pub service: AgentService,
+    /// The share of its caller's budget that each of its runs may use; all of it if unset.
+    pub caps: Option<Caps>,
 }
 
 impl SubAgent {
@@ -27,7 +32,14 @@ impl SubAgent {
         S::Error: Into<BoxError>,
         S::Future: Send + 'static,
     {
-        Self { key: key.into(), description: description.into(), service: AgentService::new(agent) }
+        Self { key: key.into(), description: description.into(), service: AgentService::new(agent), caps: None }
+    }
+
+    /// Gives each of its runs a share of its caller's budget: it may use so much, and no more than the caller has left.
+    #[must_use]
+    pub fn with_caps(mut self, caps: Caps) -> Self {
+        self.caps = Some(caps);
+        self
     }
 }
 
@@ -96,10 +108,29 @@ impl ToolRequest {
     }
 }
 
+/// Counts a sub-agent that is to be started, if the budget's caps on depth and fan-out allow it.
+fn may_start(cx: &RunCx, key: &str) -> Result<()> {
+    let (caps, started) = (cx.budget().run_caps(), &cx.0.started);
+    let refuse = |what, cap, why| {
+        let message = format!("Sub-agent '{key}' was not started: {why} {cap}. Do the task yourself.");
+        Err(Error::new(ErrorKind::Limit, message).with_context("budget", what))
+    };
+    if let Some(cap) = caps.depth.filter(|cap| cx.ids().depth >= *cap) {
+        return refuse("depth", cap, "the budget's cap on the depth of agents below agents is");
+    }
+    let fits = |started: u32| (caps.fan_out.is_none_or(|cap| started < cap)).then(|| started.saturating_add(1));
+    match (started.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits), caps.fan_out) {
+        (Err(_), Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
+        _ => Ok(()),
+    }
+}
+
 async fn run(cx: &RunCx, agent: &SubAgent, call_id: Option<Arc<str>>, input: RunInput) -> Result<Finished> {
     let mut request = RunRequest::new(Vec::new()).below(Parent::new(cx.clone(), call_id.clone()));
     let place = call_id.unwrap_or_else(|| agent.key.as_str().into());
+    request.caps = agent.caps;
     if matches!(input, RunInput::Messages(_)) {
+        may_start(cx, &agent.key)?;
         let run: Arc<str> = new_id().into();
         cx.log().record(EntryBody::SubAgentLinked { call_id: place.clone(), key: agent.key.clone(), run: run.clone() });
         cx.log().commit().await?;

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Middleware, Middlewares, Model, ModelHooksLayer, ModelService, ModelWrapLayer, ToolHooksLayer, ToolService,
-    ToolWrapLayer,
+    Deadlines, Middleware, Middlewares, Model, ModelHooksLayer, ModelService, ModelWrapLayer, ToolHooksLayer,
+    ToolService, ToolWrapLayer,
 };
 use tower::Layer;
 
@@ -30,13 +30,13 @@ pub(super) fn middlewares(items: &[Item]) -> Middlewares {
 }
 
 /// hooks( wraps and layers, as registered ( the journalled call ) )
-pub(super) fn model(items: &[Item], model: Arc<dyn Model>) -> ModelService {
+pub(super) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> ModelService {
     let layer = |item: &Item| match item {
         Item::ModelLayer(_, apply) => Some(apply.clone()),
         _ => None,
     };
     let wrap = |list, inner| ModelService::from_boxed(ModelWrapLayer::new(list).layer(inner));
-    let inner = onion(items, ModelService::from_boxed(ModelCore::new(model)), layer, wrap);
+    let inner = onion(items, ModelService::from_boxed(ModelCore::new(model, deadlines)), layer, wrap);
     ModelService::from_boxed(ModelHooksLayer::new(middlewares(items)).layer(inner))
 }
 

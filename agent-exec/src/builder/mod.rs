@@ -7,15 +7,15 @@ pub(crate) mod explain;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest, ModelResponse,
-    ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage, Tool, ToolOutput,
-    ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
+    BoxError, Budget, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest,
+    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage,
+    Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
 };
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
 use crate::{
-    Agent,
+    Agent, Drain,
     agent::Inner,
     executor::{Composed, Executor, Limits, ToolEntry},
 };
@@ -51,6 +51,8 @@ pub struct AgentBuilder {
     pub(crate) globals: Option<GlobalStorage>,
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
 }
@@ -75,6 +77,8 @@ impl AgentBuilder {
             globals: None,
             resources: Resources::default(),
             budget: Budget::default(),
+            deadlines: Deadlines::default(),
+            drain: None,
             journal: None,
             when_busy: WhenBusy::default(),
         }
@@ -233,9 +237,21 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the ledger that all runs of the agent share.
+    /// Sets what the agent's runs may use. As a sub-agent it draws on its caller's budget too.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// Sets how long the parts of a run may take. Default: nothing is limited.
+    pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
+        self.deadlines = deadlines;
+        self
+    }
+
+    /// Lets `drain` end the agent's runs when the application shuts down.
+    pub fn drain(mut self, drain: &Drain) -> Self {
+        self.drain = Some(drain.clone());
         self
     }
 
@@ -263,10 +279,11 @@ impl AgentBuilder {
         self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
         self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
         check::schema(&mut self.schema)?;
+        let deadlines = Arc::new(std::mem::take(&mut self.deadlines));
         let entries = self
             .tools
             .iter()
-            .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors))
+            .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &deadlines))
             .collect::<Result<Vec<_>>>()?;
         check::agent(&self, &middlewares, &entries)?;
         let explained = explain::explain(&self, &entries);
@@ -274,7 +291,7 @@ impl AgentBuilder {
         let specs: ToolSpecs = entries.iter().map(|e| e.spec.clone()).collect();
         let tools: HashMap<_, _> = entries.into_iter().map(|e| (e.spec.name.clone(), Arc::new(e))).collect();
         let executor = Executor {
-            model: compose::model(&self.items, self.model.clone()),
+            model: compose::model(&self.items, self.model.clone(), deadlines.clone()),
             model_info: Arc::new(self.model.info()),
             items: self.items.into(),
             raise_tool_errors: self.raise_tool_errors,
@@ -287,6 +304,7 @@ impl AgentBuilder {
             params: Arc::new(self.params),
             exit_on: self.exit_on.into(),
             limits: self.limits,
+            deadlines,
         };
         Ok(Agent(Arc::new(Inner {
             name: self.name.into(),
@@ -298,6 +316,7 @@ impl AgentBuilder {
             globals: self.globals,
             resources: self.resources,
             budget: self.budget,
+            drain: self.drain,
             journal: self.journal,
             when_busy: self.when_busy,
             lines: Default::default(),

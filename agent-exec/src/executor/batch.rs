@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::{
-    Active, Stop, ToolEntry,
+    Active, Due, Stop, ToolEntry,
     call::{self, CallEnd},
     schedule::{Access, waves},
     table::given,
@@ -137,6 +137,7 @@ impl Active<'_> {
                 false
             }
         });
+        let due = Due::first(self.cx(), self.step_due);
         let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
             let writes = !entry.options.writes.is_empty();
@@ -151,7 +152,7 @@ impl Active<'_> {
             None => {}
             // One call needs no task of its own.
             Some(Planned { index, entry, request }) if ready.is_empty() => {
-                let end = call::run(entry.clone(), request).await;
+                let end = call::run(entry.clone(), request, due).await;
                 take(turn, index, &entry, end);
             }
             Some(last) => {
@@ -161,7 +162,7 @@ impl Active<'_> {
                 let mut running = JoinSet::new();
                 let mut start = |running: &mut JoinSet<_>| {
                     if let Some(Planned { index, entry, request }) = waiting.next() {
-                        let run = async move { (index, entry.clone(), call::run(entry, request).await) };
+                        let run = async move { (index, entry.clone(), call::run(entry, request, due).await) };
                         running.spawn(run.in_current_span());
                     }
                 };

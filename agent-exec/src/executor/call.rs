@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
 use futures::FutureExt;
 
-use super::ToolEntry;
+use super::{Due, ToolEntry};
 
 /// How a call ended.
 pub(super) enum CallEnd {
@@ -18,8 +18,8 @@ pub(super) enum CallEnd {
     Failed(Error),
 }
 
-/// Runs a call until it ends or the run is cancelled; then it has the tool's grace to hand up its state.
-pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest) -> CallEnd {
+/// Runs a call until it ends, it is too late, or the run is cancelled; then it has the tool's grace to hand up its state.
+pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option<Due>) -> CallEnd {
     let cancel = request.cx.cancellation().clone();
     if cancel.is_cancelled() {
         return CallEnd::Cancelled(None); // it was waiting for its turn, and is not to begin now
@@ -29,18 +29,26 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest) -> CallEnd 
     let call = AssertUnwindSafe(entry.service.run(request)).catch_unwind();
     let call = call.map(|result| result.unwrap_or_else(panicked));
     tokio::pin!(call);
-    tokio::select! {
+    let late = tokio::select! {
         biased;
-        () = cancel.cancelled() => {}
+        () = cancel.cancelled() => None,
         result = &mut call => return ended(result, false),
-    }
+        late = Due::passed(due) => Some(late),
+    };
     let grace = entry.options.cancel_grace;
-    if grace.is_zero() {
-        return CallEnd::Cancelled(None);
-    }
-    match tokio::time::timeout(grace, call).await {
-        Ok(result) => ended(result, true),
-        Err(_) => CallEnd::Cancelled(None),
+    let result = match grace.is_zero() {
+        true => None,
+        false => tokio::time::timeout(grace, call).await.ok(),
+    };
+    match (late, result) {
+        (None, Some(result)) => ended(result, true),
+        (None, None) => CallEnd::Cancelled(None),
+        (Some(late), None) => CallEnd::Done(ToolOutput::error(late.told())),
+        // A sub-agent's time was up with its caller's, and it says so itself.
+        (Some(late), Some(result)) => match ended(result, cancel.is_cancelled()) {
+            CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.told())),
+            end => end,
+        },
     }
 }
 
@@ -51,6 +59,10 @@ fn ended(result: Result<ToolOutput>, cancelled: bool) -> CallEnd {
         Err(e) if e.kind() == ErrorKind::Cancelled && cancelled => CallEnd::Cancelled(e.into_suspension().1),
         Err(e) if e.kind() == ErrorKind::Cancelled => CallEnd::Done(ToolOutput::error(e.message().to_owned())),
         Err(_) if cancelled => CallEnd::Cancelled(None),
+        // What it wanted is used up; the run has to go on to say so, and with every call answered.
+        Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
+            CallEnd::Done(ToolOutput::error(format!("Not run: {}", e.message())))
+        }
         Err(e) => CallEnd::Failed(e),
     }
 }

@@ -1,64 +1,22 @@
-//! The innermost services: the model's and a tool's own call, as journalled steps.
+//! A tool's own call, as a journalled step.
 
 use std::{
     panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use agent_core::{
-    Amounts, Begun, BoxFuture, Doubt, Effect, Error, ErrorKind, IN_DOUBT, Model, ModelRequest, ModelResponse,
-    OutputText, Part, Reconciled, Result, Retry, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest,
-    ToolSpec, value_to_text,
+    Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, ErrorKind, IN_DOUBT, OutputText, Part,
+    Reconciled, Result, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tower::Service;
-
-/// A model call: allowance is reserved, the call is a step, and what it used is counted.
-#[derive(Clone)]
-pub(crate) struct ModelCore(Arc<dyn Model>);
-
-impl ModelCore {
-    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
-        Self(model)
-    }
-}
-
-impl Service<ModelRequest> for ModelCore {
-    type Response = ModelResponse;
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<ModelResponse>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: ModelRequest) -> Self::Future {
-        let model = self.0.clone();
-        Box::pin(async move {
-            let cx = request.cx.clone();
-            if let Some(answered) = cx.log().next_answered() {
-                return Ok(answered);
-            }
-            let wanted = Amounts::none().model_calls(1).tokens(request.params.max_tokens.unwrap_or(0));
-            let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-            let body = pin!(async { (*model).call(request).await.map(StepResult::Model) });
-            let StepResult::Model(response) = cx.log().step(Step::Model { step: cx.step() }, body).await? else {
-                return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
-            };
-            if let Some(reserved) = reserved {
-                let used = response.usage;
-                reserved.settle(Amounts::none().model_calls(1).tokens(used.total()).cost(used.cost));
-            }
-            cx.usage_meter().add(response.usage);
-            Ok(response)
-        })
-    }
-}
 
 /// What is known of a tool when it is called.
 pub(crate) struct ToolBody {
@@ -69,15 +27,22 @@ pub(crate) struct ToolBody {
     /// Arguments that the agent gives and the schema does not have.
     unseen: Vec<String>,
     permits: Option<Semaphore>,
+    timeout: Option<Duration>,
 }
 
 impl ToolBody {
-    pub(super) fn new(tool: Arc<dyn Tool>, spec: &ToolSpec, options: Arc<ToolOptions>) -> Result<Self> {
+    pub(super) fn new(
+        tool: Arc<dyn Tool>,
+        spec: &ToolSpec,
+        options: Arc<ToolOptions>,
+        deadlines: &Deadlines,
+    ) -> Result<Self> {
         let schema = ArgumentSchema::compile(spec)?;
         let permits = options.concurrency.map(Semaphore::new);
         let seen = &spec.parameters["properties"];
         let unseen = options.args.keys().filter(|arg| seen.get(arg).is_none()).cloned().collect();
-        Ok(Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits })
+        let timeout = deadlines.of_tool(&spec.name, options.timeout);
+        Ok(Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout })
     }
 
     /// The arguments as the model wrote them, mended and coerced, and what was mended.
@@ -214,11 +179,11 @@ impl ToolBody {
         let name = &self.name;
         let call = async { self.render((*self.tool).call(request).await?) };
         let call = pin!(AssertUnwindSafe(call).catch_unwind());
-        let result = match self.options.timeout {
+        let result = match self.timeout {
             None => call.await,
             Some(most) => tokio::time::timeout(most, call).await.map_err(|_| {
                 let message = format!("Tool '{name}' timed out after {} ms.", most.as_millis());
-                Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None))
+                Deadline::Tool.passed(message, most)
             })?,
         };
         result.unwrap_or_else(|_| Err(Error::tool(format!("Tool '{name}' failed unexpectedly."))))
@@ -264,15 +229,14 @@ impl Service<ToolRequest> for ToolCore {
                 None => None,
             };
             let one = Amounts::none().tool_calls(1);
-            let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(one)).transpose()?;
+            if !cx.budget().is_unlimited() {
+                // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
+                cx.budget().reserve(one).await?.settle(one).await?;
+            }
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
             let run = pin!(async { body.run(request, &injected).await.map(StepResult::Tool) });
-            let result = cx.log().step(step, run).await;
-            if let Some(reserved) = reserved {
-                reserved.settle(one);
-            }
-            match result? {
+            match cx.log().step(step, run).await? {
                 StepResult::Tool(output) => Ok(output),
                 _ => Err(Error::new(ErrorKind::NonDeterminism, "a tool call was another kind of step before")),
             }

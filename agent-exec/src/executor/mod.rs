@@ -3,26 +3,26 @@
 mod batch;
 mod call;
 mod core;
+mod due;
 mod entry;
 mod exit;
 mod model;
+mod model_core;
 mod schedule;
 mod table;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
-    AssistantMessage, Checkpoint, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished, History, Message,
-    Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus,
-    StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    AssistantMessage, Checkpoint, Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished,
+    History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver,
+    RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
-use self::{batch::BatchEnd, exit::Exits, table::ToolTable};
-pub(crate) use self::{
-    core::{ModelCore, ToolCore},
-    entry::ToolEntry,
-    table::Composed,
-};
+use tokio::time::Instant;
+
+use self::{batch::BatchEnd, due::Due, exit::Exits, table::ToolTable};
+pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
 use crate::builder::Item;
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
@@ -41,6 +41,7 @@ pub struct Executor {
     pub(crate) params: Arc<ModelParams>,
     pub(crate) exit_on: Arc<[String]>,
     pub(crate) limits: Limits,
+    pub(crate) deadlines: Arc<Deadlines>,
 }
 
 /// How far a run may go.
@@ -68,6 +69,8 @@ pub(crate) struct Job<'a> {
     pub(crate) tools: ToolChoices,
     pub(crate) schema: &'a StateSchema,
     pub(crate) fingerprint: &'a str,
+    /// For how long earlier attempts were under way.
+    pub(crate) elapsed: Duration,
 }
 
 /// A run under way.
@@ -82,6 +85,10 @@ struct Active<'a> {
     stream: bool,
     fingerprint: &'a str,
     batches: u64,
+    began: Instant,
+    elapsed: Duration,
+    /// When the step under way must be over.
+    step_due: Option<Due>,
 }
 
 /// Why the loop was left.
@@ -123,6 +130,9 @@ impl Executor {
             stream: job.stream,
             fingerprint: job.fingerprint,
             batches: 0,
+            began: Instant::now(),
+            elapsed: job.elapsed,
+            step_due: Due::of_step(&self.deadlines),
         };
         let stop = match active.begin(job.messages, entered).await {
             Ok(()) => active.turn_loop().await,
@@ -249,10 +259,14 @@ impl Active<'_> {
         if let Some(reason) = self.cx().stop_requested() {
             return Ok(Some(self.finished(ExitReason::Stopped(reason))));
         }
+        if let Some(deadline) = self.cx().deadline().filter(|deadline| deadline.left().is_zero()) {
+            return Ok(Some(self.finished(deadline.reason.clone())));
+        }
         let cx = self.driver.cx();
         unless_cancelled(cx, self.table.refresh(self.executor, cx)).await?;
         cx.log().commit().await?;
         let step = self.driver.next_step();
+        self.step_due = Due::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
         let specs = self.table.specs().clone();
         let response = match self.call_model(specs).await {
@@ -269,6 +283,10 @@ impl Active<'_> {
             ErrorKind::Interrupted => Ok(Some(Stop::Interrupted)),
             ErrorKind::Cancelled if self.cx().cancellation().is_cancelled() => Ok(Some(Stop::Cancelled)),
             ErrorKind::Stopped => Ok(Some(self.finished(ExitReason::Stopped(error.message().to_owned())))),
+            ErrorKind::Timeout if error.context("deadline") == Some("run") => {
+                let reason = self.cx().deadline().map_or(ExitReason::Deadline, |deadline| deadline.reason.clone());
+                Ok(Some(self.finished(reason)))
+            }
             ErrorKind::Limit if error.context("budget").is_some() => Ok(Some(self.finished(ExitReason::Budget))),
             _ => Err(error),
         }
@@ -281,6 +299,7 @@ impl Active<'_> {
         self.cx().emit(EventKind::Warning { message });
         if self.executor.limits.final_answer && !self.cx().history().is_empty() {
             let step = self.driver.next_step();
+            self.step_due = Due::of_step(&self.executor.deadlines);
             match self.call_model(ToolSpecs::default()).await {
                 Ok(mut response) => {
                     response.message = model::without_calls(response.message);
@@ -377,6 +396,9 @@ impl Active<'_> {
         c.tree_usage = cx.tree_usage();
         c.phase = std::mem::take(&mut self.phase);
         c.tool_calls = cx.tool_calls();
+        c.spent = cx.budget().spent();
+        c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
+        c.sub_agents = cx.sub_agents_started();
         if let Phase::Tools(turn) = &c.phase {
             c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
             c.finished = cx.log().finished_tools(turn.open_calls());

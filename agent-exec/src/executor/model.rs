@@ -5,7 +5,7 @@ use agent_core::{
     ModelResponse, PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
 };
 
-use super::{Active, Stop, unless_cancelled};
+use super::{Active, Due, Stop, unless_cancelled};
 
 impl Active<'_> {
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
@@ -21,7 +21,8 @@ impl Active<'_> {
             let emitter = cx.emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
-        let answered = unless_cancelled(cx, self.executor.model.run(request)).await;
+        let answered =
+            Due::limit(Due::first(cx, self.step_due), unless_cancelled(cx, self.executor.model.run(request))).await;
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));

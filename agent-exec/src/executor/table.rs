@@ -103,7 +103,7 @@ impl Executor {
             return Ok(entry.clone());
         }
         composed.retain(|(known, _)| Arc::strong_count(known) > 2); // this list and the stack itself
-        let entry = Arc::new(ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors)?);
+        let entry = Arc::new(ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &self.deadlines)?);
         check::tool(schema, &entry)?;
         composed.push((tool.clone(), entry.clone()));
         Ok(entry)

@@ -20,9 +20,8 @@ use super::{Hedge, latency::Slow};
 /// # What it costs
 ///
 /// A hedged call is paid for twice. What the dropped one used is **unknown**, since its provider never says: the answer's
-/// usage is the winner's alone. In a run with a [`Budget`](agent_core::Budget) one model call, with `max_tokens` if they are
-/// set, is reserved for the second call and booked for the one that was dropped; if that would pass a cap, the call is not
-/// made a second time.
+/// usage is the winner's alone. In a run with a [`Budget`](agent_core::Budget) as much is reserved for the second call
+/// as for the first, and booked for the one that was dropped; if that would pass a cap, the call is not made a second time.
 ///
 /// # Notes
 ///

@@ -41,14 +41,17 @@ where
     let result = match alone {
         Some(result) => result,
         None if gate.heard().is_some() => first.await,
-        None => match reserve(&req) {
+        None => match reserve(&req).await {
             Err(_) => first.await,
             Ok(reserved) => {
                 req.cx.emit(EventKind::Hedge { delay: began.elapsed().as_secs_f64() });
+                let mut reserved = reserved;
+                reserved.iter_mut().for_each(Reservation::begin);
                 let second = spare.oneshot(gate.guard(&req, Side::Second)).map_err(own).boxed();
                 let (result, cut_off) = race(&gate, first, second).await;
-                if let Some(reserved) = reserved.filter(|_| cut_off) {
-                    reserved.settle(second_call(&req));
+                // What was cut off counts as used. If neither was, nothing of the second is left to be counted.
+                if let Some(reserved) = reserved.filter(|_| !cut_off) {
+                    reserved.settle(Amounts::none()).await?;
                 }
                 result
             }
@@ -62,13 +65,11 @@ where
     result
 }
 
-/// What a call may use.
-fn second_call(req: &ModelRequest) -> Amounts {
-    Amounts::none().model_calls(1).tokens(req.params.max_tokens.unwrap_or(0))
-}
-
-/// Sets aside what the second call may use; nothing if nothing is limited.
-fn reserve(req: &ModelRequest) -> Result<Option<Reservation>> {
+/// Sets aside what the second call may use; nothing if nothing is limited, or if each call does that for itself further in.
+async fn reserve(req: &ModelRequest) -> Result<Option<Reservation>> {
     let budget = req.cx.budget();
-    (!budget.is_unlimited()).then(|| budget.reserve(second_call(req))).transpose()
+    match req.reserved {
+        true => budget.reserve(budget.estimate(req)?).await.map(Some),
+        false => Ok(None),
+    }
 }

@@ -78,13 +78,20 @@ impl Delegation {
 
     /// Adds an agent under `key`. Two agents with one key are refused when the agent that has this middleware is built.
     #[must_use]
-    pub fn to<S>(mut self, key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
+    pub fn to<S>(self, key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
     where
         S: Service<RunRequest, Response = RunEnd> + Clone + Send + Sync + 'static,
         S::Error: Into<BoxError>,
         S::Future: Send + 'static,
     {
-        self.agents.push(SubAgent::new(key, description, agent));
+        self.agent(SubAgent::new(key, description, agent))
+    }
+
+    /// As [`to`](Self::to), for an agent of which more is said: such as its share of the caller's budget
+    /// ([`SubAgent::with_caps`]).
+    #[must_use]
+    pub fn agent(mut self, agent: SubAgent) -> Self {
+        self.agents.push(agent);
         self
     }
 

@@ -128,6 +128,7 @@ fn output(key: &str, finished: &Finished) -> ToolOutput {
     let note = match reason {
         ExitReason::StepLimit => Some("reached its step limit before it was done".to_owned()),
         ExitReason::Budget => Some("used up its budget before it was done".to_owned()),
+        ExitReason::Deadline => Some("ran out of time before it was done".to_owned()),
         ExitReason::Length => Some("was cut off at the length limit of its model".to_owned()),
         ExitReason::ContentFilter => Some("had its answer withheld by the provider".to_owned()),
         ExitReason::Stopped(why) => Some(format!("was stopped: {why}")),

@@ -6,7 +6,7 @@ use agent_core::{Error, ErrorKind, Retry};
 use rusqlite::ErrorCode;
 
 /// The failure of the journal at `path`.
-pub(super) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
+pub(crate) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
     let message = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full: make room, or raise the journal's max_bytes, and run it again",
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {

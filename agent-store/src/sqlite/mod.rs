@@ -16,6 +16,7 @@ use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
 use tokio::sync::oneshot;
 
 pub use self::builder::SqliteBuilder;
+pub(crate) use self::error::store_error;
 use self::{
     lease::{Lease, SqliteWriter},
     queue::{Outcome, job},

@@ -6,8 +6,7 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, Error, ErrorKind, EventKind, History, Message, Model, ModelParams, ModelRequest, Part, Result,
-    SystemMessage,
+    Error, ErrorKind, EventKind, History, Message, Model, ModelParams, ModelRequest, Part, Result, SystemMessage,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -161,14 +160,7 @@ impl Summary {
         request.system = Some(SystemMessage::new(vec![Part::text(&*self.prompt)]));
         request.model = Some(Arc::new(self.model.info()));
         request.params = Arc::new(params);
-        let wanted = Amounts::none().model_calls(1).tokens(self.max_tokens);
-        let reserved = (!cx.budget().is_unlimited()).then(|| cx.budget().reserve(wanted)).transpose()?;
-        let response = self.model.call(request).await?;
-        let used = response.usage;
-        if let Some(reserved) = reserved {
-            reserved.settle(Amounts::none().model_calls(1).tokens(used.total()).cost(used.cost));
-        }
-        cx.usage_meter().add(used);
+        let response = cx.call_model(&*self.model, request).await?;
         let notes = response.message.text();
         if notes.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidAnswer, "the summariser said nothing"));

@@ -1,0 +1,186 @@
+//! What budgets count, and how far it may go.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Amounts of what a budget counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Amounts {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Money, in millionths of a US dollar.
+    pub cost: u64,
+    /// Model calls.
+    pub model_calls: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+}
+
+/// Most that may be used; unset is unlimited.
+///
+/// ```
+/// use agent_core::Caps;
+///
+/// let caps = Caps::default().cost(5_000_000).tool_calls(100);
+/// assert_eq!(caps.cost, Some(5_000_000), "five dollars");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Caps {
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    pub cost: Option<u64>,
+    /// Model calls, counting each attempt.
+    pub model_calls: Option<u64>,
+    /// Tool calls, counting each attempt.
+    pub tool_calls: Option<u64>,
+    /// Time for which each run is under way; waiting for an answer is not part of it.
+    pub wall_time: Option<Duration>,
+    /// Levels of runs below the root: 0 allows no sub-agents.
+    pub depth: Option<u32>,
+    /// Sub-agents that each run may start, in all.
+    pub fan_out: Option<u32>,
+}
+
+impl Amounts {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Sets the tokens.
+    #[must_use]
+    pub fn tokens(mut self, tokens: u64) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Sets the money, in millionths of a US dollar.
+    #[must_use]
+    pub fn cost(mut self, micros: u64) -> Self {
+        self.cost = micros;
+        self
+    }
+
+    /// Sets the model calls.
+    #[must_use]
+    pub fn model_calls(mut self, calls: u64) -> Self {
+        self.model_calls = calls;
+        self
+    }
+
+    /// Sets the tool calls.
+    #[must_use]
+    pub fn tool_calls(mut self, calls: u64) -> Self {
+        self.tool_calls = calls;
+        self
+    }
+
+    /// Both together; at the largest number it stays there.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// What is left of this without the other; never below nothing.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        self.zip(other, u64::max)
+    }
+
+    fn zip(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            tokens: f(self.tokens, other.tokens),
+            cost: f(self.cost, other.cost),
+            model_calls: f(self.model_calls, other.model_calls),
+            tool_calls: f(self.tool_calls, other.tool_calls),
+        }
+    }
+}
+
+impl Caps {
+    /// Sets the most tokens, in and out.
+    #[must_use]
+    pub fn tokens(mut self, most: u64) -> Self {
+        self.tokens = Some(most);
+        self
+    }
+
+    /// Sets the most money, in millionths of a US dollar.
+    #[must_use]
+    pub fn cost(mut self, micros: u64) -> Self {
+        self.cost = Some(micros);
+        self
+    }
+
+    /// Sets the most model calls.
+    #[must_use]
+    pub fn model_calls(mut self, most: u64) -> Self {
+        self.model_calls = Some(most);
+        self
+    }
+
+    /// Sets the most tool calls.
+    #[must_use]
+    pub fn tool_calls(mut self, most: u64) -> Self {
+        self.tool_calls = Some(most);
+        self
+    }
+
+    /// Sets the longest time of each run.
+    #[must_use]
+    pub fn wall_time(mut self, most: Duration) -> Self {
+        self.wall_time = Some(most);
+        self
+    }
+
+    /// Sets the levels of runs below the root.
+    #[must_use]
+    pub fn depth(mut self, most: u32) -> Self {
+        self.depth = Some(most);
+        self
+    }
+
+    /// Sets the sub-agents that each run may start, in all.
+    #[must_use]
+    pub fn fan_out(mut self, most: u32) -> Self {
+        self.fan_out = Some(most);
+        self
+    }
+
+    /// True if nothing that is reserved has a cap.
+    pub(super) fn count_nothing(&self) -> bool {
+        [self.tokens, self.cost, self.model_calls, self.tool_calls].iter().all(Option::is_none)
+    }
+
+    /// True if time, depth or fan-out have a cap: they are looked at in each run and belong to no window.
+    pub(super) fn shape_runs(&self) -> bool {
+        self.wall_time.is_some() || self.depth.is_some() || self.fan_out.is_some()
+    }
+
+    /// What of `wanted` does not fit beside what is `used`: its name, how much there would be, and the cap. What is not
+    /// wanted is not looked at: one thing that is used up keeps nobody from another.
+    pub fn refusal(&self, used: Amounts, wanted: Amounts) -> Option<(&'static str, u64, u64)> {
+        let all = [
+            ("tokens", used.tokens, wanted.tokens, self.tokens),
+            ("cost", used.cost, wanted.cost, self.cost),
+            ("model calls", used.model_calls, wanted.model_calls, self.model_calls),
+            ("tool calls", used.tool_calls, wanted.tool_calls, self.tool_calls),
+        ];
+        all.into_iter().filter(|(_, _, wanted, _)| *wanted > 0).find_map(|(name, used, wanted, cap)| {
+            let sum = used.saturating_add(wanted);
+            cap.filter(|cap| sum > *cap).map(|cap| (name, sum, cap))
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! Budgets with windows, prices and a ledger of their own.
+
+use std::{fmt, sync::Arc};
+
+use super::{Account, Amounts, Budget, Caps, Ledger, MemoryLedger, terms::Terms};
+use crate::{Error, PriceTable, Result, RunIds, TokenCounter};
+
+/// For whom, or for how long, an account counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Window {
+    /// One run, with everything below it. A run that goes on after a pause or a crash has used what it had used.
+    Run,
+    /// All runs of a session.
+    Session,
+    /// All runs on behalf of one user ([`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of)); a run of nobody has
+    /// no such account.
+    User,
+    /// All runs that began on one day, in UTC.
+    Day,
+}
+
+/// Puts a [`Budget`] together.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::{Budget, Caps, PriceTable, Usage, Window};
+///
+/// struct OneDollarPerMillion;
+///
+/// impl PriceTable for OneDollarPerMillion {
+///     fn cost(&self, _: &str, usage: &Usage) -> Option<u64> {
+///         Some(usage.total())
+///     }
+/// }
+///
+/// let budget = Budget::builder()
+///     .caps(Caps::default().cost(500_000_000))
+///     .window(Window::Day, Caps::default().cost(50_000_000))
+///     .window(Window::User, Caps::default().tokens(10_000_000))
+///     .window(Window::Run, Caps::default().cost(1_000_000).wall_time(Duration::from_secs(600)).depth(2).fan_out(8))
+///     .prices(OneDollarPerMillion)
+///     .build()?;
+/// # drop(budget);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[must_use]
+pub struct BudgetBuilder {
+    name: String,
+    caps: Caps,
+    windows: Vec<(Window, Caps)>,
+    ledger: Arc<dyn Ledger>,
+    terms: Terms,
+}
+
+impl Budget {
+    /// Begins a budget.
+    pub fn builder() -> BudgetBuilder {
+        BudgetBuilder {
+            name: "budget".into(),
+            caps: Caps::default(),
+            windows: Vec::new(),
+            ledger: Arc::new(MemoryLedger::new()),
+            terms: Terms::default(),
+        }
+    }
+
+    /// The budget of a root run: this one, the accounts of its windows, and one of the run itself with `own` caps, in which
+    /// `spent` was used before.
+    #[must_use]
+    pub fn of_run(&self, ids: &RunIds, user: Option<&str>, own: Option<Caps>, spent: Amounts) -> Self {
+        let mut accounts = self.0.accounts.to_vec();
+        let mut of_this_run = own.unwrap_or_default();
+        for (window, caps) in self.0.windows.iter() {
+            let account = match window {
+                Window::Run => {
+                    of_this_run = of_this_run.tighter(caps);
+                    continue;
+                }
+                Window::Session => Some(format!("session/{}", ids.session)),
+                Window::User => user.map(|user| format!("user/{user}")),
+                Window::Day => Some(format!("day/{}", today())),
+            };
+            if let Some(account) = account {
+                let account = format!("{}/{account}", self.0.name).into();
+                accounts.push(Account { account, caps: *caps, ledger: self.0.ledger.clone() });
+            }
+        }
+        self.with_run(accounts, of_this_run, spent)
+    }
+}
+
+impl BudgetBuilder {
+    /// Sets what all runs together may use that have the budget, or share its ledger and [name](Self::name).
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+
+    /// Sets what may be used in each window of this kind.
+    pub fn window(mut self, window: Window, caps: Caps) -> Self {
+        self.windows.retain(|(known, _)| *known != window);
+        self.windows.push((window, caps));
+        self
+    }
+
+    /// Sets where the accounts are kept that outlive a run: all processes with this ledger share them. Default: in memory.
+    pub fn ledger(mut self, ledger: impl Ledger) -> Self {
+        self.ledger = Arc::new(ledger);
+        self
+    }
+
+    /// Sets the name that tells the accounts in the ledger apart from another budget's. Default: `budget`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets what model calls cost. A cap on money needs it.
+    pub fn prices(mut self, prices: impl PriceTable) -> Self {
+        self.terms.prices = Some(Arc::new(prices));
+        self
+    }
+
+    /// Sets how the prompt of a call is counted before it is made. Default: a guess that is too high for ordinary text.
+    pub fn counter(mut self, counter: impl TokenCounter) -> Self {
+        self.terms.counter = Arc::new(counter);
+        self
+    }
+
+    /// Lets models without a price be called under a cap on money: they count as free. Default: that is an error.
+    pub fn allow_unpriced(mut self) -> Self {
+        self.terms.allow_unpriced = true;
+        self
+    }
+
+    /// Sets the most tokens of an answer for which neither the request nor the model's info says a limit, where tokens or
+    /// money have a cap. Default: 8192.
+    pub fn answer_tokens(mut self, most: u64) -> Self {
+        self.terms.answer_tokens = most;
+        self
+    }
+
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for money without prices; for a cap on time, depth or fan-out in a
+    /// window of many runs; for answers of no tokens.
+    pub fn build(self) -> Result<Budget> {
+        let all = || std::iter::once(&self.caps).chain(self.windows.iter().map(|(_, caps)| caps));
+        if all().any(|caps| caps.cost.is_some()) && self.terms.prices.is_none() && !self.terms.allow_unpriced {
+            return Err(super::terms::no_prices());
+        }
+        if let Some((window, _)) = self.windows.iter().find(|(w, caps)| *w != Window::Run && caps.shape_runs()) {
+            return Err(Error::config(format!(
+                "wall_time, depth and fan_out are a run's own: set them in Window::Run, not in Window::{window:?}"
+            )));
+        }
+        if self.terms.answer_tokens == 0 {
+            return Err(Error::config("answer_tokens must be at least 1"));
+        }
+        let account = format!("{}/all", self.name).into();
+        let all_runs = Account { account, caps: self.caps, ledger: self.ledger.clone() };
+        Ok(Budget::from_parts(vec![all_runs], self.name.into(), self.windows.into(), self.ledger, self.terms))
+    }
+}
+
+/// The day in UTC, as `2026-01-31`.
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    day(since.as_secs() / 86_400)
+}
+
+/// The day that many days after the first of 1970: years begin in March here, so that a leap day is a year's last.
+fn day(since: u64) -> String {
+    let shifted = since + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+impl fmt::Debug for BudgetBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BudgetBuilder")
+            .field("name", &self.name)
+            .field("caps", &self.caps)
+            .field("windows", &self.windows)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (since, name) in [(0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_779, "2026-11-22")] {
+            assert_eq!(day(since), name);
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_what_to_do() {
+        let error = |builder: BudgetBuilder| builder.build().expect_err("refused").message().to_owned();
+        assert!(error(Budget::builder().caps(Caps::default().cost(1))).contains("prices"));
+        let days = Budget::builder().window(Window::Day, Caps::default().depth(1));
+        assert!(error(days).contains("set them in Window::Run, not in Window::Day"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Where accounts are kept.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
+
+use super::{Amounts, Caps};
+use crate::Result;
+
+/// What an account holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Balance {
+    /// Used, and booked.
+    pub settled: Amounts,
+    /// Set aside for calls under way.
+    pub reserved: Amounts,
+}
+
+impl Balance {
+    /// An account with these amounts.
+    pub fn new(settled: Amounts, reserved: Amounts) -> Self {
+        Self { settled, reserved }
+    }
+}
+
+/// Accounts by name, in which amounts are set aside before they are used: the books of [`Budget`](super::Budget)s.
+///
+/// Caps are not kept with the account: whoever reserves brings his own. An account that nobody used yet is empty.
+///
+/// An implementation that several processes share gives back nothing of a process that died: what it had set aside is
+/// settled as used, since nobody knows how much of it was.
+#[async_trait]
+pub trait Ledger: Send + Sync + 'static {
+    /// What the account holds.
+    async fn balance(&self, account: &str) -> Result<Balance>;
+
+    /// Sets `wanted` aside if it fits under `caps` beside what is settled and reserved ([`Caps::refusal`]): as one step,
+    /// whoever else reserves. Gives the receipt; none if it does not fit now.
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>>;
+
+    /// Ends a reservation and books what was `used`. A receipt that is not known any more changes nothing.
+    ///
+    /// It is handed over when this is called, whether the future is awaited or not; the future says that it is durable.
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
+
+    /// Waits until the account may have changed. Changes since this was called count, though the future was polled later.
+    ///
+    /// Default: a tenth of a second, since another process tells nobody.
+    fn changed(&self, account: &str) -> BoxFuture<'_, ()> {
+        let _ = account;
+        Box::pin(tokio::time::sleep(Duration::from_millis(100)))
+    }
+}
+
+#[async_trait]
+impl<L: Ledger + ?Sized> Ledger for Arc<L> {
+    async fn balance(&self, account: &str) -> Result<Balance> {
+        (**self).balance(account).await
+    }
+
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        (**self).reserve(account, caps, wanted).await
+    }
+
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
+        (**self).settle(account, receipt, used)
+    }
+
+    fn changed(&self, account: &str) -> BoxFuture<'_, ()> {
+        (**self).changed(account)
+    }
+}
+
+/// Accounts in memory: of one process, for as long as it lives.
+#[derive(Default)]
+pub struct MemoryLedger {
+    accounts: Mutex<HashMap<String, Books>>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Books {
+    balance: Balance,
+    open: HashMap<u64, Amounts>,
+    last: u64,
+}
+
+impl MemoryLedger {
+    /// No accounts yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One account, in which so much was used already.
+    pub(super) fn begun(account: &str, settled: Amounts) -> Self {
+        let books = Books { balance: Balance::new(settled, Amounts::none()), ..Books::default() };
+        Self { accounts: Mutex::new(HashMap::from([(account.to_owned(), books)])), changed: Notify::new() }
+    }
+
+    pub(super) fn balance_now(&self, account: &str) -> Balance {
+        self.accounts().get(account).map(|books| books.balance).unwrap_or_default()
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<String, Books>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn balance(&self, account: &str) -> Result<Balance> {
+        Ok(self.balance_now(account))
+    }
+
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        let mut accounts = self.accounts();
+        let books = accounts.entry(account.to_owned()).or_default();
+        let Balance { settled, reserved } = books.balance;
+        if caps.refusal(settled.plus(reserved), wanted).is_some() {
+            return Ok(None);
+        }
+        books.balance.reserved = reserved.plus(wanted);
+        books.last += 1;
+        books.open.insert(books.last, wanted);
+        Ok(Some(books.last))
+    }
+
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
+        if let Some(books) = self.accounts().get_mut(account)
+            && let Some(amounts) = books.open.remove(&receipt)
+        {
+            books.balance.reserved = books.balance.reserved.minus(amounts);
+            books.balance.settled = books.balance.settled.plus(used);
+        }
+        self.changed.notify_waiters();
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn changed(&self, _: &str) -> BoxFuture<'_, ()> {
+        Box::pin(self.changed.notified())
+    }
+}
+
+impl fmt::Debug for MemoryLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLedger").field("accounts", &self.accounts().len()).finish()
+    }
+}

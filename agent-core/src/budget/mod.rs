@@ -1,0 +1,259 @@
+//! Budgets: what a tree of runs may use, set aside before a call and settled after it.
+//!
+//! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
+//! tree. A call must fit in all of them. The accounts are kept in a [`Ledger`], in memory or one that processes share.
+
+mod amounts;
+mod builder;
+mod ledger;
+mod model_call;
+mod reservation;
+mod terms;
+
+use std::{fmt, sync::Arc};
+
+pub use self::{
+    amounts::{Amounts, Caps},
+    builder::{BudgetBuilder, Window},
+    ledger::{Balance, Ledger, MemoryLedger},
+    reservation::Reservation,
+};
+use self::{reservation::Hold, terms::Terms};
+use crate::{Error, ErrorKind, Result};
+
+/// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.
+///
+/// What may be used is set aside before a call, so that many runs together cannot pass a cap that each alone would keep.
+///
+/// ```
+/// use agent_core::{Amounts, Budget, Caps};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let budget = Budget::new(Caps::default().tokens(100));
+/// let call = budget.reserve(Amounts::none().tokens(80)).await?;
+/// assert!(budget.reserve(Amounts::none().tokens(80)).await.is_err(), "80 are set aside");
+/// call.settle(Amounts::none().tokens(20)).await?;
+/// assert!(budget.reserve(Amounts::none().tokens(80)).await.is_ok());
+/// # Ok::<(), agent_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Budget(Arc<Inner>);
+
+struct Inner {
+    /// From the widest to the run's own.
+    accounts: Arc<[Account]>,
+    /// The account of the run itself.
+    run: Option<Arc<MemoryLedger>>,
+    /// Tells the accounts of windows apart from another budget's.
+    name: Arc<str>,
+    /// Opened for each root run.
+    windows: Arc<[(Window, Caps)]>,
+    ledger: Arc<dyn Ledger>,
+    terms: Terms,
+}
+
+#[derive(Clone)]
+struct Account {
+    account: Arc<str>,
+    caps: Caps,
+    ledger: Arc<dyn Ledger>,
+}
+
+/// The name of the one account in a ledger of its own.
+const OWN: &str = "run";
+
+impl Account {
+    fn own(caps: Caps, ledger: Arc<MemoryLedger>) -> Self {
+        Self { account: OWN.into(), caps, ledger }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.account == other.account && Arc::ptr_eq(&self.ledger, &other.ledger)
+    }
+}
+
+/// Why nothing was set aside.
+enum Refused {
+    /// This account has not enough left at the moment.
+    By(usize),
+    Failed(Error),
+}
+
+impl Default for Budget {
+    /// No caps.
+    fn default() -> Self {
+        let ledger = Arc::new(MemoryLedger::new());
+        Self::from_parts(Vec::new(), "budget".into(), Arc::new([]), ledger, Terms::default())
+    }
+}
+
+impl Budget {
+    /// A budget with these caps for all who hold it, in memory. For money, prices are needed: see [`builder`](Self::builder).
+    pub fn new(caps: Caps) -> Self {
+        Self::default().child(caps)
+    }
+
+    fn from_parts(
+        accounts: Vec<Account>,
+        name: Arc<str>,
+        windows: Arc<[(Window, Caps)]>,
+        ledger: Arc<dyn Ledger>,
+        terms: Terms,
+    ) -> Self {
+        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms }))
+    }
+
+    /// A budget with caps of its own that draws on this one too.
+    #[must_use]
+    pub fn child(&self, caps: Caps) -> Self {
+        let mut accounts = self.0.accounts.to_vec();
+        accounts.push(Account::own(caps, Arc::default()));
+        Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
+    }
+
+    /// The budget of a run below one that has this budget: it draws on this, on `other` (the agent's own, of which each
+    /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
+    #[must_use]
+    pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {
+        let mut accounts = self.0.accounts.to_vec();
+        let more = other.0.accounts.iter().filter(|more| !accounts.iter().any(|known| known.is(more)));
+        let more: Vec<_> = more.cloned().collect();
+        accounts.extend(more);
+        let of_each_run = |budget: &Self| budget.0.windows.iter().find(|(w, _)| *w == Window::Run).map(|(_, c)| *c);
+        let own = own.unwrap_or_default().tighter(&of_each_run(other).unwrap_or_default());
+        let mut run = self.with_run(accounts, own, spent);
+        if run.0.terms.prices.is_none() && other.0.terms.prices.is_some() {
+            run =
+                Self(Arc::new(Inner { terms: other.0.terms.clone(), accounts: run.0.accounts.clone(), ..run.parts() }));
+        }
+        run
+    }
+
+    /// Adds the run's own account, unless nothing is limited.
+    fn with_run(&self, mut accounts: Vec<Account>, own: Caps, spent: Amounts) -> Self {
+        if own == Caps::default() && accounts.iter().all(|account| account.caps == Caps::default()) {
+            return self.clone();
+        }
+        let run = Arc::new(MemoryLedger::begun(OWN, spent));
+        accounts.push(Account::own(own, run.clone()));
+        Self(Arc::new(Inner { accounts: accounts.into(), run: Some(run), ..self.parts() }))
+    }
+
+    fn parts(&self) -> Inner {
+        Inner {
+            accounts: self.0.accounts.clone(),
+            run: self.0.run.clone(),
+            name: self.0.name.clone(),
+            windows: self.0.windows.clone(),
+            ledger: self.0.ledger.clone(),
+            terms: self.0.terms.clone(),
+        }
+    }
+
+    /// Sets `amounts` aside in every account, without waiting for calls under way.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] with the context key `budget` if one has not enough left; nothing is set aside then.
+    /// [`ErrorKind::Store`] if a ledger failed.
+    pub async fn reserve(&self, amounts: Amounts) -> Result<Reservation> {
+        match self.try_reserve(amounts).await {
+            Ok(reservation) => Ok(reservation),
+            Err(Refused::Failed(e)) => Err(e),
+            Err(Refused::By(index)) => {
+                let account = &self.0.accounts[index];
+                let Balance { settled, reserved } = account.ledger.balance(&account.account).await?;
+                Err(used_up(&account.caps, settled.plus(reserved), amounts))
+            }
+        }
+    }
+
+    async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
+        let mut reservation = Reservation::new(amounts);
+        // The widest first: what a child has set aside, its parent has too, at every moment.
+        for (index, Account { account, caps, ledger }) in self.0.accounts.iter().enumerate() {
+            match ledger.reserve(account, caps, amounts).await {
+                Ok(Some(receipt)) => {
+                    reservation.hold(Hold { ledger: ledger.clone(), account: account.clone(), receipt });
+                }
+                Ok(None) => return Err(Refused::By(index)),
+                Err(e) => return Err(Refused::Failed(e)),
+            }
+        }
+        Ok(reservation)
+    }
+
+    /// True if there is nothing to reserve: no account has a cap on anything that is counted.
+    pub fn is_unlimited(&self) -> bool {
+        self.0.accounts.iter().all(|account| account.caps.count_nothing())
+    }
+
+    /// What the account of the budget itself holds; of a run's budget, the run's and everything's below it. Nothing if
+    /// nothing is limited.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if its ledger failed.
+    pub async fn balance(&self) -> Result<Balance> {
+        match self.0.accounts.last() {
+            Some(account) => account.ledger.balance(&account.account).await,
+            None => Ok(Balance::default()),
+        }
+    }
+
+    /// What the run used that has this budget, with everything below it; nothing if nothing is limited.
+    pub fn spent(&self) -> Amounts {
+        self.0.run.as_ref().map(|run| run.balance_now(OWN).settled).unwrap_or_default()
+    }
+
+    /// The tightest caps on the form of runs: their time, their depth and their fan-out.
+    pub fn run_caps(&self) -> Caps {
+        let tightest = self.0.accounts.iter().fold(Caps::default(), |all, account| all.tighter(&account.caps));
+        Caps { wall_time: tightest.wall_time, depth: tightest.depth, fan_out: tightest.fan_out, ..Caps::default() }
+    }
+}
+
+impl Caps {
+    /// The smaller of each.
+    fn tighter(self, other: &Self) -> Self {
+        fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            a.into_iter().chain(b).min()
+        }
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            cost: least(self.cost, other.cost),
+            model_calls: least(self.model_calls, other.model_calls),
+            tool_calls: least(self.tool_calls, other.tool_calls),
+            wall_time: least(self.wall_time, other.wall_time),
+            depth: least(self.depth, other.depth),
+            fan_out: least(self.fan_out, other.fan_out),
+        }
+    }
+}
+
+fn used_up(caps: &Caps, used: Amounts, wanted: Amounts) -> Error {
+    let (what, sum, cap) = caps.refusal(used, wanted).unwrap_or(("allowance", 0, 0));
+    let message = match what {
+        "cost" => format!("budget used up: {} would pass the cap of {}", dollars(sum), dollars(cap)),
+        _ => format!("budget used up: {sum} {what} would pass the cap of {cap}"),
+    };
+    Error::new(ErrorKind::Limit, message).with_context("budget", what)
+}
+
+fn dollars(micros: u64) -> String {
+    format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let accounts = self.0.accounts.iter().map(|account| (&account.account, &account.caps));
+        f.debug_map().entries(accounts).finish()
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("account", &self.account).field("caps", &self.caps).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! How a call is judged before it is made: what it may use at most, and what that costs.
+
+use std::sync::Arc;
+
+use crate::{Block, Error, Message, ModelRequest, Part, PriceTable, Result, TokenCounter, ToolSpecs, Usage};
+
+/// What a budget's calls are counted and priced with.
+#[derive(Clone)]
+pub(super) struct Terms {
+    pub(super) prices: Option<Arc<dyn PriceTable>>,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) allow_unpriced: bool,
+    pub(super) answer_tokens: u64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { prices: None, counter: Arc::new(Generous), allow_unpriced: false, answer_tokens: 8_192 }
+    }
+}
+
+pub(super) fn no_prices() -> Error {
+    Error::config(
+        "a cap on money needs prices: give the budget a table with Budget::builder().prices(..), or say allow_unpriced()",
+    )
+}
+
+impl Terms {
+    /// What a call of `model` costs at most, in millionths of a US dollar, whatever the provider's cache makes of its prompt;
+    /// 0 for a model without a price, if that is allowed.
+    pub(super) fn most(&self, model: &str, prompt: u64, answer: u64) -> Result<u64> {
+        let Some(prices) = &self.prices else {
+            return if self.allow_unpriced { Ok(0) } else { Err(no_prices()) };
+        };
+        let read = Usage::new(prompt, answer);
+        let mut written = Usage::new(0, answer);
+        written.cache_write = prompt;
+        let mut written_long = written;
+        written_long.cache_write_long = prompt;
+        match prices.cost(model, &read) {
+            Some(plain) => {
+                let written = [&written, &written_long].into_iter().filter_map(|usage| prices.cost(model, usage));
+                Ok(written.fold(plain, u64::max))
+            }
+            None if self.allow_unpriced => Ok(0),
+            None => Err(Error::config(format!(
+                "model '{model}' has no price, and its run has a cap on money: add it to the budget's price table, or say \
+                 allow_unpriced()"
+            ))),
+        }
+    }
+
+    /// What a call used that is over, in millionths of a US dollar: by the budget's own table, or as the model reported it.
+    pub(super) fn cost(&self, asked: &str, answered: Option<&str>, usage: &Usage) -> Option<u64> {
+        let own = self.prices.as_ref();
+        let own =
+            own.and_then(|prices| answered.and_then(|m| prices.cost(m, usage)).or_else(|| prices.cost(asked, usage)));
+        own.or_else(|| usage.whole_cost())
+    }
+
+    /// The most tokens of the answer, and whether the request must be told so: a model keeps its own limit by itself.
+    pub(super) fn answer(&self, req: &ModelRequest) -> (u64, bool) {
+        let of_model = req.model.as_ref().and_then(|model| model.max_output);
+        match (req.params.max_tokens, of_model) {
+            (Some(asked), _) => (asked, false),
+            (None, Some(limit)) => (limit, false),
+            (None, None) => (self.answer_tokens, true),
+        }
+    }
+}
+
+/// Counts more tokens than ordinary text has: one for every two bytes, and much for an image or a document.
+struct Generous;
+
+/// Tokens of an image or a page of a document, with what stands around it.
+const MEDIA: u64 = 3_000;
+/// Around a message, a call or a tool.
+const AROUND: u64 = 12;
+
+impl TokenCounter for Generous {
+    fn text(&self, text: &str) -> u64 {
+        (text.len() as u64).div_ceil(2)
+    }
+
+    fn message(&self, message: &Message) -> u64 {
+        let parts = |parts: &[Part]| parts.iter().map(|part| self.part(part)).sum::<u64>();
+        AROUND
+            + match message {
+                Message::System(m) => parts(m.parts()),
+                Message::User(m) => parts(m.parts()),
+                Message::Tool(m) => AROUND + parts(m.parts()),
+                Message::Assistant(m) => m.blocks().iter().map(|block| self.block(block)).sum(),
+            }
+    }
+
+    fn tools(&self, tools: &ToolSpecs) -> u64 {
+        let texts = |text: &str| self.text(text);
+        let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + texts(&t.parameters.to_string());
+        tools.iter().map(|t| AROUND + tool(t)).sum()
+    }
+}
+
+impl Generous {
+    fn part(&self, part: &Part) -> u64 {
+        match part {
+            Part::Text(t) => self.text(&t.text),
+            Part::Image(_) | Part::Document(_) => MEDIA,
+            Part::Other(raw) => self.text(raw.json()),
+        }
+    }
+
+    fn block(&self, block: &Block) -> u64 {
+        match block {
+            Block::Text(t) => self.text(&t.text),
+            Block::Reasoning(r) => self.text(&r.text) + r.encrypted.as_deref().map_or(0, |hidden| self.text(hidden)),
+            Block::ToolCall(call) => AROUND + self.text(&call.name) + self.text(&call.arguments),
+            Block::Image(_) | Block::Document(_) => MEDIA,
+            Block::Other(raw) => self.text(raw.json()),
+        }
+    }
+}

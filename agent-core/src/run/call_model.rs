@@ -1,0 +1,45 @@
+//! Calls of models beside the agent's own.
+
+use super::RunCx;
+use crate::{Model, ModelRequest, ModelResponse, Reservation, Result};
+
+impl RunCx {
+    /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before
+    /// the call and settled after it, and what it used counts as the run's. Put it into [`decide`](Self::decide), so that a
+    /// step that is gone on with does not ask again.
+    ///
+    /// # Errors
+    /// Those of the model; [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use agent_core::{History, Message, Model, ModelRequest, Result, RunCx};
+    ///
+    /// async fn opinion(cx: &RunCx, model: &dyn Model, question: &str) -> Result<String> {
+    ///     let mut request = ModelRequest::new(cx.clone());
+    ///     request.messages = History::from_messages([Message::user(question)])?;
+    ///     request.model = Some(Arc::new(model.info()));
+    ///     Ok(cx.call_model(model, request).await?.message.text())
+    /// }
+    /// ```
+    pub async fn call_model(&self, model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
+        let budget = self.budget();
+        let mut reserved = budget.reserve_model_call(&mut request).await?;
+        let asked = reserved.is_some().then(|| request.clone());
+        reserved.iter_mut().for_each(Reservation::begin);
+        let answered = model.call(request).await;
+        let used = match (&answered, &asked) {
+            (Ok(response), Some(asked)) => Some(budget.used_by(asked, response)),
+            (Err(e), _) => budget.used_by_failed(e),
+            (Ok(_), None) => None,
+        };
+        if let (Some(reserved), Some(used)) = (reserved, used) {
+            reserved.settle(used).await?;
+        }
+        if let Ok(response) = &answered {
+            self.usage_meter().add(response.usage);
+        }
+        answered
+    }
+}

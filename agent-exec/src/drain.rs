@@ -1,0 +1,183 @@
+//! Ending an application's runs when it shuts down.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{Error, ErrorKind, Result};
+use tokio::{sync::Notify, time::timeout};
+
+use crate::RunHandle;
+
+/// How long cancelled runs have to hand up where they stand.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Ends the runs of all agents that were [built with it](crate::AgentBuilder::drain): none begins any more, and those under
+/// way reach a safe point, give their session back, and can be gone on with by another process.
+///
+/// It listens to no signals: the application says when. Clones are one.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_core::testing::{ScriptedModel, Turn};
+/// use agent_exec::{Agent, Drain};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let drain = Drain::new();
+/// let slow = Turn::text("Hello!").delay(Duration::from_millis(20));
+/// let agent = Agent::builder("a", ScriptedModel::new([slow])).drain(&drain).build()?;
+/// let run = tokio::spawn(agent.start(agent_core::RunRequest::user("Hi")));
+/// tokio::task::yield_now().await;
+/// // In an application first: agent_exec::shutdown_signal().await?;
+/// let drained = drain.drain(Duration::from_secs(10)).await;
+/// assert_eq!((drained.ended, drained.left), (1, 0));
+/// assert_eq!(run.await.expect("no panic")?.as_str(), "finished", "it was at its last step");
+/// assert!(agent.run("Hi").await.is_err(), "nothing begins any more");
+/// # Ok::<(), agent_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Default)]
+pub struct Drain(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    fewer: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    last: u64,
+    runs: HashMap<u64, RunHandle>,
+}
+
+/// What became of the runs that were under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// They paused or ended in time.
+    pub ended: usize,
+    /// They were cancelled when the time was up, and handed up where they stand.
+    pub cancelled: usize,
+    /// They did not end even then. Their sessions are free when their leases expire; what was acknowledged is kept, as if
+    /// the process had been killed.
+    pub left: usize,
+}
+
+/// A run that a drain waits for; it is over when this is dropped.
+pub(crate) struct Present {
+    drain: Drain,
+    id: u64,
+}
+
+impl Drain {
+    /// Nothing is under way yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// True since [`drain`](Self::drain) was called: runs that are started now fail with [`ErrorKind::Busy`].
+    pub fn is_draining(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Root runs under way.
+    pub fn running(&self) -> usize {
+        self.state().runs.len()
+    }
+
+    /// Lets no run begin, pauses those under way at their next boundary, and cancels those that have not reached it
+    /// `within` this time. The runs must go on being polled meanwhile, such as by tasks of their own.
+    ///
+    /// Every run then ends with a checkpoint, as it does in the journal: [`RunRequest::recover`](agent_core::RunRequest)
+    /// goes on with it.
+    pub async fn drain(&self, within: Duration) -> Drained {
+        let under_way = {
+            let mut state = self.state();
+            state.closed = true;
+            state.runs.values().for_each(RunHandle::pause);
+            state.runs.len()
+        };
+        let late = match timeout(within, self.empty()).await {
+            Ok(()) => 0,
+            Err(_) => {
+                let state = self.state();
+                state.runs.values().for_each(RunHandle::cancel);
+                state.runs.len()
+            }
+        };
+        let left = match timeout(GRACE, self.empty()).await {
+            Ok(()) => 0,
+            Err(_) => self.running(),
+        };
+        Drained { ended: under_way - late, cancelled: late - left.min(late), left }
+    }
+
+    async fn empty(&self) {
+        loop {
+            let fewer = self.0.fewer.notified();
+            if self.running() == 0 {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    /// A run begins.
+    pub(crate) fn enter(&self, run: RunHandle) -> Result<Present> {
+        let mut state = self.state();
+        if state.closed {
+            let message = "the application is shutting down: the run did not begin; start it in another process";
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        state.last += 1;
+        let id = state.last;
+        state.runs.insert(id, run);
+        Ok(Present { drain: self.clone(), id })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let run = self.drain.state().runs.remove(&self.id);
+        drop(run); // without the lock
+        self.drain.0.fewer.notify_waiters();
+    }
+}
+
+/// Waits for SIGINT or SIGTERM (elsewhere: Ctrl-C), and names it: for applications, which then
+/// [`drain`](Drain::drain). From the first call on these signals do not end the process by themselves.
+///
+/// # Errors
+/// If the operating system does not let the process listen.
+pub async fn shutdown_signal() -> io::Result<&'static str> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        tokio::signal::ctrl_c().await?;
+        Ok("Ctrl-C")
+    }
+}
+
+impl fmt::Debug for Drain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Drain").field("draining", &state.closed).field("running", &state.runs.len()).finish()
+    }
+}

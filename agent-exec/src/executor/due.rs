@@ -1,0 +1,61 @@
+//! The deadlines that hold for what is under way.
+
+use std::time::Duration;
+
+use agent_core::{Deadline, Deadlines, Error, Result, RunCx};
+use tokio::time::{Instant, sleep_until};
+
+/// A moment at which what is under way is cut off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    at: Instant,
+    most: Duration,
+    which: Deadline,
+}
+
+impl Due {
+    /// That of a step that begins now.
+    pub(super) fn of_step(deadlines: &Deadlines) -> Option<Self> {
+        let most = deadlines.step?;
+        Some(Self { at: Instant::now().checked_add(most)?, most, which: Deadline::Step })
+    }
+
+    /// The first of the run's and its step's; the run's if they are one.
+    pub(super) fn first(cx: &RunCx, step: Option<Self>) -> Option<Self> {
+        let run = cx.deadline().map(|run| Self { at: run.at.into(), most: run.most, which: Deadline::Run });
+        run.into_iter().chain(step).min_by_key(|due| due.at)
+    }
+
+    /// What `work` gives, unless it is too late.
+    pub(super) async fn limit<T>(due: Option<Self>, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            late = Self::passed(due) => Err(late.error()),
+        }
+    }
+
+    /// Waits until it has passed; for ever if there is none.
+    pub(super) async fn passed(due: Option<Self>) -> Self {
+        match due {
+            Some(due) => {
+                sleep_until(due.at).await;
+                due
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn error(&self) -> Error {
+        let (most, what) = (self.most, if self.which == Deadline::Step { "step" } else { "run" });
+        self.which.passed(format!("the {what} took longer than {most:?}"), most)
+    }
+
+    /// What the model is told of a call that was cut off.
+    pub(super) fn told(&self) -> String {
+        match self.which {
+            Deadline::Step => format!("The call was cut off: the step took longer than {:?}.", self.most),
+            _ => format!("The call was cut off: the run's time of {:?} was up.", self.most),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The model's own call: allowance is reserved, the call is a journalled step, and what it used is counted.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use agent_core::{
+    Amounts, BoxFuture, Deadline, Deadlines, EntryBody, Error, ErrorKind, Model, ModelRequest, ModelResponse,
+    Reservation, Result, RunLog, Step, StepResult,
+};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use tower::Service;
+
+/// The innermost service of the model's stack.
+#[derive(Clone)]
+pub(crate) struct ModelCore {
+    model: Arc<dyn Model>,
+    deadlines: Arc<Deadlines>,
+}
+
+impl ModelCore {
+    pub(crate) fn new(model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> Self {
+        Self { model, deadlines }
+    }
+
+    async fn run(self, mut request: ModelRequest) -> Result<ModelResponse> {
+        let cx = request.cx.clone();
+        if let Some(answered) = cx.log().next_answered() {
+            return Ok(answered);
+        }
+        let reserved = cx.budget().reserve_model_call(&mut request).await?;
+        let asked = reserved.is_some().then(|| request.clone());
+        let mut booking = reserved.map(|reserved| Booking::begin(reserved, cx.log()));
+        let body = async {
+            let response = in_time(&self.deadlines, request, |request| (*self.model).call(request)).await?;
+            Ok(StepResult::Model(response))
+        };
+        let response = match cx.log().step(Step::Model { step: cx.step() }, body).await {
+            Ok(StepResult::Model(response)) => response,
+            Ok(_) => {
+                return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
+            }
+            Err(e) => {
+                if let Some(used) = cx.budget().used_by_failed(&e)
+                    && let Some(booking) = &mut booking
+                {
+                    booking.settle(used).await?;
+                }
+                return Err(e);
+            }
+        };
+        if let (Some(booking), Some(asked)) = (&mut booking, asked) {
+            booking.settle(cx.budget().used_by(&asked, &response)).await?;
+        }
+        cx.usage_meter().add(response.usage);
+        Ok(response)
+    }
+}
+
+impl Service<ModelRequest> for ModelCore {
+    type Response = ModelResponse;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<ModelResponse>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ModelRequest) -> Self::Future {
+        Box::pin(self.clone().run(request))
+    }
+}
+
+/// A reservation and its entries in the journal. Dropped unsettled, all of it counts as used: the call was cut off.
+struct Booking {
+    reserved: Option<Reservation>,
+    log: RunLog,
+}
+
+impl Booking {
+    /// The call begins. If its process dies, the journal says what it may have used.
+    fn begin(mut reserved: Reservation, log: &RunLog) -> Self {
+        reserved.begin();
+        log.record(EntryBody::BudgetReserved { amounts: json(reserved.amounts()) });
+        log.flush();
+        Self { reserved: Some(reserved), log: log.clone() }
+    }
+
+    async fn settle(&mut self, used: Amounts) -> Result<()> {
+        match self.reserved.take() {
+            Some(reserved) => {
+                self.log.record(EntryBody::BudgetSettled { amounts: json(used) });
+                reserved.settle(used).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Booking {
+    fn drop(&mut self) {
+        if let Some(reserved) = &self.reserved {
+            self.log.record(EntryBody::BudgetSettled { amounts: json(reserved.amounts()) });
+        }
+    }
+}
+
+fn json(amounts: Amounts) -> serde_json::Value {
+    serde_json::to_value(amounts).unwrap_or_default()
+}
+
+/// Makes the call; ends it if a chunk of its stream is too late.
+async fn in_time<F>(
+    deadlines: &Deadlines,
+    mut request: ModelRequest,
+    call: impl FnOnce(ModelRequest) -> F,
+) -> Result<ModelResponse>
+where
+    F: Future<Output = Result<ModelResponse>>,
+{
+    if !request.stream || (deadlines.first_chunk.is_none() && deadlines.chunk_gap.is_none()) {
+        return call(request).await;
+    }
+    let watch = Arc::new(Watch { began: Instant::now(), heard: Mutex::default(), first: Notify::new() });
+    let hears = watch.clone();
+    request.sink = request.sink.with_observer(move |_| hears.hear());
+    tokio::select! {
+        biased;
+        answered = call(request) => answered,
+        late = watch.too_late(deadlines) => Err(late),
+    }
+}
+
+/// When a stream was last heard.
+struct Watch {
+    began: Instant,
+    heard: Mutex<Option<Instant>>,
+    first: Notify,
+}
+
+impl Watch {
+    fn hear(&self) {
+        if self.lock().replace(Instant::now()).is_none() {
+            self.first.notify_one();
+        }
+    }
+
+    /// Waits until a chunk is too late. One timer lasts for many chunks: it is only moved when it fires too early.
+    async fn too_late(&self, deadlines: &Deadlines) -> Error {
+        loop {
+            let heard = *self.lock();
+            let (which, most) = match heard {
+                None => (Deadline::FirstChunk, deadlines.first_chunk),
+                Some(_) => (Deadline::ChunkGap, deadlines.chunk_gap),
+            };
+            let Some(most) = most else {
+                self.first.notified().await; // never a second time: nothing is limited any more
+                continue;
+            };
+            let Some(at) = heard.unwrap_or(self.began).checked_add(most) else { return std::future::pending().await };
+            if Instant::now() >= at {
+                return match which {
+                    Deadline::FirstChunk => which.passed(format!("the answer did not begin within {most:?}"), most),
+                    _ => which.passed(format!("nothing of the answer arrived for {most:?}"), most),
+                };
+            }
+            sleep_until(at).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,187 @@
+//! Budgets in whole runs.
+
+use std::time::Duration;
+
+use agent_core::{
+    Amounts, Budget, Caps, Error, ErrorKind, ExitReason, MemoryJournal, ModelInfo, PriceTable, Retry, RunRequest,
+    Usage, Window,
+    testing::{ScriptedModel, Turn},
+};
+use agent_exec::{Agent, AgentBuilder};
+use agent_llm::RetryLayer;
+use agent_middleware::Delegation;
+use serde_json::{Value, json};
+
+use crate::common::{carried_over, finished, gives, ms, results, stopped, tool};
+
+/// Every token costs a millionth of a dollar; only this model is known.
+struct Prices;
+
+impl PriceTable for Prices {
+    fn cost(&self, model: &str, usage: &Usage) -> Option<u64> {
+        (model == "scripted").then_some(usage.total())
+    }
+}
+
+fn money(micros: u64) -> Budget {
+    Budget::builder().caps(Caps::default().cost(micros)).prices(Prices).build().expect("builds")
+}
+
+fn calls_look(n: usize) -> impl Iterator<Item = Turn> {
+    (0..n).map(|i| Turn::call(&format!("c{i}"), "look", json!({})).usage(Usage::new(100, 50)))
+}
+
+fn agent(model: &ScriptedModel, budget: &Budget) -> AgentBuilder {
+    Agent::builder("a", model.clone()).tool(gives("look", json!("ok"))).budget(budget.clone())
+}
+
+async fn used(budget: &Budget) -> Amounts {
+    let balance = budget.balance().await.expect("in memory");
+    assert_eq!(balance.reserved, Amounts::none(), "nothing is left set aside");
+    balance.settled
+}
+
+#[tokio::test]
+async fn a_run_ends_at_a_model_call_when_the_money_is_used_up_and_every_call_is_answered() {
+    let (model, budget) = (ScriptedModel::new(calls_look(9)), money(500));
+    let end = finished(agent(&model, &budget).build().expect("builds").run("go").await);
+    assert_eq!((end.reason, model.calls()), (ExitReason::Budget, 3));
+    assert_eq!(results(&end.history).len(), 3, "tools still ran");
+    assert_eq!(used(&budget).await.cost, 450);
+}
+
+#[tokio::test]
+async fn a_tool_over_the_cap_on_tool_calls_is_told_so_and_the_run_goes_on() {
+    let turns = calls_look(2).chain([Turn::text("done")]);
+    let (model, budget) = (ScriptedModel::new(turns), Budget::new(Caps::default().tool_calls(1)));
+    let end = finished(agent(&model, &budget).build().expect("builds").run("go").await);
+    assert_eq!((end.reason, end.answer.as_str()), (ExitReason::Text, "done"));
+    let told = &results(&end.history)[1];
+    assert!(told.2 && told.1.contains("2 tool calls would pass the cap of 1"), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_model_fails_a_run_with_a_cap_on_money() {
+    let model = ScriptedModel::new([]).with_info(ModelInfo::new("nobody's"));
+    let e = agent(&model, &money(500)).build().expect("builds").run("go").await.expect_err("no price");
+    assert_eq!((e.kind(), model.calls()), (ErrorKind::Config, 0));
+    assert!(e.message().contains("model 'nobody's' has no price"), "{e}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_attempt_used_counts_as_reserved_unless_the_provider_refused_it() {
+    for (kind, spent) in [(ErrorKind::Truncated, 1_000), (ErrorKind::RateLimited, 0)] {
+        let fails = Turn::error(move || Error::new(kind, "no").with_retry(Retry::Temporary(None)));
+        let model = ScriptedModel::new([fails, Turn::text("done").usage(Usage::new(100, 50))]);
+        let budget = Budget::builder().caps(Caps::default().cost(1 << 20)).prices(Prices).build().expect("builds");
+        let params = agent_core::ModelParams::default().max_tokens(1_000);
+        let agent = agent(&model, &budget).params(params).model_layer(RetryLayer::new()).build().expect("builds");
+        let end = finished(agent.run("go").await);
+        let used = used(&budget).await;
+        let unknown = used.cost - 150;
+        assert!(if spent == 0 { unknown == 0 } else { unknown > spent }, "{kind}: {unknown}");
+        assert_eq!((used.model_calls, end.usage.calls), (2, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_counts_as_reserved_and_the_checkpoint_knows_it() {
+    let model = ScriptedModel::new([Turn::text("a b c").delay(ms(1_000))]);
+    let budget = money(5_000);
+    let run = agent(&model, &budget).build().expect("builds").start(RunRequest::user("go"));
+    let handle = run.handle();
+    let cancel = async {
+        tokio::time::sleep(ms(1_500)).await;
+        handle.cancel();
+    };
+    let (end, ()) = tokio::join!(run, cancel);
+    let (how, checkpoint) = stopped(end);
+    let spent = used(&budget).await;
+    assert_eq!((how, checkpoint.spent), ("cancelled", spent));
+    assert_eq!(spent.cost, 5_000, "the answer was allowed to cost all of it");
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_elsewhere_has_used_what_it_had_used() {
+    let caps = Caps::default().cost(400);
+    let build = |model: &ScriptedModel, journal: &MemoryJournal| {
+        let budget = Budget::builder().window(Window::Run, caps).prices(Prices).build().expect("builds");
+        let pauses = tool("look", async |req| {
+            if req.cx.step() == 2 {
+                req.ask::<Value>("may_i", Value::Null)?;
+            }
+            Ok(agent_core::ToolOutput::text("ok"))
+        });
+        Agent::builder("a", model.clone()).tool(pauses).budget(budget).store(journal.clone()).build().expect("builds")
+    };
+    let journal = MemoryJournal::default();
+    let (first, second) = (ScriptedModel::new(calls_look(2)), ScriptedModel::new(calls_look(3)));
+    let (_, checkpoint) = stopped(build(&first, &journal).start(RunRequest::user("go").session("s")).await);
+    assert_eq!(checkpoint.spent.cost, 300);
+    let recovered = build(&second, &journal).unfinished("s").await.expect("reads").expect("unfinished");
+    let of_model_calls = |a: Amounts| (a.tokens, a.cost, a.model_calls);
+    assert_eq!(of_model_calls(recovered.spent), of_model_calls(checkpoint.spent));
+    assert_eq!(recovered.used().cost, 300);
+    let answers = [(checkpoint.questions[0].id.clone(), json!("yes"))];
+    let end = finished(build(&second, &journal).start(RunRequest::recover("s", answers)).await);
+    assert_eq!((end.reason, second.calls()), (ExitReason::Budget, 0), "100 are left, and a call wants more");
+}
+
+fn delegates(id: &str) -> Turn {
+    Turn::call(id, "delegate", json!({"agent": "helper", "message": "go"})).usage(Usage::new(100, 50))
+}
+
+#[tokio::test]
+async fn a_sub_agent_uses_no_more_than_its_share_and_its_caller_goes_on_with_the_rest() {
+    let helper = ScriptedModel::new(calls_look(9));
+    let boss = ScriptedModel::new([delegates("d"), Turn::text("done").usage(Usage::new(100, 50))]);
+    let budget = money(100_000);
+    let below = Agent::builder("helper", helper.clone()).tool(gives("look", json!("ok"))).build().expect("builds");
+    let share = agent_core::SubAgent::new("helper", "Helps.", below).with_caps(Caps::default().cost(500));
+    let agent = Agent::builder("boss", boss).middleware(Delegation::new().agent(share)).budget(budget.clone());
+    let end = finished(agent.build().expect("builds").run("go").await);
+    assert_eq!((end.answer.as_str(), helper.calls()), ("done", 3));
+    assert!(results(&end.history)[0].1.contains("used up its budget"), "{:?}", results(&end.history));
+    assert_eq!(used(&budget).await.cost, 5 * 150);
+}
+
+#[tokio::test]
+async fn depth_and_fan_out_have_caps_and_the_model_is_told() {
+    for (caps, reason) in [
+        (Caps::default().depth(0), "the depth of agents below agents is 0"),
+        (Caps::default().fan_out(1), "the sub-agents of one run is 1"),
+    ] {
+        let helper = ScriptedModel::new([Turn::text("x")]);
+        let boss = ScriptedModel::new([delegates("d1"), delegates("d2"), Turn::text("done")]);
+        let below = Agent::builder("helper", helper.clone()).build().expect("builds");
+        let agent = Agent::builder("boss", boss).middleware(Delegation::new().to("helper", "Helps.", below));
+        let request = RunRequest::user("go").caps(caps);
+        let end = finished(agent.build().expect("builds").start(request).await);
+        assert_eq!(end.answer, "done");
+        assert!(results(&end.history)[1].1.contains(reason), "{:?}", results(&end.history));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wall_time_is_a_budget_of_the_run_and_is_not_given_again_when_it_goes_on() {
+    let slow = |text: &str| Turn::text(text).delay(ms(3_000));
+    let build = |model: ScriptedModel| Agent::builder("a", model).build().expect("builds");
+    let request = || RunRequest::user("go").caps(Caps::default().wall_time(Duration::from_secs(5)));
+    let end = finished(build(ScriptedModel::new([slow("a b c")])).start(request()).await);
+    assert_eq!((end.reason, end.answer.as_str()), (ExitReason::Budget, ""));
+
+    let first = ScriptedModel::new([Turn::call("c", "look", json!({})).delay(ms(1_000))]);
+    let pause = tool("look", async |req| {
+        req.cx.pause();
+        Ok(agent_core::ToolOutput::text("ok"))
+    });
+    let agent = Agent::builder("a", first).tool(pause).build().expect("builds");
+    let (how, checkpoint) = stopped(agent.start(request()).await);
+    assert_eq!((how, checkpoint.elapsed_ms / 1_000), ("paused", 3), "an id, the arguments and an end");
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let request = RunRequest::resume(carried_over(&checkpoint), [])
+        .caps(Caps::default().wall_time(Duration::from_secs(5)))
+        .despite_changes();
+    let end = finished(build(ScriptedModel::new([slow("never")])).start(request).await);
+    assert_eq!(end.reason, ExitReason::Budget, "two seconds were left");
+}

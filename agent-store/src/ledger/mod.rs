@@ -1,0 +1,103 @@
+//! [`SqliteLedger`]: accounts of budgets that processes share.
+
+mod tables;
+mod thread;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use agent_core::{Amounts, Balance, BoxFuture, Caps, Ledger, Result, async_trait};
+use tokio::sync::oneshot;
+
+use self::{tables::Tables, thread::LedgerThread};
+use crate::error::thread_ended;
+
+/// Accounts in an SQLite file: all processes that open it share what budgets allow.
+///
+/// A process renews its reservations while it lives. Those of one that died are settled as used when its time has run out,
+/// since nobody knows how much of them was. A booking is durable when its settling says so.
+///
+/// Put it beside the journal, in a file of its own.
+///
+/// ```
+/// use agent_core::{Amounts, Budget, Caps};
+/// use agent_store::SqliteLedger;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("budget.db");
+/// let shared = |path| -> agent_core::Result<Budget> {
+///     Budget::builder().caps(Caps::default().tokens(100)).ledger(SqliteLedger::open(path)?).build()
+/// };
+/// let (here, there) = (shared(&path)?, shared(&path)?);
+/// here.reserve(Amounts::none().tokens(80)).await?.settle(Amounts::none().tokens(60)).await?;
+/// assert!(there.reserve(Amounts::none().tokens(50)).await.is_err(), "40 are left");
+/// # Ok(())
+/// # }
+/// ```
+pub struct SqliteLedger {
+    path: PathBuf,
+    thread: Arc<LedgerThread>,
+}
+
+impl SqliteLedger {
+    /// Opens the file, or makes it. Reservations of a process that died are settled after 30 seconds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if that is not possible, or the file is another program's.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Duration::from_secs(30))
+    }
+
+    /// As [`open`](Self::open), with the time after which a process that does not renew its reservations counts as dead.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, dead_after: Duration) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let tables = Tables::open(&path, dead_after)?;
+        Ok(Self { path, thread: Arc::new(LedgerThread::start(tables, dead_after / 3)?) })
+    }
+
+    /// Hands work to the thread at once; the future is its answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T>> {
+        let (reply, answer) = oneshot::channel();
+        let taken = self.thread.push(Box::new(move |tables| drop(reply.send(work(tables)))));
+        Box::pin(async move {
+            taken?;
+            answer.await.map_err(|_| thread_ended())?
+        })
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn balance(&self, account: &str) -> Result<Balance> {
+        let account = account.to_owned();
+        self.ask(move |tables| tables.balance(&account)).await
+    }
+
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        let (account, caps) = (account.to_owned(), *caps);
+        self.ask(move |tables| tables.reserve(&account, &caps, wanted)).await
+    }
+
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
+        let account = account.to_owned();
+        self.ask(move |tables| tables.settle(&account, receipt, used))
+    }
+}
+
+impl fmt::Debug for SqliteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLedger").field("path", &self.path).finish_non_exhaustive()
+    }
+}

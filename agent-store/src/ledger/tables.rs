@@ -1,0 +1,169 @@
+//! What is in the file.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use agent_core::{Amounts, Balance, Caps, Error, ErrorKind, Result, new_id};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use crate::sqlite::store_error;
+
+/// Tells a ledger from other programs' databases: "aldg".
+const APPLICATION_ID: i32 = 0x616c_6467;
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS account (
+        name TEXT PRIMARY KEY, tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+        model_calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS reservation (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT NOT NULL, owner TEXT NOT NULL, tokens INTEGER NOT NULL,
+        cost INTEGER NOT NULL, model_calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS reservation_of_account ON reservation (account);
+    CREATE TABLE IF NOT EXISTS owner (name TEXT PRIMARY KEY, dead_at INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+const COLUMNS: &str = "tokens, cost, model_calls, tool_calls";
+
+/// A connection, and the name under which it reserves.
+pub(super) struct Tables {
+    connection: Connection,
+    path: PathBuf,
+    owner: String,
+    dead_after: Duration,
+}
+
+impl Tables {
+    pub(super) fn open(path: &Path, dead_after: Duration) -> Result<Self> {
+        let open = || {
+            let mut connection = Connection::open(path)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let id: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+            if id != APPLICATION_ID && (id, tables) != (0, 0) {
+                return Ok(None);
+            }
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.commit()?;
+            Ok(Some(connection))
+        };
+        let connection = open().map_err(|e| store_error(path, &e))?.ok_or_else(|| {
+            Error::new(ErrorKind::Store, "the file is another program's database: name another path for the ledger")
+                .with_context("ledger", path.display().to_string())
+        })?;
+        Ok(Self { connection, path: path.to_owned(), owner: new_id(), dead_after })
+    }
+
+    /// Says that this process lives, if it has reserved anything.
+    pub(super) fn renew(&mut self) -> Result<()> {
+        let dead_at = now().saturating_add(millis(self.dead_after));
+        let sql = "UPDATE owner SET dead_at = ?2 WHERE name = ?1";
+        let renewed = self.connection.execute(sql, params![self.owner, dead_at]);
+        renewed.map(drop).map_err(|e| store_error(&self.path, &e))
+    }
+
+    pub(super) fn balance(&mut self, account: &str) -> Result<Balance> {
+        self.change(|transaction, _, _| balance(transaction, account))
+    }
+
+    pub(super) fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        self.change(|transaction, owner, dead_at| {
+            let held = balance(transaction, account)?;
+            if caps.refusal(held.settled.plus(held.reserved), wanted).is_some() {
+                return Ok(None);
+            }
+            let sql = "INSERT INTO owner VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET dead_at = excluded.dead_at";
+            transaction.execute(sql, params![owner, dead_at])?;
+            let sql = format!("INSERT INTO reservation (account, owner, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+            let [tokens, cost, model_calls, tool_calls] = columns(wanted);
+            transaction.execute(&sql, params![account, owner, tokens, cost, model_calls, tool_calls])?;
+            Ok(u64::try_from(transaction.last_insert_rowid()).ok())
+        })
+    }
+
+    pub(super) fn settle(&mut self, account: &str, receipt: u64, used: Amounts) -> Result<()> {
+        self.change(|transaction, _, _| {
+            let receipt = i64::try_from(receipt).unwrap_or(i64::MAX);
+            let sql = "DELETE FROM reservation WHERE id = ?1 AND account = ?2";
+            match transaction.execute(sql, params![receipt, account])? {
+                0 => Ok(()), // settled already, by who took this process for dead
+                _ => book(transaction, account, used),
+            }
+        })
+    }
+
+    /// Does it in one transaction, after what the dead left was settled.
+    fn change<T>(&mut self, work: impl FnOnce(&Transaction<'_>, &str, i64) -> rusqlite::Result<T>) -> Result<T> {
+        let dead_at = now().saturating_add(millis(self.dead_after));
+        let (owner, path) = (&self.owner, &self.path);
+        let change = |connection: &mut Connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            bury(&transaction, owner)?;
+            let done = work(&transaction, owner, dead_at)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        change(&mut self.connection).map_err(|e| store_error(path, &e))
+    }
+}
+
+/// Books as used what processes had set aside that did not say for too long that they live.
+fn bury(transaction: &Transaction<'_>, own: &str) -> rusqlite::Result<()> {
+    let sql = "SELECT name FROM owner WHERE dead_at < ?1 AND name <> ?2";
+    let mut dead = transaction.prepare_cached(sql)?;
+    let dead = dead.query_map(params![now(), own], |row| row.get(0))?;
+    for owner in dead.collect::<rusqlite::Result<Vec<String>>>()? {
+        let sql = format!("SELECT {COLUMNS}, account FROM reservation WHERE owner = ?1");
+        let mut left = transaction.prepare(&sql)?;
+        let left = left.query_map([&owner], |row| Ok((row.get::<_, String>(4)?, amounts(row)?)))?;
+        for (account, amounts) in left.collect::<rusqlite::Result<Vec<_>>>()? {
+            book(transaction, &account, amounts)?;
+        }
+        transaction.execute("DELETE FROM reservation WHERE owner = ?1", [&owner])?;
+        transaction.execute("DELETE FROM owner WHERE name = ?1", [&owner])?;
+    }
+    Ok(())
+}
+
+fn balance(transaction: &Transaction<'_>, account: &str) -> rusqlite::Result<Balance> {
+    let sql = format!("SELECT {COLUMNS} FROM account WHERE name = ?1");
+    let settled = transaction.prepare_cached(&sql)?.query_row([account], amounts).optional()?;
+    let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0), coalesce(sum(model_calls), 0),
+               coalesce(sum(tool_calls), 0) FROM reservation WHERE account = ?1";
+    let reserved = transaction.prepare_cached(sql)?.query_row([account], amounts)?;
+    Ok(Balance::new(settled.unwrap_or_default(), reserved))
+}
+
+fn book(transaction: &Transaction<'_>, account: &str, used: Amounts) -> rusqlite::Result<()> {
+    let sql = format!(
+        "INSERT INTO account (name, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET
+         tokens = tokens + excluded.tokens, cost = cost + excluded.cost,
+         model_calls = model_calls + excluded.model_calls, tool_calls = tool_calls + excluded.tool_calls"
+    );
+    let [tokens, cost, model_calls, tool_calls] = columns(used);
+    transaction.prepare_cached(&sql)?.execute(params![account, tokens, cost, model_calls, tool_calls]).map(drop)
+}
+
+fn amounts(row: &Row<'_>) -> rusqlite::Result<Amounts> {
+    let column = |at| row.get::<_, i64>(at).map(|n| u64::try_from(n).unwrap_or(0));
+    Ok(Amounts::none().tokens(column(0)?).cost(column(1)?).model_calls(column(2)?).tool_calls(column(3)?))
+}
+
+fn columns(amounts: Amounts) -> [i64; 4] {
+    let Amounts { tokens, cost, model_calls, tool_calls, .. } = amounts;
+    [tokens, cost, model_calls, tool_calls].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
