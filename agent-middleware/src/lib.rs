@@ -6,7 +6,8 @@
 //! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
-//! | [`Approval`] | has a person decide before tools run | inside whatever changes arguments |
+//! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
+//! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -52,6 +53,7 @@
 //! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
 
 mod approval;
+mod breakpoints;
 mod delegation;
 mod events;
 mod from_fn;
@@ -60,14 +62,17 @@ mod kept;
 mod limits;
 mod logging;
 mod per_run;
+mod permissions;
 mod seconds;
 
 pub use self::{
-    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
+    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
+    breakpoints::{Breakpoint, Breakpoints, BreakpointsConfig},
     delegation::{Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
+    permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
 };

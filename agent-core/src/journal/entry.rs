@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
 };
 
 /// One entry of a session's journal.
@@ -176,6 +176,9 @@ pub enum EntryBody {
         /// Who answered, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The digest of the question: it is answered once.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        digest: String,
     },
     /// Values changed during the step that ends here.
     StateChanged {
@@ -208,6 +211,14 @@ pub enum EntryBody {
     /// An entry of a kind that this release does not know; kept as it is.
     #[serde(skip)]
     Unknown(Value),
+}
+
+impl EntryBody {
+    /// The question `id` was answered.
+    pub fn answered(id: &str, answer: &Answer) -> Self {
+        let Answer { value, digest, by } = answer.clone();
+        Self::Answered { id: id.to_owned(), answer: value, by, digest }
+    }
 }
 
 /// How a run ended, or stopped for now.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
+    Answer, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
     Question, Result, RunIds, ToolOutput, Usage,
 };
 
@@ -63,7 +63,7 @@ struct RunFold {
     decisions: Vec<(String, Value)>,
     state: BTreeMap<String, Value>,
     questions: Vec<Question>,
-    answers: BTreeMap<String, Value>,
+    answers: BTreeMap<String, Answer>,
     usage: Usage,
     tool_calls: BTreeMap<String, u32>,
     /// The runs below, with the calls that started them.
@@ -123,9 +123,7 @@ impl Tree {
         c.usage = run.usage;
         c.tree_usage = self.tree_usage(run);
         c.tool_calls = run.tool_calls.clone();
-        if run.status == Some(RunStatus::Interrupted) {
-            c.questions = run.questions.iter().filter(|q| !run.answers.contains_key(&q.id)).cloned().collect();
-        }
+        c.questions = run.questions.clone();
         c.answered.clone_from(&run.answered);
         c.phase = match (&run.status, &run.turn, &run.exit) {
             (Some(RunStatus::Finished(reason)), ..) => {
@@ -189,10 +187,7 @@ impl RunFold {
 
     fn apply(&mut self, body: &EntryBody) {
         match body {
-            EntryBody::RunResumed { .. } => {
-                self.status = None;
-                self.questions.clear();
-            }
+            EntryBody::RunResumed { .. } => self.status = None,
             EntryBody::ModelFinished { response, .. } => {
                 self.usage += response.usage;
                 self.exit = None;
@@ -200,6 +195,7 @@ impl RunFold {
             }
             EntryBody::ModelAccepted { step, message, exit } => {
                 self.step = *step;
+                self.questions.clear();
                 self.decisions.clear();
                 self.exit.clone_from(exit);
                 let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
@@ -222,8 +218,16 @@ impl RunFold {
                 let decisions = if *beginning { &mut self.beginning } else { &mut self.decisions };
                 decisions.push((name.clone(), value.clone()));
             }
-            EntryBody::Asked { question } => self.questions.push(question.clone()),
-            EntryBody::Answered { id, answer, .. } => drop(self.answers.insert(id.clone(), answer.clone())),
+            EntryBody::Asked { question } => {
+                self.questions.retain(|asked| asked.id != question.id);
+                self.answers.remove(&question.id); // an earlier one: it was asked again
+                self.questions.push(question.clone());
+            }
+            EntryBody::Answered { id, answer, by, digest } => {
+                self.questions.retain(|asked| asked.id != *id);
+                let answer = Answer { value: answer.clone(), digest: digest.clone(), by: by.clone() };
+                self.answers.insert(id.clone(), answer);
+            }
             EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
             EntryBody::SubAgentLinked { call_id, run, .. } => self.children.push((call_id.clone(), run.clone())),
             EntryBody::RunEnded { status, usage, answer, .. } => {
@@ -238,6 +242,8 @@ impl RunFold {
     }
 
     fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
+        let below = format!("{call_id}/");
+        self.questions.retain(|asked| !asked.id.starts_with(&below));
         self.begun.remove(&**call_id);
         let finished = self.finished.remove(&**call_id);
         if let Some(name) = self.counted.remove(call_id) {
@@ -253,10 +259,12 @@ impl RunFold {
 
     fn end_turn(&mut self, exit: Option<Exit>) {
         let calls = self.turn.take().map(|turn| turn.calls).unwrap_or_default();
-        for call in calls {
-            let below = format!("{}/", call.call_id);
+        let step = Arc::from(format!("step-{}", self.step));
+        for place in calls.into_iter().map(|call| call.call_id).chain([step]) {
+            let below = format!("{place}/");
             self.answers.retain(|question, _| !question.starts_with(&below));
         }
+        self.questions.clear();
         self.begun.clear();
         self.finished.clear();
         self.counted.clear();

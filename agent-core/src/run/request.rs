@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Checkpoint, RunCx};
+use super::{Answer, Checkpoint, RunCx};
 use crate::{Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
@@ -50,12 +50,12 @@ pub enum RunInput {
         /// Where the run stood.
         checkpoint: Box<Checkpoint>,
         /// The answers.
-        answers: BTreeMap<String, Value>,
+        answers: BTreeMap<String, Answer>,
     },
     /// Where the newest run of the session stands, read from the journal: after a crash, or whatever else ended it early.
     Recover {
         /// Answers to its questions, by question id.
-        answers: BTreeMap<String, Value>,
+        answers: BTreeMap<String, Answer>,
     },
 }
 
@@ -101,8 +101,14 @@ impl RunRequest {
     }
 
     /// Goes on from a checkpoint with answers to its questions, by question id.
-    pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
-        let answers = answers.into_iter().collect();
+    ///
+    /// Either all of them are taken or, if one is [refused](crate::Refusal), none: then the run fails with
+    /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before it began, and still waits.
+    pub fn resume(
+        checkpoint: Checkpoint,
+        answers: impl IntoIterator<Item = (String, impl Into<Answer>)>,
+    ) -> Self {
+        let answers = by_id(answers);
         Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
     }
 
@@ -110,8 +116,11 @@ impl RunRequest {
     /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
     ///
     /// Answers to its questions are given by question id; see [`recover`](crate::recover) for looking at them first.
-    pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
-        Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
+    pub fn recover(
+        session: impl Into<Arc<str>>,
+        answers: impl IntoIterator<Item = (String, impl Into<Answer>)>,
+    ) -> Self {
+        Self::from_input(RunInput::Recover { answers: by_id(answers) }).session(session)
     }
 
     fn from_input(input: RunInput) -> Self {
@@ -184,6 +193,10 @@ impl RunRequest {
         self.parent = Some(parent);
         self
     }
+}
+
+fn by_id(answers: impl IntoIterator<Item = (String, impl Into<Answer>)>) -> BTreeMap<String, Answer> {
+    answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()
 }
 
 impl fmt::Debug for ToolChoices {
