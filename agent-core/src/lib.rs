@@ -57,9 +57,9 @@ pub use self::{
         OutputFormat, PriceTable, TokenCounter, ToolChoice,
     },
     run::{
-        Answer, Ask, Begun, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, Phase,
-        Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents, ToolChoices,
-        UsageMeter, canonical_json, new_id,
+        Answer, Ask, Begun, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent, PendingCall,
+        PendingTurn, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest,
+        SubAgent, SubAgents, ToolChoices, UsageMeter, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent_core::{
-    Answer, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History, Inbox, Journal,
-    MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest,
-    State, UsageMeter, fold_session, new_id, recover,
+    Answer, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, Finished, GlobalStorage, History,
+    Inbox, Journal, MemoryJournal, Message, Parent, Phase, Result, RunDriver, RunEnd, RunIds, RunInput, RunLog,
+    RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;

@@ -9,8 +9,8 @@ use agent_core::{
     ToolOutput, ToolSpec, Usage, testing::HookTrace,
 };
 use agent_middleware::{
-    Approval, ApprovalConfig, Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging,
-    LoggingConfig,
+    Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, Delegation, DelegationConfig, Events, EventsConfig,
+    Limits, LimitsConfig, Logging, LoggingConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -31,11 +31,13 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Logging::new()),
         subject(Limits::new()),
         subject(Approval::new()),
+        subject(Breakpoints::new()),
         subject(Delegation::new()),
         subject(Events::from(EventsConfig::default())),
         subject(Logging::from(LoggingConfig::default())),
         subject(Limits::from(LimitsConfig::default())),
         subject(Approval::from(ApprovalConfig::default())),
+        subject(Breakpoints::from(BreakpointsConfig::default())),
         subject(Delegation::from(DelegationConfig::default())),
     ]
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, RunIds, ToolOutput,
+    Usage,
 };
 
 /// One entry of a session's journal.

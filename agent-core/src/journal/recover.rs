@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    Answer, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn, Phase,
-    Question, Result, RunIds, ToolOutput, Usage,
+    Answer, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, ModelResponse, PendingTurn,
+    Phase, Question, Result, RunIds, ToolOutput, Usage,
 };
 
 /// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was

@@ -7,14 +7,14 @@ use super::{Answer, Refusal, digest};
 
 /// A question that must be answered before the run goes on.
 ///
-/// [`answer`](Self::answer) makes the pair that [`RunRequest::resume`](crate::RunRequest::resume) takes:
+/// [`answer`](Self::answer) makes the pair that [`RunRequest::resume_with`](crate::RunRequest::resume_with) takes:
 ///
 /// ```no_run
 /// # async fn example(agent: impl AsyncFn(agent_core::RunRequest), waiting: agent_core::Checkpoint) {
 /// use agent_core::RunRequest;
 ///
 /// let answers: Vec<_> = waiting.questions.iter().map(|question| question.answer(true)).collect();
-/// agent(RunRequest::resume(waiting, answers)).await;
+/// agent(RunRequest::resume_with(waiting, answers)).await;
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -102,13 +102,18 @@ impl RunRequest {
 
     /// Goes on from a checkpoint with answers to its questions, by question id.
     ///
+    /// Each answers the question that has its id in this checkpoint. Answers that travelled, and such as say who gave them,
+    /// go into [`resume_with`](Self::resume_with).
+    pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::resume_with(checkpoint, plain(answers))
+    }
+
+    /// As [`resume`](Self::resume), with answers that are [bound to their questions](crate::Question::answer).
+    ///
     /// Either all of them are taken or, if one is [refused](crate::Refusal), none: then the run fails with
-    /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before it began, and still waits.
-    pub fn resume(
-        checkpoint: Checkpoint,
-        answers: impl IntoIterator<Item = (String, impl Into<Answer>)>,
-    ) -> Self {
-        let answers = by_id(answers);
+    /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before anything happened, and still waits.
+    pub fn resume_with(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
+        let answers = answers.into_iter().collect();
         Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
     }
 
@@ -116,11 +121,13 @@ impl RunRequest {
     /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
     ///
     /// Answers to its questions are given by question id; see [`recover`](crate::recover) for looking at them first.
-    pub fn recover(
-        session: impl Into<Arc<str>>,
-        answers: impl IntoIterator<Item = (String, impl Into<Answer>)>,
-    ) -> Self {
-        Self::from_input(RunInput::Recover { answers: by_id(answers) }).session(session)
+    pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::recover_with(session, plain(answers))
+    }
+
+    /// As [`recover`](Self::recover), with answers that are [bound to their questions](crate::Question::answer).
+    pub fn recover_with(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
+        Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
     }
 
     fn from_input(input: RunInput) -> Self {
@@ -195,8 +202,8 @@ impl RunRequest {
     }
 }
 
-fn by_id(answers: impl IntoIterator<Item = (String, impl Into<Answer>)>) -> BTreeMap<String, Answer> {
-    answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()
+fn plain(answers: impl IntoIterator<Item = (String, Value)>) -> impl Iterator<Item = (String, Answer)> {
+    answers.into_iter().map(|(id, value)| (id, value.into()))
 }
 
 impl fmt::Debug for ToolChoices {

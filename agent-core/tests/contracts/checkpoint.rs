@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Answer, CallState, Checkpoint, ErrorKind, History, PendingTurn, Phase, Question, RunIds, ToolOutput, Usage};
+use agent_core::{
+    Answer, CallState, Checkpoint, ErrorKind, History, PendingTurn, Phase, Question, RunIds, ToolOutput, Usage,
+};
 use proptest::{
     collection::{btree_map, vec},
     option,

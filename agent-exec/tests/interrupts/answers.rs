@@ -49,7 +49,7 @@ async fn waiting(agent: &Agent) -> Checkpoint {
 }
 
 async fn give(agent: &Agent, checkpoint: &Checkpoint, answer: (String, Answer)) -> Result<RunEnd, Error> {
-    agent.start(RunRequest::resume(checkpoint.clone(), [answer])).await
+    agent.start(RunRequest::resume_with(checkpoint.clone(), [answer])).await
 }
 
 /// The answer is refused for this reason, nothing ran, and the run takes a right answer still.
@@ -201,13 +201,13 @@ async fn after_its_end_a_question_takes_no_answer_and_the_default_holds() {
 
         // Going on without an answer does not give it more time.
         now.store(1059, Ordering::SeqCst);
-        let go_on = RunRequest::resume(checkpoint.clone(), [] as [(String, Value); 0]);
+        let go_on = RunRequest::resume(checkpoint.clone(), []);
         let (_, checkpoint) = stopped(agent.start(go_on).await);
         assert_eq!(checkpoint.questions[0].expires, Some(1_060_000));
 
         now.store(1060, Ordering::SeqCst);
         assert_eq!(refused(&agent, &checkpoint, answer).await, Refusal::Expired);
-        let go_on = RunRequest::resume(checkpoint, [] as [(String, Value); 0]);
+        let go_on = RunRequest::resume(checkpoint, []);
         let end = finished(agent.start(go_on).await);
         assert!(results(&end.history)[0].1.contains(told), "{:?}", results(&end.history));
     }

@@ -25,7 +25,7 @@ fn built(builder: AgentBuilder) -> Agent {
 }
 
 fn resume(checkpoint: &Checkpoint, answers: impl IntoIterator<Item = (String, Answer)>) -> RunRequest {
-    RunRequest::resume(checkpoint.clone(), answers)
+    RunRequest::resume_with(checkpoint.clone(), answers)
 }
 
 fn told(end: &agent_core::Finished) -> Vec<(String, bool)> {
@@ -75,7 +75,11 @@ async fn one_turn_with_a_rejected_an_approved_and_a_rejected_call_stays_one_turn
     let answers = checkpoint.questions.iter().zip([&no, &yes, &no]).map(|(q, decision)| q.answer(decision.clone()));
     let end = finished(agent.start(resume(&checkpoint, answers.collect::<Vec<_>>())).await);
     let no = |name| (format!("Tool execution for '{name}' was rejected by the user. With user feedback: no!"), true);
-    assert_eq!(told(&end), [no("f"), ("6".to_owned(), false), no("k")], "in call order, and a rejected exit tool ends nothing");
+    assert_eq!(
+        told(&end),
+        [no("f"), ("6".to_owned(), false), no("k")],
+        "in call order, and a rejected exit tool ends nothing"
+    );
     assert_eq!((log.seen(), end.tool_calls.get("f")), (vec!["g(3)".to_owned()], None));
     assert_eq!(end.history.iter().filter_map(|m| m.as_assistant()).filter(|m| m.has_calls()).count(), 1);
     assert_eq!(model.calls(), 2);
@@ -84,7 +88,12 @@ async fn one_turn_with_a_rejected_an_approved_and_a_rejected_call_stays_one_turn
 #[tokio::test]
 async fn batched_it_is_one_question_for_all_calls_and_each_has_its_decision() {
     let log = Log::default();
-    let calls = [("1", "f", json!({"x": 1})), ("2", "free", json!({"x": 2})), ("3", "f", json!({"x": 3})), ("4", "none", json!({}))];
+    let calls = [
+        ("1", "f", json!({"x": 1})),
+        ("2", "free", json!({"x": 2})),
+        ("3", "f", json!({"x": 3})),
+        ("4", "none", json!({})),
+    ];
     let model = ScriptedModel::new([Turn::calls(calls), Turn::text("done")]);
     let approval = || Approval::new().ask("*").allow("free").batched();
     let build = || {
@@ -99,7 +108,8 @@ async fn batched_it_is_one_question_for_all_calls_and_each_has_its_decision() {
     assert!(log.seen().is_empty(), "none of them runs before");
 
     let yes = json!({"decision": "approve"});
-    for wrong in [json!({"1": yes}), json!({"1": yes, "3": yes, "2": yes}), json!({"1": yes, "3": {"decision": "ok"}})] {
+    for wrong in [json!({"1": yes}), json!({"1": yes, "3": yes, "2": yes}), json!({"1": yes, "3": {"decision": "ok"}})]
+    {
         let e = build().start(resume(&checkpoint, [question.answer(wrong)])).await.expect_err("refused");
         assert!(matches!(Refusal::of(&e), Some(Refusal::Misfit { .. })), "{e}");
     }
@@ -114,7 +124,8 @@ async fn batched_it_is_one_question_for_all_calls_and_each_has_its_decision() {
 #[tokio::test]
 async fn a_batch_that_was_decided_is_not_asked_about_again_when_one_of_its_calls_has_to_wait() {
     let log = Log::default();
-    let waits = tool("waits", async |req: ToolRequest| req.ask::<String>("name", json!("whose?")).map(ToolOutput::text));
+    let waits =
+        tool("waits", async |req: ToolRequest| req.ask::<String>("name", json!("whose?")).map(ToolOutput::text));
     let calls = [("1", "f", json!({"x": 1})), ("2", "waits", json!({}))];
     let model = ScriptedModel::new([Turn::calls(calls), Turn::text("done")]);
     let agent = Agent::builder("a", model).tool(doubles("f", &log)).tool(waits);
@@ -160,7 +171,8 @@ async fn in_a_tree_of_three_the_same_approval_of_each_depth_is_answered_by_itsel
     assert_eq!(open(&checkpoint), ["c/approval", "d/c/approval", "d/d/c/approval", "d/d/e/approval"]);
     // An answer to one depth is none to another, though the tool, the call's id and the answer are the same.
     let (_, stray) = checkpoint.questions[1].answer(json!({"decision": "approve"}));
-    let e = build().start(resume(&checkpoint, [("c/approval".to_owned(), stray.by("ada"))])).await.expect_err("refused");
+    let e =
+        build().start(resume(&checkpoint, [("c/approval".to_owned(), stray.by("ada"))])).await.expect_err("refused");
     assert_eq!(Refusal::of(&e), Some(&Refusal::AnotherRun));
 
     for id in ["d/d/e/approval", "c/approval", "d/d/c/approval"] {
@@ -216,7 +228,7 @@ async fn a_call_that_is_allowed_runs_while_its_sibling_waits_and_both_run_once_a
     let recovered = build().unfinished("s").await.expect("reads").expect("waits");
     assert_eq!(recovered.questions, waiting.questions);
     let answer = recovered.questions[0].answer(json!({"decision": "approve"}));
-    finished(build().start(RunRequest::recover("s", [answer])).await);
+    finished(build().start(RunRequest::recover_with("s", [answer])).await);
     assert_eq!(log.seen(), ["free(1)", "f(2)"]);
 }
 

@@ -30,7 +30,7 @@ fn agent(model: &ScriptedModel, log: &Log, breakpoints: Breakpoints) -> Agent {
 fn go_on(checkpoint: &Checkpoint) -> RunRequest {
     let [question] = checkpoint.questions.as_slice() else { panic!("{:?}", checkpoint.questions) };
     assert_eq!(question.kind, "breakpoint");
-    RunRequest::resume(checkpoint.clone(), [question.answer(true)])
+    RunRequest::resume_with(checkpoint.clone(), [question.answer(true)])
 }
 
 #[tokio::test]
@@ -71,7 +71,8 @@ async fn before_a_tool_the_call_is_in_the_checkpoint_and_is_run_first_without_an
 #[tokio::test]
 async fn a_place_that_was_passed_does_not_stop_the_run_again_though_a_call_of_the_turn_has_to_wait() {
     let log = Log::default();
-    let waits = tool("waits", async |req: ToolRequest| req.ask::<String>("name", json!("whose?")).map(ToolOutput::text));
+    let waits =
+        tool("waits", async |req: ToolRequest| req.ask::<String>("name", json!("whose?")).map(ToolOutput::text));
     let calls = [("1", "f", json!({})), ("2", "waits", json!({}))];
     let model = ScriptedModel::new([Turn::calls(calls), Turn::text("done")]);
     let agent = Agent::builder("a", model).tool(noted("f", &log)).tool(waits);
@@ -79,7 +80,7 @@ async fn a_place_that_was_passed_does_not_stop_the_run_again_though_a_call_of_th
     let (_, checkpoint) = stopped(agent.run("go").await);
     let (_, checkpoint) = stopped(agent.start(go_on(&checkpoint)).await);
     assert_eq!(checkpoint.questions[0].id, "2/name");
-    finished(agent.start(RunRequest::resume(checkpoint.clone(), [checkpoint.questions[0].answer("Ada")])).await);
+    finished(agent.start(RunRequest::resume_with(checkpoint.clone(), [checkpoint.questions[0].answer("Ada")])).await);
     assert_eq!(log.seen(), ["f"]);
 }
 
@@ -106,8 +107,7 @@ async fn a_crash_after_going_on_does_not_bring_the_breakpoint_back() {
     // The provider is down when the run goes on: the answer was taken, the call was not made.
     let none = ScriptedModel::new(Vec::<Turn>::new());
     dies(none).start(go_on(&checkpoint)).await.expect_err("fails");
-    let nothing: [(String, serde_json::Value); 0] = [];
-    finished(dies(model.clone()).start(RunRequest::recover("s", nothing)).await);
+    finished(dies(model.clone()).start(RunRequest::recover("s", [])).await);
     assert_eq!(model.calls(), 3);
 }
 
@@ -125,6 +125,6 @@ async fn another_answer_than_true_leaves_the_run_where_it_is() {
     let agent = agent(&model, &log, Breakpoints::new().before_model(0));
     let (_, checkpoint) = stopped(agent.run("go").await);
     let answer = checkpoint.questions[0].answer("next");
-    let e = agent.start(RunRequest::resume(checkpoint, [answer])).await.expect_err("refused");
+    let e = agent.start(RunRequest::resume_with(checkpoint, [answer])).await.expect_err("refused");
     assert!(matches!(Refusal::of(&e), Some(Refusal::Misfit { .. })));
 }

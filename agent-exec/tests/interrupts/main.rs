@@ -351,10 +351,10 @@ async fn an_answer_that_nobody_asked_for_is_refused_with_what_was_asked() {
     let build = || Agent::builder("a", model.clone()).tool(asking("t", &log));
     let checkpoint = stop(build()).await;
     let e = go_on(build(), checkpoint, [("2/input", json!("Ada"))]).await.expect_err("refused");
-    assert_eq!((e.kind(), e.message()), (
-        ErrorKind::AnswerRefused,
-        "the answer to '2/input': nobody asked it; the open questions are: 1/input"
-    ));
+    assert_eq!(
+        (e.kind(), e.message()),
+        (ErrorKind::AnswerRefused, "the answer to '2/input': nobody asked it; the open questions are: 1/input")
+    );
 }
 
 #[tokio::test]

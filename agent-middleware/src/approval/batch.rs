@@ -22,9 +22,10 @@ pub(super) async fn ask(approval: &Approval, cx: &RunCx, batch: &ToolBatch) -> R
     }
     let config = &approval.config;
     let calls: Vec<_> = open.iter().map(|(req, why)| form::request(config, req, why.clone())).collect();
-    let schemas = open.iter().enumerate().map(|(place, (req, _))| {
-        (req.call.id.to_string(), form::schema(config, req, place, approval.store.is_some()))
-    });
+    let schemas = open
+        .iter()
+        .enumerate()
+        .map(|(place, (req, _))| (req.call.id.to_string(), form::schema(config, req, place, approval.store.is_some())));
     let schemas: Map<_, _> = schemas.collect();
     let ids: Vec<_> = open.iter().map(|(req, _)| &req.call.id).collect();
     let schema = json!({"type": "object", "properties": schemas, "required": ids, "additionalProperties": false});

@@ -10,9 +10,7 @@ mod standing;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest,
-};
+use agent_core::{Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -142,11 +140,7 @@ impl Approval {
     /// Does not show these arguments of a tool (`*` is every tool) in questions: they are `[redacted]`. Whoever edits the
     /// arguments and leaves that as it is keeps the real value.
     #[must_use]
-    pub fn redact(
-        mut self,
-        tool: impl Into<String>,
-        arguments: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Self {
+    pub fn redact(mut self, tool: impl Into<String>, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let arguments = arguments.into_iter().map(Into::into);
         self.config.redact.entry(tool.into()).or_default().extend(arguments);
         self
@@ -281,8 +275,8 @@ impl Approval {
     /// Does what was decided.
     async fn apply(&self, cx: &RunCx, req: &mut ToolRequest, decision: Decision) -> Result<Flow<ToolOutput>> {
         let tool = req.call.name.clone();
-        if let Decision::Approve { remember: Some(scope), always } | Decision::Reject { remember: Some(scope), always, .. } =
-            &decision
+        if let Decision::Approve { remember: Some(scope), always }
+        | Decision::Reject { remember: Some(scope), always, .. } = &decision
         {
             let store = self.store.as_deref().filter(|_| *always);
             let policy = if decision.kind() == DecisionKind::Approve { Policy::Allow } else { Policy::Deny };

@@ -1,8 +1,8 @@
 //! [`Breakpoints`]: a run stops before a model call or tools, to be looked at.
 
 use agent_core::{
-    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolResults, ToolSpecs,
-    Verdict,
+    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolResults,
+    ToolSpecs, Verdict,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::{rule::Unit, shell::Line};
 pub use self::{
     rule::{Match, Rule},
     store::{RuleFile, RuleStore},
 };
-use self::{rule::Unit, shell::Line};
 
 /// What is done about a tool call. Ordered: of several that apply, the strictest holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -156,7 +156,13 @@ impl Rule {
     fn fit_command(&self, argument: &str, patterns: &[String], unit: &Unit<'_>, root: Option<&str>) -> Fit {
         match unit {
             Unit::Call => Fit::No,
-            Unit::Unclear { argument: of } => if *of == argument { Fit::Unclear } else { Fit::No },
+            Unit::Unclear { argument: of } => {
+                if *of == argument {
+                    Fit::Unclear
+                } else {
+                    Fit::No
+                }
+            }
             Unit::Command { argument: of, .. } if *of != argument => Fit::No,
             Unit::Command { command, .. } if self.policy == Policy::Allow => {
                 let covers = patterns.iter().any(|pattern| command.is_covered(pattern, root));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{EventKind, EventSink, GlobalStorage, RunIds};
+use agent_core::{Event, EventKind, GlobalStorage, RunIds};
 use agent_middleware::{Approval, Permissions, Policy, Rule, RuleFile, RuleStore};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -117,30 +117,24 @@ proptest! {
     }
 }
 
-/// Takes what the middleware says about calls.
-struct Rulings(Arc<Mutex<Vec<Value>>>);
-
-impl EventSink for Rulings {
-    fn send(&self, event: &Arc<agent_core::Event>) {
-        if let EventKind::Custom { name, value } = &event.kind {
-            assert_eq!(name, "approval");
-            self.0.lock().expect("lock").push(value.clone());
-        }
-    }
-}
-
 #[tokio::test]
 async fn each_ruling_is_an_event_without_the_arguments_and_in_the_shadow_nothing_else_happens() {
     for (shadow, ran) in [(false, 0), (true, 2)] {
         let approval = Approval::new().deny("f").ask("g");
         let tool = Doubler::under(if shadow { approval.shadow() } else { approval });
-        let (run, seen) = (root(|_| {}), Arc::default());
-        run.cx().attach(Arc::new(Rulings(Arc::clone(&seen))));
+        let (run, seen) = (root(|_| {}), Arc::new(Mutex::new(Vec::new())));
+        let rulings = seen.clone();
+        run.cx().attach(Arc::new(move |event: &Event| {
+            if let EventKind::Custom { name, value } = &event.kind {
+                assert_eq!(name, "approval");
+                rulings.lock().expect("lock").push(value.clone());
+            }
+        }));
         let _ = tool.call(f(run.cx(), "c1")).await;
         let _ = tool.call(call(run.cx(), "c2", "g", json!({"x": 1}))).await;
         assert_eq!(tool.ran(), ran);
         assert_eq!(run.has_questions(), !shadow);
-        let ruling = |id, tool, policy, why| json!({"call_id": id, "tool": tool, "policy": policy, "why": why, "shadow": shadow});
+        let ruling = |id: &str, tool: &str, policy: &str, why: &str| json!({"call_id": id, "tool": tool, "policy": policy, "why": why, "shadow": shadow});
         let all = [ruling("c1", "f", "deny", "rule 1 says so"), ruling("c2", "g", "ask", "rule 2 says so")];
         assert_eq!(*seen.lock().expect("lock"), all);
     }

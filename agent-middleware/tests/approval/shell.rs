@@ -6,7 +6,8 @@ use serde_json::json;
 
 /// What many would write: harmless programs are allowed, `rm` is denied, all else is asked about.
 fn usual() -> Permissions {
-    let harmless = ["ls", "cat", "echo", "find", "git log", "git status", "git branch", "git diff", "git", "sort", "wc"];
+    let harmless =
+        ["ls", "cat", "echo", "find", "git log", "git status", "git branch", "git diff", "git", "sort", "wc"];
     let allow = harmless.into_iter().fold(Rule::allow("shell"), |rule, words| rule.command("command", words));
     Permissions::new()
         .rule(allow.command("command", "> out/**"))
@@ -223,8 +224,7 @@ fn a_hazard_that_the_rule_names_is_allowed() {
 
 #[test]
 fn with_everything_else_allowed_a_line_that_is_not_understood_is_asked_about_still() {
-    let permissions =
-        Permissions::new().otherwise(Policy::Allow).rule(Rule::deny("shell").command("command", "rm"));
+    let permissions = Permissions::new().otherwise(Policy::Allow).rule(Rule::deny("shell").command("command", "rm"));
     let policy = |line| permissions.decide("shell", &json!({"command": line})).policy;
     assert_eq!(policy("make all && ./run"), Policy::Allow);
     assert_eq!(policy("sudo rm x"), Policy::Deny);

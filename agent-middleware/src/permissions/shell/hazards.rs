@@ -8,10 +8,7 @@ const HAZARDS: &[(&[&str], &[&str])] = &[
     (&["curl"], &["--data", "--form", "--request", "--output-dir", "--dump-header", "-D", "--cookie-jar", "-c"]),
     (&["date"], &["-s", "--set"]),
     (&["fd"], &["-x", "-X", "--exec", "--exec-batch"]),
-    (
-        &["find"],
-        &["-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprint0", "-fprintf", "-fls"],
-    ),
+    (&["find"], &["-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprint0", "-fprintf", "-fls"]),
     (&["git"], &["-c", "--config-env", "--exec-path", "--output", "--upload-pack", "--receive-pack", "--exec"]),
     (&["git"], &["--ext-diff", "--textconv", "--open-files-in-pager", "-O", "--git-dir", "--work-tree", "config"]),
     (&["git"], &["--global", "--system", "--file", "--add", "--unset", "--unset-all", "--replace-all", "--edit"]),
@@ -29,9 +26,8 @@ const HAZARDS: &[(&[&str], &[&str])] = &[
 
 /// True if the argument is one that a pattern must name to allow it.
 pub(super) fn is_hazard(words: &[Word], argument: &Word) -> bool {
-    let begins = |prefix: &[&str]| {
-        prefix.len() <= words.len() && prefix.iter().zip(words).all(|(p, word)| word.text == *p)
-    };
+    let begins =
+        |prefix: &[&str]| prefix.len() <= words.len() && prefix.iter().zip(words).all(|(p, word)| word.text == *p);
     let listed = HAZARDS.iter().filter(|(prefix, _)| begins(prefix)).flat_map(|(_, hazards)| *hazards);
     listed.into_iter().any(|hazard| says(&argument.text, hazard))
 }

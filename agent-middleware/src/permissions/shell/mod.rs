@@ -60,7 +60,8 @@ impl Command {
             return Fit::Unclear;
         }
         let program = self.program().unwrap_or_default().to_lowercase();
-        let is_program = wildcard::fits(&first.to_lowercase(), &program, None) || wildcard::fits(first, &word.text, None);
+        let is_program =
+            wildcard::fits(&first.to_lowercase(), &program, None) || wildcard::fits(first, &word.text, None);
         if !is_program {
             return Fit::No;
         }
