@@ -14,7 +14,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::{FnTool, Log, finished, results, stopped, tool};
 

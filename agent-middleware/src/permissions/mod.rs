@@ -60,7 +60,7 @@ pub enum Policy {
 ///
 /// ```
 /// # let permissions: agent_middleware::Permissions = serde_json::from_str(r#"
-/// {"default": "ask", "root": "/work", "rules": [
+/// {"default": "ask", "root": "/app", "rules": [
 ///     {"policy": "allow", "tool": "shell", "when": {"command": {"command": ["git log", "ls"]}}},
 ///     {"policy": "deny", "tool": "*_file", "when": {"path": {"path": ["**/.env"]}}}
 /// ]}

@@ -1,7 +1,7 @@
 //! Patterns with `*` and `?`. Every text is one; none is wrong.
 
 /// True if `text` fits `pattern`: `?` is one character, `*` any number of them. With `separator`, neither is that
-/// character, and `**` is any number of any.
+/// character, `**` is any number of any, and `**` with a separator may be nothing at all.
 pub(super) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     // `ends[i]`: the pattern so far fits the first i characters.
@@ -12,6 +12,16 @@ pub(super) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
         let deep = pattern[at..].starts_with(&['*', '*']);
         let is_star = pattern[at] == '*';
         let inner = |c: char| deep || Some(c) != separator;
+        if deep && separator.is_some() && pattern.get(at + 2).copied() == separator {
+            let before = ends.clone();
+            let mut begun = false;
+            for i in 0..text.len() {
+                begun |= before[i];
+                ends[i + 1] |= begun && Some(text[i]) == separator;
+            }
+            at += 3;
+            continue;
+        }
         if is_star {
             for i in 0..text.len() {
                 ends[i + 1] |= ends[i] && inner(text[i]);
@@ -44,6 +54,10 @@ mod tests {
             ("src/*", "src/a/b", false),
             ("src/**", "src/a/b", true),
             ("**/*.rs", "a/b.rs", true),
+            ("**/*.rs", "b.rs", true),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b", true),
+            ("a/**/b", "a/xb", false),
             ("*.rs", "a/b.rs", false),
             ("a?b", "a/b", false),
         ] {

@@ -377,7 +377,10 @@ async fn nothing_but_standing_rules_is_left_of_a_finished_run() {
 fn decisions_are_the_json_that_they_are_documented_to_be() {
     for (decision, json) in [
         (Decision::approve(), json!({"decision": "approve"})),
-        (Decision::Approve { remember: Some(Remember::Call) }, json!({"decision": "approve", "remember": "call"})),
+        (
+            Decision::Approve { remember: Some(Remember::Call), always: false },
+            json!({"decision": "approve", "remember": "call"}),
+        ),
         (Decision::edit(json!({"x": 1})), json!({"decision": "edit", "arguments": {"x": 1}})),
         (Decision::reject("no"), json!({"decision": "reject", "reason": "no"})),
         (Decision::respond("hi"), json!({"decision": "respond", "content": "hi"})),

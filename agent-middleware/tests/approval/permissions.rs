@@ -34,20 +34,20 @@ fn a_denial_wins_over_a_question_and_a_question_over_leave_however_wide_they_are
 #[test]
 fn paths_are_judged_by_where_they_lead() {
     let permissions = Permissions::new()
-        .root("/work")
+        .root("/app")
         .rule(Rule::allow("read").path("path", "src/**").path("path", "/usr/share/**"))
         .rule(Rule::deny("read").path("path", "**/.env").path("path", "/etc/**"));
     for (path, wanted) in [
         ("src/a.rs", Policy::Allow),
         ("./src/../src//a.rs", Policy::Allow),
-        ("/work/src/a.rs", Policy::Allow),
+        ("/app/src/a.rs", Policy::Allow),
         ("/usr/share/../share/doc", Policy::Allow),
         ("src/../a.rs", Policy::Ask),
         ("/srcs/a.rs", Policy::Ask),
         ("src/../../etc/passwd", Policy::Deny),
-        ("/work/../etc/passwd", Policy::Deny),
+        ("/app/../etc/passwd", Policy::Deny),
         ("src/x/../.env", Policy::Deny),
-        ("/work/.env", Policy::Deny),
+        ("/app/.env", Policy::Deny),
         ("~/x", Policy::Ask),
         ("", Policy::Ask),
         ("src/$HOME", Policy::Ask),
@@ -88,10 +88,10 @@ fn texts_and_whole_arguments_are_compared() {
 
 #[test]
 fn permissions_go_through_json() {
-    let permissions = Permissions::new().root("/work").rule(Rule::allow("sh").command("c", "ls").path("p", "a/**"));
+    let permissions = Permissions::new().root("/app").rule(Rule::allow("sh").command("c", "ls").path("p", "a/**"));
     let json = serde_json::to_value(&permissions).expect("serialises");
     let rule = json!({"policy": "allow", "tool": "sh", "when": {"c": {"command": ["ls"]}, "p": {"path": ["a/**"]}}});
-    assert_eq!(json, json!({"default": "ask", "root": "/work", "rules": [rule]}));
+    assert_eq!(json, json!({"default": "ask", "root": "/app", "rules": [rule]}));
     assert_eq!(serde_json::from_value::<Permissions>(json).expect("parses"), permissions);
 }
 
@@ -102,8 +102,8 @@ proptest! {
         absolute in any::<bool>(),
     ) {
         let path = format!("{}{}", if absolute { "/" } else { "" }, parts.join("/"));
-        let permissions = Permissions::new().root("/work").rule(Rule::allow("read").path("path", "src/**"));
-        let mut at = if path.starts_with('/') { vec![] } else { vec!["work"] };
+        let permissions = Permissions::new().root("/app").rule(Rule::allow("read").path("path", "src/**"));
+        let mut at = if path.starts_with('/') { vec![] } else { vec!["app"] };
         for part in path.split('/') {
             match part {
                 "" | "." => {}
@@ -111,7 +111,7 @@ proptest! {
                 part => at.push(part),
             }
         }
-        let inside = at.len() > 2 && at[..2] == ["work", "src"];
+        let inside = at.len() > 2 && at[..2] == ["app", "src"];
         let allowed = policy(&permissions, "read", &json!({"path": path})) == Policy::Allow;
         prop_assert_eq!(allowed, inside && !path.is_empty(), "{}", path);
     }

@@ -13,7 +13,7 @@ fn usual() -> Permissions {
         .rule(allow.command("command", "> out/**"))
         .rule(Rule::deny("shell").command("command", "rm").command("command", "git push --force"))
         .rule(Rule::deny("shell").command("command", "> /etc/**"))
-        .root("/work")
+        .root("/app")
 }
 
 fn policy(line: &str) -> Policy {
@@ -81,6 +81,7 @@ fn a_denied_command_is_found_wherever_it_hides() {
         "'rm' x",
         "r''m x",
         "\"rm\" x",
+        "$'rm' x",
         "r\\\nm x",
         "ls;rm x",
         "ls&&rm x",
@@ -134,7 +135,7 @@ fn a_denied_command_is_found_wherever_it_hides() {
         "ls # x\nrm x",
         "echo a#b; rm x",
         "true >/etc/shadow",
-        "true >>/work/../etc/shadow",
+        "true >>/app/../etc/shadow",
         "true &>/etc/x",
         "true >|/etc/x",
         "ls 2>/etc/x",
@@ -149,7 +150,7 @@ fn what_is_not_understood_is_asked_about() {
         "$X",
         "$(echo rm) x",
         "`echo rm` x",
-        "$'rm' x",
+        "$'\\x72m' x",
         "r{m,} x",
         "/bin/r? x",
         "ls $X",
