@@ -58,8 +58,8 @@ pub use self::{
     },
     run::{
         Answer, Ask, Begun, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent, PendingCall,
-        PendingTurn, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest,
-        SubAgent, SubAgents, ToolChoices, UsageMeter, canonical_json, new_id,
+        PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts,
+        RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

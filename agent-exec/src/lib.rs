@@ -19,6 +19,7 @@ mod agent;
 mod answers;
 mod builder;
 mod executor;
+pub mod flow;
 mod run;
 mod start;
 

@@ -61,7 +61,6 @@ mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
-mod per_run;
 mod permissions;
 mod seconds;
 

@@ -1,14 +1,13 @@
 //! [`Logging`]: what a run does, through `tracing`.
 
 use agent_core::{
-    Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolNext, ToolOutput, ToolRequest,
+    Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, ToolNext, ToolOutput,
+    ToolRequest,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
-
-use crate::per_run::PerRun;
 
 /// How important a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

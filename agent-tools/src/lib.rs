@@ -63,5 +63,5 @@ pub use self::{
     partial_json::PartialJson,
     resource::Resource,
     set::ToolSet,
-    structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured},
+    structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured, json_in},
 };

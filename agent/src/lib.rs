@@ -56,6 +56,7 @@ mod guide {
 
     document! {
         events: "guide/events",
+        flow: "guide/flow",
         interrupts: "guide/interrupts",
         middleware: "guide/middleware",
         models: "guide/models",
@@ -65,6 +66,7 @@ mod guide {
         structured: "guide/structured",
         testing: "guide/testing",
         tools: "guide/tools",
+        porting_agentflow: "porting/agentflow",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",
         rfc_0005: "rfcs/0005-messages-and-history",

@@ -10,6 +10,7 @@ mod driver;
 mod end;
 mod ids;
 mod inbox;
+mod per_run;
 mod question;
 mod request;
 mod sub_agent;
@@ -26,6 +27,7 @@ pub use self::{
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},
     inbox::Inbox,
+    per_run::PerRun,
     question::Question,
     request::{Parent, RunInput, RunRequest, ToolChoices},
     sub_agent::{SubAgent, SubAgents},

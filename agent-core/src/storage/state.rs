@@ -45,7 +45,8 @@ impl StateField {
     /// An optional list is replaced: say [`merge`](Self::merge) if it is to be appended.
     pub fn of<T: DeserializeOwned + 'static>() -> Self {
         let takes = |value: Value| T::deserialize(value).is_ok();
-        let is_list = takes(json!([])) && !takes(Value::Null);
+        // A struct takes a list of its fields, and an empty one if all have defaults.
+        let is_list = takes(json!([])) && !takes(Value::Null) && !takes(json!({}));
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|e| e.to_string());
         Self {
             check: Some(Arc::new(check)),
@@ -317,6 +318,21 @@ mod tests {
         assert_eq!(s.get_value("maybe"), Some(json!([2])), "an optional list asks for an explicit rule");
         s.set_value("list", json!(["c"]), Some(&Merge::Replace)).expect("fits");
         assert_eq!(s.get_value("list"), Some(json!(["c"])), "an override beats the schema");
+    }
+
+    #[test]
+    fn a_struct_is_no_list_even_if_all_its_fields_have_defaults() {
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Settings {
+            _n: u32,
+        }
+        let schema = StateSchema::default().key("settings", StateField::of::<Settings>());
+        let s = State::new(schema, BTreeMap::new()).expect("valid");
+        for value in [json!({}), json!({"_n": 1})] {
+            s.set_value("settings", value.clone(), None).expect("fits");
+            assert_eq!(s.get_value("settings"), Some(value));
+        }
     }
 
     #[test]

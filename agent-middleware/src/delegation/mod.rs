@@ -5,14 +5,13 @@ mod tool;
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, Middleware, Result, RunCx, RunEnd, RunRequest, SubAgent, Tool};
+use agent_core::{BoxError, Middleware, PerRun, Result, RunCx, RunEnd, RunRequest, SubAgent, Tool};
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tower::Service;
 
 pub use self::config::DelegationConfig;
 use self::tool::{Delegate, Offer};
-use crate::per_run::PerRun;
 
 /// Offers other agents to the model: as one tool with the agent as a parameter, or as one tool per agent.
 ///

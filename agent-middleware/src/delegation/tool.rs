@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Effect, Error, ErrorKind, ExitReason, Finished, Part, Reconciled, Result, RunCx, SubAgent, SubAgents, Tool,
+    Effect, Error, ErrorKind, ExitReason, Finished, Part, PerRun, Reconciled, Result, RunCx, SubAgent, SubAgents, Tool,
     ToolOptions, ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
@@ -12,7 +12,6 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::DelegationConfig;
-use crate::per_run::PerRun;
 
 /// How long the call of a cancelled sub-agent may take to hand up where the sub-agent stands.
 const CANCEL_GRACE: Duration = Duration::from_millis(50);

@@ -6,15 +6,15 @@ mod tally;
 use std::time::Duration;
 
 use agent_core::{
-    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, Retry, RunCx, RunEnd, ToolNext,
-    ToolOutput, ToolRequest,
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, Retry, RunCx, RunEnd,
+    ToolNext, ToolOutput, ToolRequest,
 };
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::config::{LimitsConfig, OnLimit, OnToolLimit};
 use self::tally::Tally;
-use crate::{kept::Kept, per_run::PerRun};
+use crate::kept::Kept;
 
 const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
 

@@ -64,7 +64,9 @@ impl Location {
         let started = Instant::now();
         loop {
             match attempt() {
-                Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && started.elapsed() < self.patience => {
+                Err(e)
+                    if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && started.elapsed() < self.patience =>
+                {
                     thread::sleep(PAUSE);
                 }
                 done => return done.map_err(|e| store_error(&self.path, &e)),

@@ -7,9 +7,16 @@ use crate::arguments::{decode, json_or_mended};
 /// Most beginnings that may turn out to be none: a text may come from a stranger.
 const MOST_FALSE_STARTS: usize = 32;
 
-/// The JSON in a text, in order: all of it, or what is in code fences, or what stands in prose. Slips with one obvious
-/// reading are mended.
-pub(super) fn json_in(text: &str) -> Vec<Value> {
+/// The JSON in what a model wrote, in order: all of it, or what is in code fences, or what stands in prose. Slips with one
+/// obvious reading are mended.
+///
+/// ```
+/// use agent_tools::json_in;
+/// use serde_json::json;
+///
+/// assert_eq!(json_in("Here you are: {\"a\": 1,} Anything else?"), [json!({"a": 1})]);
+/// ```
+pub fn json_in(text: &str) -> Vec<Value> {
     if text.trim().is_empty() {
         return Vec::new();
     }

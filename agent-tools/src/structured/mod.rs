@@ -16,8 +16,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::{find::json_in, invalid::InvalidAnswer, mode::AnswerMode, partial::PartialAnswer};
 use self::{form::Form, mode::settled};
-pub use self::{invalid::InvalidAnswer, mode::AnswerMode, partial::PartialAnswer};
 use crate::schema;
 
 /// Has a model answer with a value of the type `T`: an agent's final answer, or that of one model call.

@@ -6,14 +6,35 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use agent_core::{RunCx, RunIds};
+use super::{RunCx, RunIds};
 
-/// One live value for each run under way: a clock, a span, a semaphore. What must survive a pause is [`Kept`] instead.
+/// One live value for each run under way, for a middleware, which serves many runs at once: a clock, a span, a semaphore. What
+/// must survive a pause or a restart belongs in the run's [`state`](RunCx::state) or [`globals`](RunCx::globals) instead.
 ///
 /// A run that was dropped never comes to `after_agent`; its value goes when the map would grow.
 ///
-/// [`Kept`]: crate::kept::Kept
-pub(crate) struct PerRun<T>(Mutex<HashMap<Arc<str>, Slot<T>>>);
+/// ```
+/// use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, async_trait};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// #[derive(Default)]
+/// struct CountCalls(PerRun<AtomicU32>);
+///
+/// #[async_trait]
+/// impl Middleware for CountCalls {
+///     async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+///         self.0.of(cx, AtomicU32::default).fetch_add(1, Ordering::Relaxed);
+///         Ok(Flow::Continue)
+///     }
+///
+///     async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+///         let calls = self.0.end(cx);
+///         println!("{:?} calls", calls);
+///         Ok(())
+///     }
+/// }
+/// ```
+pub struct PerRun<T>(Mutex<HashMap<Arc<str>, Slot<T>>>);
 
 struct Slot<T> {
     run: Weak<RunIds>,
@@ -22,7 +43,7 @@ struct Slot<T> {
 
 impl<T> PerRun<T> {
     /// The value of the run, made now if it has none.
-    pub(crate) fn of(&self, cx: &RunCx, make: impl FnOnce() -> T) -> Arc<T> {
+    pub fn of(&self, cx: &RunCx, make: impl FnOnce() -> T) -> Arc<T> {
         let ids = cx.ids();
         if let Some(value) = self.get(&ids.run_id) {
             return value;
@@ -40,12 +61,12 @@ impl<T> PerRun<T> {
     }
 
     /// The value of the run with this id, if it has one.
-    pub(crate) fn get(&self, run_id: &str) -> Option<Arc<T>> {
+    pub fn get(&self, run_id: &str) -> Option<Arc<T>> {
         self.lock().get(run_id).filter(|slot| slot.is_live()).map(|slot| slot.value.clone())
     }
 
     /// Takes the value of a run that ends.
-    pub(crate) fn end(&self, cx: &RunCx) -> Option<Arc<T>> {
+    pub fn end(&self, cx: &RunCx) -> Option<Arc<T>> {
         self.lock().remove(&cx.ids().run_id).map(|slot| slot.value)
     }
 
@@ -72,9 +93,9 @@ impl<T> fmt::Debug for PerRun<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "testing"))]
 mod tests {
-    use agent_core::{History, testing::detached_run};
+    use crate::{History, testing::detached_run};
 
     use super::*;
 

@@ -1,0 +1,60 @@
+//! What is to come out of a solver.
+
+use std::str::FromStr;
+
+use agent_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::Slot;
+
+/// What is to come out of a solver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Output {
+    /// What the planner's main model says without any step: one model call.
+    Base,
+    /// The solution, step by step.
+    Final,
+    /// The answer, in short.
+    Direct,
+}
+
+impl Output {
+    /// Reads a list such as `base,final,direct`; blanks and case do not matter.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for anything else, and for nothing.
+    ///
+    /// ```
+    /// use agent_exec::flow::Output;
+    ///
+    /// assert_eq!(Output::list("Base, final")?, [Output::Base, Output::Final]);
+    /// assert!(Output::list("foo").is_err());
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn list(text: &str) -> Result<Vec<Self>> {
+        text.split(',').map(Self::from_str).collect()
+    }
+
+    /// The slots that are asked for these outputs.
+    pub(super) fn slots(outputs: &[Self]) -> Vec<Slot> {
+        match outputs.iter().all(|output| *output == Self::Base) {
+            true => vec![Slot::PlannerMain],
+            false => Slot::ALL.to_vec(),
+        }
+    }
+}
+
+impl FromStr for Output {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "base" => Ok(Self::Base),
+            "final" => Ok(Self::Final),
+            "direct" => Ok(Self::Direct),
+            other => Err(Error::config(format!("there is no output '{other}': name base, final or direct"))),
+        }
+    }
+}
