@@ -1,7 +1,7 @@
 //! Approval in whole runs: one call or all of a message, at any depth.
 
 use agent_core::{
-    Answer, Checkpoint, ErrorKind, Refusal, RunRequest, ToolOutput, ToolRequest,
+    Answer, Checkpoint, ErrorKind, Message, Refusal, RunRequest, ToolOutput, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -57,7 +57,7 @@ async fn edited_arguments_that_do_not_fit_the_tool_are_refused_and_the_question_
     let end = finished(agent.start(resume(&checkpoint, [edit])).await);
     let text = "The parameters for tool 'f' were changed by the user to: {\"x\":5}\n10";
     assert_eq!(told(&end), [(text.to_owned(), false)]);
-    let turn = end.history.iter().filter_map(|m| m.as_assistant()).next().expect("the turn");
+    let turn = end.history.iter().filter_map(Message::as_assistant).next().expect("the turn");
     let arguments: Value = serde_json::from_str(&turn.calls().next().expect("the call").arguments).expect("JSON");
     assert_eq!(arguments, json!({"x": 3}), "what the model said stays what it said");
 }
@@ -81,7 +81,7 @@ async fn one_turn_with_a_rejected_an_approved_and_a_rejected_call_stays_one_turn
         "in call order, and a rejected exit tool ends nothing"
     );
     assert_eq!((log.seen(), end.tool_calls.get("f")), (vec!["g(3)".to_owned()], None));
-    assert_eq!(end.history.iter().filter_map(|m| m.as_assistant()).filter(|m| m.has_calls()).count(), 1);
+    assert_eq!(end.history.iter().filter_map(Message::as_assistant).filter(|m| m.has_calls()).count(), 1);
     assert_eq!(model.calls(), 2);
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::{rule::Unit, shell::Line};
+use self::rule::Unit;
 pub use self::{
     rule::{Match, Rule},
     store::{RuleFile, RuleStore},
@@ -180,7 +180,7 @@ impl Permissions {
 
 /// The parts of a call that are judged one by one: what the command line in `argument` runs.
 fn units<'a>(argument: &'a str, line: Option<&str>) -> Vec<Unit<'a>> {
-    let line = line.map(shell::read).unwrap_or_else(Line::default);
+    let line = line.map(shell::read).unwrap_or_default();
     let unclear = (!line.clear).then_some(Unit::Unclear { argument });
     let commands = line.commands.into_iter().map(|command| Unit::Command { argument, command });
     commands.chain(unclear).collect()

@@ -15,16 +15,16 @@ pub(super) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
         if deep && separator.is_some() && pattern.get(at + 2).copied() == separator {
             let before = ends.clone();
             let mut begun = false;
-            for i in 0..text.len() {
+            for (i, c) in text.iter().enumerate() {
                 begun |= before[i];
-                ends[i + 1] |= begun && Some(text[i]) == separator;
+                ends[i + 1] |= begun && Some(*c) == separator;
             }
             at += 3;
             continue;
         }
         if is_star {
-            for i in 0..text.len() {
-                ends[i + 1] |= ends[i] && inner(text[i]);
+            for (i, c) in text.iter().enumerate() {
+                ends[i + 1] |= ends[i] && inner(*c);
             }
         } else {
             for i in (0..text.len()).rev() {

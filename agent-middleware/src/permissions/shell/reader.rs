@@ -326,14 +326,12 @@ impl Reader {
         let _ = signs.iter().any(|sign| self.skip(sign));
         let file = self.target();
         let is_number = file.exact && file.text.bytes().all(|c| c.is_ascii_digit() || c == b'-');
-        match () {
-            () if duplicates && is_number => {}
-            () if !writes => command.words.push(file),
-            () if file.exact && NOWHERE.contains(&file.text.as_str()) => {}
-            () => {
-                let words = vec![Word::literal(">"), file];
-                self.line.commands.push(Command { words, ..Command::default() });
-            }
+        let keeps_nothing = (duplicates && is_number) || (file.exact && NOWHERE.contains(&file.text.as_str()));
+        if !writes && !(duplicates && is_number) {
+            command.words.push(file);
+        } else if writes && !keeps_nothing {
+            let words = vec![Word::literal(">"), file];
+            self.line.commands.push(Command { words, ..Command::default() });
         }
     }
 
