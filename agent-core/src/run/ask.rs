@@ -99,9 +99,9 @@ impl Ask {
             kind: self.kind,
             payload: self.payload,
             digest,
-            schema: self.schema,
+            schema: self.schema.map(Box::new),
             expires: self.within.map(|time| now.saturating_add(millis(time))),
-            default: self.default,
+            default: self.default.map(Box::new),
             actor: self.actor,
         }
     }
@@ -131,7 +131,7 @@ impl RunCx {
         if question.expires.is_some() && question.is_expired(self.now()) {
             let late = || Error::new(ErrorKind::Timeout, format!("nobody answered question '{}' in time", question.id));
             let value = question.default.clone().ok_or_else(late)?;
-            let answer = Answer { digest: question.digest, ..Answer::from(value) };
+            let answer = Answer { digest: question.digest, ..Answer::from(*value) };
             self.log().record(EntryBody::answered(&question.id, &answer));
             control.answers.insert(question.id, answer.clone());
             return Ok(answer);

@@ -33,14 +33,14 @@ pub struct Question {
     pub digest: String,
     /// The JSON Schema that an answer must fit; any answer will do without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<Value>,
+    pub schema: Option<Box<Value>>,
     /// Until when it can be answered, in milliseconds since 1970, UTC; without end if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
     /// What holds when it has expired. Without one, whoever asked gets an error of kind
     /// [`Timeout`](crate::ErrorKind::Timeout).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Value>,
+    pub default: Option<Box<Value>>,
     /// Who alone may answer; anybody if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
