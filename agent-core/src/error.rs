@@ -256,6 +256,24 @@ impl Error {
 }
 
 impl ErrorKind {
+    /// True if a tool's error of this kind is told to the model, which may do something about it. The others end or suspend
+    /// the run: a layer hands them on as they are.
+    pub fn is_told(self) -> bool {
+        !matches!(
+            self,
+            Self::Interrupted
+                | Self::Cancelled
+                | Self::Stopped
+                | Self::Middleware
+                | Self::Config
+                | Self::History
+                | Self::Limit
+                | Self::Busy
+                | Self::Store
+                | Self::NonDeterminism
+        )
+    }
+
     /// The kind in words, as [`Error`]'s `Display` begins.
     pub fn as_str(self) -> &'static str {
         match self {

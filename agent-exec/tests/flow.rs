@@ -383,7 +383,8 @@ async fn each_query_has_a_directory_for_its_files() {
         }
     }
     let root = tempfile::tempdir().expect("a directory");
-    let course = || [analysis(), plan("touch"), command(&json!([{"arguments": {}}])), verdict(true), Turn::text("done")];
+    let course =
+        || [analysis(), plan("touch"), command(&json!([{"arguments": {}}])), verdict(true), Turn::text("done")];
     let model = ScriptedModel::new(course().into_iter().chain(course()));
     let builder = Solver::builder(Models::all(model)).tool(Touch).cache_dir(root.path()).outputs([Output::Direct]);
     let solver = builder.build().expect("builds");

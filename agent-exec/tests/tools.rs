@@ -421,3 +421,19 @@ async fn without_a_limit_all_calls_of_a_message_run_at_once() {
     finished(agent.build().expect("builds").run("go").await);
     assert_eq!(start.elapsed(), ms(100));
 }
+
+#[tokio::test]
+async fn a_layer_is_told_what_repeating_a_call_would_do() {
+    let log = Log::default();
+    let noted = log.clone();
+    let look = agent_middleware::before_tool_fn("look", move |_, req| {
+        noted.note(format!("{} {:?}", req.call.name, req.effect));
+        Ok(agent_core::Flow::Continue)
+    });
+    let calls = [("1", "pure", json!({"x": 1})), ("2", "unsaid", json!({"x": 1}))];
+    let model = ScriptedModel::new([Turn::calls(calls), Turn::text("done")]);
+    let agent = Agent::builder("a", model).tool_concurrency(1).middleware(look);
+    run(agent.tool(double("pure").with(|options| options.effect(agent_core::Effect::Pure))).tool(double("unsaid")))
+        .await;
+    assert_eq!(log.seen(), ["pure Pure", "unsaid AtMostOnce"]);
+}

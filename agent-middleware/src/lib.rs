@@ -8,6 +8,12 @@
 //! | [`Delegation`] | offers other agents to the model | anywhere |
 //! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
 //! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
+//! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
+//! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
+//! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
+//! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
+//! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
+//! | [`Reminders`] | tells the model how far it is | innermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -62,7 +68,13 @@ mod kept;
 mod limits;
 mod logging;
 mod permissions;
+mod prompt_caching;
+mod reminders;
+mod runtime_environment;
 mod seconds;
+mod todo;
+mod tool_errors;
+mod tool_retry;
 
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
@@ -74,4 +86,10 @@ pub use self::{
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
     permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
+    prompt_caching::{PromptCaching, PromptCachingConfig},
+    reminders::{Reminders, RemindersConfig, Repeated},
+    runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    todo::{Todo, TodoList, TodoListConfig, TodoStatus},
+    tool_errors::ToolErrors,
+    tool_retry::{ToolRetry, ToolRetryConfig},
 };

@@ -10,7 +10,8 @@ use agent_core::{
 };
 use agent_middleware::{
     Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, Delegation, DelegationConfig, Events, EventsConfig,
-    Limits, LimitsConfig, Logging, LoggingConfig,
+    Limits, LimitsConfig, Logging, LoggingConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig,
+    ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -33,6 +34,13 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Approval::new()),
         subject(Breakpoints::new()),
         subject(Delegation::new()),
+        subject(PromptCaching::new()),
+        subject(Reminders::new()),
+        subject(ToolErrors::new(|_, _| None)),
+        subject(ToolRetry::new()),
+        subject(PromptCaching::from(PromptCachingConfig::default())),
+        subject(Reminders::from(RemindersConfig::default())),
+        subject(ToolRetry::from(ToolRetryConfig::default())),
         subject(Events::from(EventsConfig::default())),
         subject(Logging::from(LoggingConfig::default())),
         subject(Limits::from(LimitsConfig::default())),
@@ -124,6 +132,9 @@ async fn a_middleware_keeps_nothing_of_a_run_that_ended() {
     let busy: Vec<Subject> = vec![
         subject(Events::new().on(|_| {})),
         subject(Logging::new().content(10).arguments(10)),
+        subject(Reminders::new().steps(9).tokens()),
+        subject(agent_middleware::RuntimeEnvironment::new()),
+        subject(agent_middleware::TodoList::new()),
         subject(Limits::new().model_calls(9).tool_calls(9).tokens(999).wall_time(std::time::Duration::from_secs(9))),
         subject(Approval::new().ask("*").decide_with(|_, _| async { Ok(agent_middleware::Decision::approve()) })),
     ];

@@ -159,7 +159,7 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
                 ToolNext::new(cx.inherited(), &inner).run(req.clone()).await
             };
             match result {
-                Err(e) if !raise && is_told(e.kind()) => ToolOutput::error(e.message().to_owned()),
+                Err(e) if !raise && e.kind().is_told() => ToolOutput::error(e.message().to_owned()),
                 other => other?,
             }
         }
@@ -183,23 +183,6 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
         }
         Ok(Some(chunk))
     })
-}
-
-/// Failures that a model can do something about; the others end the run.
-fn is_told(kind: ErrorKind) -> bool {
-    !matches!(
-        kind,
-        ErrorKind::Interrupted
-            | ErrorKind::Cancelled
-            | ErrorKind::Stopped
-            | ErrorKind::Middleware
-            | ErrorKind::Config
-            | ErrorKind::History
-            | ErrorKind::Limit
-            | ErrorKind::Busy
-            | ErrorKind::Store
-            | ErrorKind::NonDeterminism
-    )
 }
 
 /// Names the middleware in its error; an observer's error is reported and gone (`None`).

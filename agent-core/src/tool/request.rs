@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Answer, Ask, Checkpoint, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec};
+use crate::{Answer, Ask, Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec};
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct ToolRequest {
     pub batch: u64,
     /// Where a sub-agent stood when this call is gone on with.
     pub child: Option<Arc<Checkpoint>>,
+    /// What repeating the call would do.
+    pub effect: Effect,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
     /// The tool, as the model was told of it; unset outside an executor.
@@ -35,8 +37,18 @@ pub struct ToolRequest {
 impl ToolRequest {
     /// A request for `call` with these arguments.
     pub fn new(cx: RunCx, call: impl Into<Arc<ToolCall>>, args: impl Into<Arc<Value>>) -> Self {
-        let (call, args) = (call.into(), args.into());
-        Self { cx, call, args, batch: 0, child: None, resumed: false, tool: None, checked: None, bare: None }
+        Self {
+            cx,
+            call: call.into(),
+            args: args.into(),
+            batch: 0,
+            child: None,
+            effect: Effect::default(),
+            resumed: false,
+            tool: None,
+            checked: None,
+            bare: None,
+        }
     }
 
     /// Fills arguments in: `complete` are those that there are and those that the agent and the state give. Answers to

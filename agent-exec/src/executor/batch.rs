@@ -89,6 +89,7 @@ impl Active<'_> {
             request.batch = self.batches;
             request.tool = self.table.get(&call.name).map(|entry| entry.spec.clone());
             request.resumed = self.resumed;
+            request.effect = self.table.get(&call.name).map(|entry| entry.options.effect).unwrap_or_default();
             if let CallState::Suspended { child } = &pending.state {
                 request.child = child.as_deref().cloned().map(Arc::new);
             }

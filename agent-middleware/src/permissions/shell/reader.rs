@@ -327,7 +327,8 @@ impl Reader {
         let file = self.target();
         let is_number = file.exact && file.text.bytes().all(|c| c.is_ascii_digit() || c == b'-');
         let keeps_nothing = (duplicates && is_number) || (file.exact && NOWHERE.contains(&file.text.as_str()));
-        if !writes && !(duplicates && is_number) {
+        let duplicated = duplicates && is_number;
+        if !writes && !duplicated {
             command.words.push(file);
         } else if writes && !keeps_nothing {
             let words = vec![Word::literal(">"), file];

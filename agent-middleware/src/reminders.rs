@@ -1,0 +1,162 @@
+//! [`Reminders`]: tells a model how far it is.
+
+use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a model is reminded of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RemindersConfig {
+    /// The most steps of a run, of which the model is told how many are left. Default: none, which says nothing of steps.
+    pub steps: Option<u32>,
+    /// Whether the model is told how many tokens of its context are left. Default: false.
+    pub tokens: bool,
+    /// The tokens of the context, if the model's own [`context_window`](agent_core::ModelInfo::context_window) is not meant.
+    pub context_window: Option<u64>,
+    /// Tokens that an answer should have room for: with less than three times as many left, the model is told to come to an
+    /// end. Default: 16,384.
+    pub room: Option<u64>,
+    /// Texts that are said every so many steps.
+    pub every: Vec<Repeated>,
+}
+
+/// A text that is said every so many steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Repeated {
+    /// How many steps are between; at least one.
+    pub steps: u32,
+    /// What is said.
+    pub text: String,
+}
+
+const ROOM: u64 = 16_384;
+
+/// Tells a model how many steps and tokens it has left, and whatever else it tends to forget.
+///
+/// The reminder is the last message of the call and of this call alone: nothing of it is kept, so reminders do not pile up. It
+/// comes when the model has said something, and grows more urgent towards the end. What is left of the context is what the
+/// provider reported of the call before.
+///
+/// # Order
+///
+/// ```text
+/// // right: the newest message that is kept is marked for the cache, and the reminder comes after it
+/// builder.middleware(PromptCaching::new()).middleware(Reminders::new().steps(20))
+/// // wrong: the reminder, another one each time, is what the cache is asked to keep
+/// builder.middleware(Reminders::new().steps(20)).middleware(PromptCaching::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_middleware::Reminders;
+///
+/// let reminders = Reminders::new().steps(20).tokens().every(5, "Keep the list of todos up to date.");
+/// # drop(reminders);
+/// ```
+#[derive(Debug, Default)]
+pub struct Reminders {
+    config: RemindersConfig,
+    /// The tokens of the context after the last answer.
+    used: PerRun<AtomicU64>,
+}
+
+impl Reminders {
+    /// No reminder yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells how many of these steps are left: the number that the agent was given as its `max_steps`.
+    #[must_use]
+    pub fn steps(mut self, most: u32) -> Self {
+        self.config.steps = Some(most);
+        self
+    }
+
+    /// Tells how many tokens of the model's context are left.
+    #[must_use]
+    pub fn tokens(mut self) -> Self {
+        self.config.tokens = true;
+        self
+    }
+
+    /// Sets the tokens of the context, if the model's own number is not meant.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.config.context_window = Some(tokens);
+        self
+    }
+
+    /// Says `text` every so many steps.
+    #[must_use]
+    pub fn every(mut self, steps: u32, text: impl Into<String>) -> Self {
+        self.config.every.push(Repeated { steps, text: text.into() });
+        self
+    }
+
+    fn of_steps(&self, cx: &RunCx) -> Option<String> {
+        let most = self.config.steps?;
+        let left = most.saturating_sub(cx.step()).saturating_add(1); // the one under way counts
+        Some(match left {
+            0 | 1 => "This is your last step: give your answer now, without calling a tool.".into(),
+            2 | 3 => format!("You have {left} steps left of {most}: come to an end."),
+            _ => format!("Step {} of {most}.", cx.step()),
+        })
+    }
+
+    fn of_tokens(&self, cx: &RunCx, req: &ModelRequest) -> Option<String> {
+        let window = req.model.as_ref().and_then(|model| model.context_window);
+        let window = self.config.context_window.or(window).filter(|_| self.config.tokens)?;
+        let used = self.used.get(&cx.ids().run_id)?.load(Ordering::Relaxed);
+        let left = window.saturating_sub(used);
+        let room = self.config.room.unwrap_or(ROOM);
+        Some(match left < room.saturating_mul(3) {
+            true => format!("Only {left} tokens of your context are left: finish soon and write little."),
+            false => format!("{left} tokens of your context of {window} are left."),
+        })
+    }
+}
+
+impl From<RemindersConfig> for Reminders {
+    fn from(config: RemindersConfig) -> Self {
+        Self { config, used: PerRun::default() }
+    }
+}
+
+#[async_trait]
+impl Middleware for Reminders {
+    fn name(&self) -> &str {
+        "reminders"
+    }
+
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        if !req.messages.iter().rev().any(|message| message.as_assistant().is_some()) {
+            return Ok(Flow::Continue);
+        }
+        let due = |repeated: &&Repeated| cx.step().is_multiple_of(repeated.steps.max(1));
+        let repeated = self.config.every.iter().filter(due).map(|repeated| repeated.text.clone());
+        let all: Vec<_> = self.of_steps(cx).into_iter().chain(self.of_tokens(cx, req)).chain(repeated).collect();
+        if !all.is_empty() {
+            req.messages.push(Message::user(all.join("\n")))?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
+        if self.config.tokens {
+            self.used.of(cx, AtomicU64::default).store(res.usage.total(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        self.used.end(cx);
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! [`ToolErrors`]: what a model is told of a tool that failed.
+
+use std::fmt;
+
+use agent_core::{Error, Middleware, Result, ToolNext, ToolOutput, ToolRequest};
+use async_trait::async_trait;
+
+type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
+
+/// Says in other words what a model is told of a tool that failed. Without it, it is told the error's message.
+///
+/// The closure is given the call and the error; `None` leaves the error as it is. What suspends, cancels or ends the run is no
+/// failure of the tool and never comes here.
+///
+/// # Order
+///
+/// ```text
+/// // right: the last try's error is put into words
+/// builder.middleware(ToolErrors::new(words)).middleware(ToolRetry::new())
+/// // wrong: an answer in words is no error any more, and nothing is tried again
+/// builder.middleware(ToolRetry::new()).middleware(ToolErrors::new(words))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_core::ErrorKind;
+/// use agent_middleware::ToolErrors;
+///
+/// let errors = ToolErrors::new(|req, e| match e.kind() {
+///     ErrorKind::Timeout => Some(format!("{} took too long. Ask for less.", req.call.name)),
+///     _ => None,
+/// });
+/// # drop(errors);
+/// ```
+pub struct ToolErrors(Box<Format>);
+
+impl ToolErrors {
+    /// Puts errors into these words.
+    pub fn new(words: impl Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Box::new(words))
+    }
+}
+
+#[async_trait]
+impl Middleware for ToolErrors {
+    fn name(&self) -> &str {
+        "tool_errors"
+    }
+
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let call = req.clone();
+        match next.run(req).await {
+            Err(e) if e.kind().is_told() => match (self.0)(&call, &e) {
+                Some(words) => Ok(ToolOutput::error(words)),
+                None => Err(e),
+            },
+            answered => answered,
+        }
+    }
+}
+
+impl fmt::Debug for ToolErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolErrors").finish_non_exhaustive()
+    }
+}

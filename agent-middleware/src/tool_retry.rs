@@ -1,0 +1,159 @@
+//! [`ToolRetry`]: another try for tools that failed for a moment.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use agent_core::{Effect, EventKind, Middleware, Result, Retry, ToolNext, ToolOutput, ToolRequest};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
+use tower::util::rng::HasherRng;
+
+/// How often a tool is tried again, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolRetryConfig {
+    /// Most tries after the first. Default: 2.
+    pub retries: u32,
+    /// Seconds before the second try; each further delay is twice the one before. Default: 1.
+    pub initial_delay: f64,
+    /// The longest delay in seconds, also of those that an error asks for. Default: 60.
+    pub max_delay: f64,
+    /// The tools that are tried again, by name. Default: none, which means all.
+    pub tools: BTreeSet<String>,
+    /// Whether errors that do not say if another try may help are tried again too. Default: false.
+    pub unknown: bool,
+}
+
+impl Default for ToolRetryConfig {
+    fn default() -> Self {
+        Self { retries: 2, initial_delay: 1.0, max_delay: 60.0, tools: BTreeSet::new(), unknown: false }
+    }
+}
+
+/// Tries a tool again that failed for a moment, with growing delays that vary a little, or the delay that the error asks for.
+///
+/// Only errors that say so are tried again ([`Retry::Temporary`]), and only calls that may be repeated: those of tools whose
+/// [`Effect`] is `Pure` or `Idempotent`. What may happen once at most is never repeated by a layer; nor is what can be asked
+/// what happened, which a recovered run does. A result that a tool itself calls an error is a result. Each retry is an event.
+///
+/// # Order
+///
+/// ```text
+/// // right: one approval for all tries, and a timeout for each
+/// builder.middleware(Approval::new().ask("*")).middleware(ToolRetry::new()).tool_layer(TimeoutLayer::new(minute))
+/// // wrong: the timeout is for all tries together
+/// builder.tool_layer(TimeoutLayer::new(minute)).middleware(ToolRetry::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_middleware::ToolRetry;
+///
+/// let retry = ToolRetry::new().retries(4).initial_delay(Duration::from_millis(200)).tool("web_search");
+/// # drop(retry);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ToolRetry {
+    config: ToolRetryConfig,
+}
+
+impl ToolRetry {
+    /// Two more tries for all tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most tries after the first.
+    #[must_use]
+    pub fn retries(mut self, most: u32) -> Self {
+        self.config.retries = most;
+        self
+    }
+
+    /// Sets the delay before the second try.
+    #[must_use]
+    pub fn initial_delay(mut self, delay: Duration) -> Self {
+        self.config.initial_delay = delay.as_secs_f64();
+        self
+    }
+
+    /// Sets the longest delay.
+    #[must_use]
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.config.max_delay = delay.as_secs_f64();
+        self
+    }
+
+    /// Adds a tool that is tried again; those that are not named are not, then.
+    #[must_use]
+    pub fn tool(mut self, name: impl Into<String>) -> Self {
+        self.config.tools.insert(name.into());
+        self
+    }
+
+    /// Tries errors again, too, that do not say if that may help.
+    #[must_use]
+    pub fn unknown(mut self) -> Self {
+        self.config.unknown = true;
+        self
+    }
+
+    fn covers(&self, req: &ToolRequest) -> bool {
+        let repeatable = matches!(req.effect, Effect::Pure | Effect::Idempotent);
+        let named = self.config.tools.is_empty() || self.config.tools.contains(&*req.call.name);
+        self.config.retries > 0 && repeatable && named
+    }
+
+    fn delays(&self) -> Option<ExponentialBackoff> {
+        let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or_default();
+        let (first, most) = (seconds(self.config.initial_delay), seconds(self.config.max_delay));
+        let maker = ExponentialBackoffMaker::new(first.min(most), most, 0.1, HasherRng::new());
+        maker.ok().map(|mut maker| maker.make_backoff())
+    }
+}
+
+impl From<ToolRetryConfig> for ToolRetry {
+    fn from(config: ToolRetryConfig) -> Self {
+        Self { config }
+    }
+}
+
+#[async_trait]
+impl Middleware for ToolRetry {
+    fn name(&self) -> &str {
+        "tool_retry"
+    }
+
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        if !self.covers(&req) {
+            return next.run(req).await;
+        }
+        let mut delays = self.delays();
+        for attempt in 2..=self.config.retries.saturating_add(1) {
+            let e = match next.run(req.clone()).await {
+                Err(e) => e,
+                answered => return answered,
+            };
+            let asked = match e.retry() {
+                Retry::Temporary(asked) if e.kind().is_told() => asked,
+                Retry::Unknown if self.config.unknown && e.kind().is_told() => None,
+                _ => return Err(e),
+            };
+            let most = Duration::try_from_secs_f64(self.config.max_delay).unwrap_or_default();
+            let own = delays.as_mut().map(|delays| delays.next_backoff().deadline() - tokio::time::Instant::now());
+            let delay = asked.or(own).unwrap_or_default().min(most);
+            req.cx.emit(EventKind::Retry {
+                attempt,
+                delay: delay.as_secs_f64(),
+                kind: e.kind(),
+                error: e.message().to_owned(),
+            });
+            tokio::time::sleep(delay).await;
+        }
+        next.run(req).await
+    }
+}

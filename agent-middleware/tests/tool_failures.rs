@@ -1,0 +1,95 @@
+//! Tools that fail: tried again, and put into words.
+
+mod common;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{Effect, Error, ErrorKind, Middleware, Middlewares, Result, Retry, ToolOutput};
+use agent_middleware::{ToolErrors, ToolRetry};
+use common::{alone, call, root, tool_stack};
+use serde_json::json;
+use tower::ServiceExt;
+
+/// A failure and how often it happens before the tool succeeds.
+type Failing = (fn() -> Error, u32);
+
+fn soon() -> Error {
+    Error::tool("busy").with_retry(Retry::Temporary(None))
+}
+
+/// The result under `list`, how often the tool was tried, and how long it took.
+async fn tried(list: &Middlewares, effect: Effect, (error, times): Failing) -> (Result<ToolOutput>, u32, Duration) {
+    let (run, tries) = (root(|_| {}), Arc::new(AtomicU32::new(0)));
+    let count = tries.clone();
+    let tool = tool_stack(list, move |_| {
+        let failed = count.fetch_add(1, Ordering::SeqCst) < times;
+        async move { if failed { Err(error()) } else { Ok(ToolOutput::text("done")) } }
+    });
+    let mut request = call(run.cx(), "c1", "f", json!({}));
+    request.effect = effect;
+    let began = tokio::time::Instant::now();
+    let result = tool.oneshot(request).await;
+    (result, tries.load(Ordering::SeqCst), began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_failed_for_a_moment_is_tried_again_with_growing_delays() {
+    let list = alone(ToolRetry::new());
+    for effect in [Effect::Pure, Effect::Idempotent] {
+        let (result, tries, took) = tried(&list, effect, (soon, 2)).await;
+        assert_eq!((result.expect("at last").to_text().as_str(), tries), ("done", 3));
+        assert!((2.5..3.5).contains(&took.as_secs_f64()), "a second and then two, more or less: {took:?}");
+    }
+    let (result, tries, _) = tried(&list, Effect::Pure, (soon, 9)).await;
+    assert_eq!((result.expect("the model is told").to_text().as_str(), tries), ("busy", 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_that_the_error_asks_for_is_kept_up_to_the_longest() {
+    let asks: fn() -> Error = || Error::tool("busy").with_retry(Retry::Temporary(Some(Duration::from_secs(20))));
+    let (_, tries, took) = tried(&alone(ToolRetry::new()), Effect::Pure, (asks, 1)).await;
+    assert_eq!((tries, took.as_secs()), (2, 20));
+    let short = alone(ToolRetry::new().max_delay(Duration::from_secs(5)));
+    let (_, _, took) = tried(&short, Effect::Pure, (asks, 1)).await;
+    assert_eq!(took.as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_repeated_or_cannot_pass_is_tried_once() {
+    let list = alone(ToolRetry::new());
+    for effect in [Effect::Reconcilable, Effect::AtMostOnce] {
+        assert_eq!(tried(&list, effect, (soon, 1)).await.1, 1, "{effect:?}");
+    }
+    let kinds: [fn() -> Error; 3] = [
+        || Error::tool("no").with_retry(Retry::Permanent),
+        || Error::tool("who knows"),
+        || Error::new(ErrorKind::Store, "the disk is full").with_retry(Retry::Temporary(None)),
+    ];
+    for error in kinds {
+        assert_eq!(tried(&list, Effect::Pure, (error, 1)).await.1, 1, "{}", error());
+    }
+    let eager = alone(ToolRetry::new().unknown());
+    assert_eq!(tried(&eager, Effect::Pure, (kinds[1], 1)).await.1, 2);
+    let others = alone(ToolRetry::new().tool("g"));
+    assert_eq!(tried(&others, Effect::Pure, (soon, 1)).await.1, 1);
+    assert_eq!(tried(&alone(ToolRetry::new().retries(0)), Effect::Pure, (soon, 1)).await.1, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_error_is_put_into_words_and_what_ends_the_run_is_not() {
+    let words = || ToolErrors::new(|req, e| (e.message() == "busy").then(|| format!("{} is busy.", req.call.name)));
+    let both: Middlewares = Arc::new([Arc::new(words()) as Arc<dyn Middleware>, Arc::new(ToolRetry::new())]);
+    let (result, tries, _) = tried(&both, Effect::Pure, (soon, 9)).await;
+    let out = result.expect("in words");
+    assert_eq!((out.to_text().as_str(), out.is_error(), tries), ("f is busy.", true, 3));
+    let (result, ..) = tried(&alone(words()), Effect::Pure, (|| Error::tool("other"), 9)).await;
+    assert_eq!(result.expect("as it is").to_text(), "other");
+    let limit: fn() -> Error = || Error::new(ErrorKind::Limit, "busy");
+    assert!(tried(&alone(words()), Effect::Pure, (limit, 9)).await.0.is_err());
+}
