@@ -326,11 +326,12 @@ impl Reader {
         let _ = signs.iter().any(|sign| self.skip(sign));
         let file = self.target();
         let is_number = file.exact && file.text.bytes().all(|c| c.is_ascii_digit() || c == b'-');
-        let keeps_nothing = (duplicates && is_number) || (file.exact && NOWHERE.contains(&file.text.as_str()));
-        let duplicated = duplicates && is_number;
-        if !writes && !duplicated {
+        if duplicates && is_number {
+            return;
+        }
+        if !writes {
             command.words.push(file);
-        } else if writes && !keeps_nothing {
+        } else if !(file.exact && NOWHERE.contains(&file.text.as_str())) {
             let words = vec![Word::literal(">"), file];
             self.line.commands.push(Command { words, ..Command::default() });
         }
