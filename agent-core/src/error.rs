@@ -66,6 +66,8 @@ pub enum ErrorKind {
     Cancelled,
     /// Not a failure: the run stopped to wait for an answer.
     Interrupted,
+    /// An answer was refused; [`Refusal::of`](crate::Refusal::of) says why. The run waits as before.
+    AnswerRefused,
     /// Another run holds this session and agent.
     Busy,
     /// The journal or another store failed.
@@ -298,6 +300,7 @@ impl ErrorKind {
             Self::Stopped => "stopped",
             Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
+            Self::AnswerRefused => "answer refused",
             Self::Busy => "busy",
             Self::Store => "store",
             Self::NonDeterminism => "non-determinism",

@@ -66,9 +66,9 @@ pub use self::{
         ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
     },
     run::{
-        Begun, CallState, Checkpoint, Exit, ExitReason, Finished, Inbox, Parent, PendingCall, PendingTurn, PerRun,
-        Phase, Question, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts, RunRequest, SubAgent, SubAgents,
-        ToolChoices, UsageMeter, WhenBusy, new_id,
+        Answer, Ask, Begun, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent, PendingCall,
+        PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts,
+        RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter, WhenBusy, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

@@ -16,6 +16,7 @@
 //! ```
 
 mod agent;
+mod answers;
 mod builder;
 mod drain;
 mod executor;

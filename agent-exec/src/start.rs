@@ -7,9 +7,10 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Checkpoint, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished, GlobalStorage,
-    History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDeadline, RunDriver,
-    RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session, new_id, recover,
+    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
+    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDeadline,
+    RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session, new_id,
+    recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::{
     Run, RunHandle,
     agent::Inner,
+    answers::accepted,
     builder::explain::difference,
     executor::Job,
     sessions::{Admission, admit},
@@ -124,7 +126,7 @@ struct Beginning {
     globals: BTreeMap<String, Value>,
     /// Set when the run goes on; it then keeps its history, answers and counts.
     resumed: Option<Box<Checkpoint>>,
-    answers: BTreeMap<String, Value>,
+    answers: BTreeMap<String, Answer>,
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
@@ -214,6 +216,7 @@ async fn run_as(
     match checkpoint {
         Some(mut c) => {
             parts.step = c.step;
+            parts.questions = std::mem::take(&mut c.questions);
             parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
             log.restore_tool_calls(&c.tool_calls);
             log.restore(&mut c);
@@ -269,13 +272,16 @@ async fn begin(
                     "the checkpoint is of another agent; resume with the agent that made it, or say despite_changes():\n{changes}"
                 )));
             }
-            let is_asked = |id: &String| checkpoint.questions.iter().any(|q| q.id == *id);
-            // What comes from the run above was checked at the top; some of it may have been answered before a crash.
-            if let Some(unknown) = given.keys().find(|id| is_root && !is_asked(id)) {
-                let asked: Vec<_> = checkpoint.questions.iter().map(|q| q.id.as_str()).collect();
-                let asked = if asked.is_empty() { "nothing".into() } else { asked.join(", ") };
-                return Err(Error::config(format!("nobody asked '{unknown}'; the checkpoint asks: {asked}")));
-            }
+            // What comes from the run above was checked at the top.
+            let given = match is_root {
+                true => {
+                    let clock = agent.resources.clone().extended(&request.resources).get::<Clock>().unwrap_or_default();
+                    let journal = agent.journal.as_deref();
+                    let accepted = accepted(&checkpoint, given, clock.now(), journal).await;
+                    accepted.map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
+                }
+                false => given,
+            };
             let mut answers = std::mem::take(&mut checkpoint.answers);
             answers.extend(given);
             let globals = checkpoint.globals.take().unwrap_or_default();
@@ -312,7 +318,7 @@ fn record_begin(
     ids: &Arc<RunIds>,
     request: &RunRequest,
     resumed: Option<&Checkpoint>,
-    answers: &BTreeMap<String, Value>,
+    answers: &BTreeMap<String, Answer>,
 ) {
     let Some(checkpoint) = resumed else {
         log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
@@ -324,7 +330,7 @@ fn record_begin(
     log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });
     for question in &checkpoint.questions {
         if let Some(answer) = answers.get(&question.id) {
-            log.record(EntryBody::Answered { id: question.id.clone(), answer: answer.clone(), by: None });
+            log.record(EntryBody::answered(&question.id, answer));
         }
     }
 }

@@ -6,7 +6,8 @@
 //! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
-//! | [`Approval`] | has a person decide before tools run | inside whatever changes arguments |
+//! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
+//! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
 //! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
 //! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
 //! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
@@ -62,6 +63,7 @@
 
 mod approval;
 mod archive;
+mod breakpoints;
 mod compaction;
 mod cut;
 mod delegation;
@@ -73,6 +75,7 @@ mod limits;
 mod logging;
 mod long_tool_output;
 mod patch_tool_calls;
+mod permissions;
 mod prompt_caching;
 mod reminders;
 mod runtime_environment;
@@ -82,8 +85,9 @@ mod tool_errors;
 mod tool_retry;
 
 pub use self::{
-    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Group, Policy, Remember},
+    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
     archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
+    breakpoints::{Breakpoint, Breakpoints, BreakpointsConfig},
     compaction::{
         CacheAware, CachePrices, ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction,
         ContextCompactionBuilder, Custom, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
@@ -97,6 +101,7 @@ pub use self::{
     logging::{LogLevel, Logging, LoggingConfig},
     long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
     patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
+    permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
     prompt_caching::{PromptCaching, PromptCachingConfig},
     reminders::{Reminders, RemindersConfig, Repeated},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},

@@ -226,7 +226,9 @@ async fn a_sub_agent_that_waits_suspends_the_call_and_goes_on_with_the_answer() 
                 checkpoint.questions.push(Question::new("c9/approval", "approval", json!({})));
                 Ok(RunEnd::Interrupted(Box::new(checkpoint)))
             }
-            RunInput::Resume { answers, .. } => finishes(&req, answers["c9/approval"].to_string(), ExitReason::Text),
+            RunInput::Resume { answers, .. } => {
+                finishes(&req, answers["c9/approval"].value.to_string(), ExitReason::Text)
+            }
             _ => Err(Error::config("no such input")),
         }
     });
@@ -236,7 +238,7 @@ async fn a_sub_agent_that_waits_suspends_the_call_and_goes_on_with_the_answer() 
     assert_eq!((e.kind(), e.questions()[0].id.as_str()), (ErrorKind::Interrupted, "c1/c9/approval"));
 
     let child = e.into_suspension().1.expect("where it stands");
-    let run = run_with(&delegation, |parts| drop(parts.answers.insert("c1/c9/approval".into(), json!("yes"))));
+    let run = run_with(&delegation, |parts| drop(parts.answers.insert("c1/c9/approval".into(), json!("yes").into())));
     let mut req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
     req.child = Some(Arc::new(*child));
     assert_eq!(delegation.tools()[0].call(req).await.expect("answers").to_text(), "\"yes\"");

@@ -9,9 +9,10 @@ use agent_core::{
     ToolOutput, ToolSpec, Usage, testing::HookTrace,
 };
 use agent_middleware::{
-    Approval, ApprovalConfig, CompactionConfig, ContextCompaction, Delegation, DelegationConfig, Events, EventsConfig,
-    Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, PromptCaching,
-    PromptCachingConfig, Reminders, RemindersConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+    Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Delegation,
+    DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
+    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, ToolErrors,
+    ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -32,6 +33,7 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Logging::new()),
         subject(Limits::new()),
         subject(Approval::new()),
+        subject(Breakpoints::new()),
         subject(Delegation::new()),
         subject(PromptCaching::new()),
         subject(Reminders::new()),
@@ -49,6 +51,7 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Logging::from(LoggingConfig::default())),
         subject(Limits::from(LimitsConfig::default())),
         subject(Approval::from(ApprovalConfig::default())),
+        subject(Breakpoints::from(BreakpointsConfig::default())),
         subject(Delegation::from(DelegationConfig::default())),
     ]
 }

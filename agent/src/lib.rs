@@ -64,6 +64,7 @@ mod guide {
         limits: "guide/limits",
         middleware: "guide/middleware",
         models: "guide/models",
+        permissions: "guide/permissions",
         reliability: "guide/reliability",
         sessions: "guide/sessions",
         structured: "guide/structured",
@@ -75,5 +76,6 @@ mod guide {
         rfc_0005: "rfcs/0005-messages-and-history",
         rfc_0007: "rfcs/0007-typed-steps",
         rfc_0008: "rfcs/0008-interrupts-and-checkpoints",
+        rfc_0014: "rfcs/0014-answers-and-permissions",
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, ReplaceReason, RunIds,
-    ToolMessage, ToolOutput, Usage,
+    Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, ReplaceReason,
+    RunIds, ToolMessage, ToolOutput, Usage,
 };
 
 /// One entry of a session's journal.
@@ -178,6 +178,9 @@ pub enum EntryBody {
         /// Who answered, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The digest of the question: it is answered once.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        digest: String,
     },
     /// Values changed during the step that ends here.
     StateChanged {
@@ -234,6 +237,12 @@ impl EntryBody {
         });
         let ended = Self::TurnEnded { step: 0, changed: BTreeMap::new(), exit: None };
         std::iter::once(accepted).chain(answered).chain([ended]).collect()
+    }
+
+    /// The question `id` was answered.
+    pub fn answered(id: &str, answer: &Answer) -> Self {
+        let Answer { value, digest, by } = answer.clone();
+        Self::Answered { id: id.to_owned(), answer: value, by, digest }
     }
 }
 

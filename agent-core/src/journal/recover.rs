@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    Amounts, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse,
+    Amounts, Answer, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse,
     PendingTurn, Phase, Question, Result, RunIds, ToolOutput, Usage,
 };
 
@@ -68,7 +68,7 @@ struct RunFold {
     decisions: Vec<(String, Value)>,
     state: BTreeMap<String, Value>,
     questions: Vec<Question>,
-    answers: BTreeMap<String, Value>,
+    answers: BTreeMap<String, Answer>,
     usage: Usage,
     /// What its budget booked.
     spent: Amounts,
@@ -148,9 +148,7 @@ impl Tree {
         c.spent = self.tree_spent(run);
         c.elapsed_ms = run.clock.elapsed;
         c.sub_agents = u32::try_from(run.children.len()).unwrap_or(u32::MAX);
-        if run.status == Some(RunStatus::Interrupted) {
-            c.questions = run.questions.iter().filter(|q| !run.answers.contains_key(&q.id)).cloned().collect();
-        }
+        c.questions = run.questions.clone();
         c.answered.clone_from(&run.answered);
         c.phase = match (&run.status, &run.turn, &run.exit) {
             (Some(RunStatus::Finished(reason)), ..) => {
@@ -238,7 +236,6 @@ impl RunFold {
         match body {
             EntryBody::RunResumed { .. } => {
                 self.status = None;
-                self.questions.clear();
                 self.steering.clear(); // what it goes on with is written down again
             }
             EntryBody::Steered { message } => self.steering.push_back(message.clone()),
@@ -260,6 +257,7 @@ impl RunFold {
             }
             EntryBody::ModelAccepted { step, message, exit } => {
                 self.step = *step;
+                self.questions.clear();
                 self.decisions.clear();
                 self.exit.clone_from(exit);
                 let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
@@ -282,8 +280,16 @@ impl RunFold {
                 let decisions = if *beginning { &mut self.beginning } else { &mut self.decisions };
                 decisions.push((name.clone(), value.clone()));
             }
-            EntryBody::Asked { question } => self.questions.push(question.clone()),
-            EntryBody::Answered { id, answer, .. } => drop(self.answers.insert(id.clone(), answer.clone())),
+            EntryBody::Asked { question } => {
+                self.questions.retain(|asked| asked.id != question.id);
+                self.answers.remove(&question.id); // an earlier one: it was asked again
+                self.questions.push(question.clone());
+            }
+            EntryBody::Answered { id, answer, by, digest } => {
+                self.questions.retain(|asked| asked.id != *id);
+                let answer = Answer { value: answer.clone(), digest: digest.clone(), by: by.clone() };
+                self.answers.insert(id.clone(), answer);
+            }
             EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
             EntryBody::SubAgentLinked { call_id, run, .. } => self.children.push((call_id.clone(), run.clone())),
             EntryBody::RunEnded { status, usage, answer, .. } => {
@@ -298,6 +304,8 @@ impl RunFold {
     }
 
     fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
+        let below = format!("{call_id}/");
+        self.questions.retain(|asked| !asked.id.starts_with(&below));
         self.begun.remove(&**call_id);
         let finished = self.finished.remove(&**call_id);
         if let Some(name) = self.counted.remove(call_id) {
@@ -313,10 +321,12 @@ impl RunFold {
 
     fn end_turn(&mut self, exit: Option<Exit>) {
         let calls = self.turn.take().map(|turn| turn.calls).unwrap_or_default();
-        for call in calls {
-            let below = format!("{}/", call.call_id);
+        let step = Arc::from(format!("step-{}", self.step));
+        for place in calls.into_iter().map(|call| call.call_id).chain([step]) {
+            let below = format!("{place}/");
             self.answers.retain(|question, _| !question.starts_with(&below));
         }
+        self.questions.clear();
         self.begun.clear();
         self.finished.clear();
         self.counted.clear();

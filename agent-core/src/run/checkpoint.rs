@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Exit, Question, RunIds};
+use super::{Answer, Exit, Question, RunIds};
 use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
@@ -42,7 +42,7 @@ pub struct Checkpoint {
     pub questions: Vec<Question>,
     /// Answers given so far, by question id.
     #[serde(default)]
-    pub answers: BTreeMap<String, Value>,
+    pub answers: BTreeMap<String, Answer>,
     /// What tools gave whose calls are still open, because a hook failed or asked after them: they are not run again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub finished: BTreeMap<String, ToolOutput>,

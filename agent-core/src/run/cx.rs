@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Checkpoint, Inbox, Question, RunIds, SubAgents, UsageMeter};
+use super::{Answer, Ask, Checkpoint, Clock, Inbox, Question, RunIds, SubAgents, UsageMeter};
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
     ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage,
@@ -55,14 +55,16 @@ pub(super) struct Inner {
 #[derive(Default)]
 pub(super) struct Control {
     pub(super) stop: Option<String>,
-    pub(super) answers: BTreeMap<String, Value>,
+    pub(super) answers: BTreeMap<String, Answer>,
     pub(super) asked: Vec<Question>,
+    /// What an attempt before a restart asked, by question id.
+    pub(super) open: BTreeMap<String, Question>,
     /// Where sub-agents stand that wait, by the call that started each.
     pub(super) children: BTreeMap<String, Box<Checkpoint>>,
 }
 
 impl Control {
-    fn ask(&mut self, question: Question) {
+    pub(super) fn ask(&mut self, question: Question) {
         if !self.asked.iter().any(|q| q.id == question.id) {
             self.asked.push(question);
         }
@@ -223,20 +225,22 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
-        let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
-        self.ask_as(format!("step-{step}/{kind}"), kind, payload)
+        self.ask_with(Ask::new(kind, payload))?.parse()
     }
 
-    pub(crate) fn ask_as<T: DeserializeOwned>(&self, id: String, kind: &str, payload: Value) -> Result<T> {
-        let mut control = self.control();
-        if let Some(answer) = control.answers.get(&id) {
-            return T::deserialize(answer).map_err(|e| {
-                Error::new(ErrorKind::InvalidRequest, format!("the answer to question '{id}' has another form: {e}"))
-            });
-        }
-        let question = Question::new(id, kind, payload);
-        control.ask(question.clone());
-        Err(Error::interrupted(question))
+    /// As [`ask`](Self::ask), for a question with a schema, an end or a person of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::Timeout`] if there can be none any more, and the
+    /// question has no default.
+    pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
+        let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
+        self.ask_at(&format!("step-{step}"), step, &Value::Null, ask)
+    }
+
+    /// What time it is, in milliseconds since 1970, UTC: by the [`Clock`] among the resources, or else the system's.
+    pub fn now(&self) -> u64 {
+        self.0.resources.get::<Clock>().map_or_else(|_| Clock::default().now(), |clock| clock.now())
     }
 
     /// Notes that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
@@ -247,7 +251,7 @@ impl RunCx {
     }
 
     /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
-    pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Value> {
+    pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Answer> {
         let below = |id: &String| id_below(id, call_id).map(str::to_owned);
         self.control().answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
     }

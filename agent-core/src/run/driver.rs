@@ -9,11 +9,10 @@ use std::{
     },
 };
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Checkpoint, Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
+    Answer, Checkpoint, Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
     cx::{Control, Inner, id_below},
 };
 use crate::{
@@ -57,7 +56,9 @@ pub struct RunParts {
     /// Messages for the run.
     pub inbox: Inbox,
     /// Answers to questions, by question id.
-    pub answers: BTreeMap<String, Value>,
+    pub answers: BTreeMap<String, Answer>,
+    /// Questions that an attempt before a restart asked: asked again, they are the same.
+    pub questions: Vec<Question>,
     /// The way that events leave.
     pub emitter: Emitter,
     /// The run's side of the journal.
@@ -85,6 +86,7 @@ impl RunParts {
             pause: Arc::default(),
             inbox: Inbox::default(),
             answers: BTreeMap::new(),
+            questions: Vec::new(),
             emitter,
             log,
         }
@@ -115,7 +117,11 @@ impl RunDriver {
             cancel: parts.cancel,
             pause: parts.pause,
             inbox: parts.inbox,
-            control: Mutex::new(Control { answers: parts.answers, ..Control::default() }),
+            control: Mutex::new(Control {
+                answers: parts.answers,
+                open: parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect(),
+                ..Control::default()
+            }),
             emitter: parts.emitter,
             log: parts.log,
         })))
@@ -217,13 +223,13 @@ impl RunDriver {
         self.0.control().children.remove(id)
     }
 
-    /// Forgets the answers to questions of the call `id`, which is over: a later call may have the same id.
+    /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
     pub fn forget_answers_below(&self, id: &str) {
         self.0.control().answers.retain(|question, _| id_below(question, id).is_none());
     }
 
     /// All answers given so far, by question id.
-    pub fn answers(&self) -> BTreeMap<String, Value> {
+    pub fn answers(&self) -> BTreeMap<String, Answer> {
         self.0.control().answers.clone()
     }
 }

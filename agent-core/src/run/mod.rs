@@ -1,9 +1,13 @@
 //! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
 
+mod answer;
+mod ask;
 mod busy;
 mod call_model;
 mod checkpoint;
+mod clock;
 mod cx;
+mod digest;
 mod driver;
 mod end;
 mod ids;
@@ -15,9 +19,13 @@ mod sub_agent;
 mod usage;
 
 pub use self::{
+    answer::{Answer, Refusal},
+    ask::Ask,
     busy::WhenBusy,
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
+    clock::Clock,
     cx::RunCx,
+    digest::canonical_json,
     driver::{RunDriver, RunParts},
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},

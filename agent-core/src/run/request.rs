@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Checkpoint, RunCx, WhenBusy};
+use super::{Answer, Checkpoint, RunCx, WhenBusy};
 use crate::{Caps, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
@@ -56,12 +56,12 @@ pub enum RunInput {
         /// Where the run stood.
         checkpoint: Box<Checkpoint>,
         /// The answers.
-        answers: BTreeMap<String, Value>,
+        answers: BTreeMap<String, Answer>,
     },
     /// Where the newest run of the session stands, read from the journal: after a crash, or whatever else ended it early.
     Recover {
         /// Answers to its questions, by question id.
-        answers: BTreeMap<String, Value>,
+        answers: BTreeMap<String, Answer>,
     },
 }
 
@@ -107,7 +107,18 @@ impl RunRequest {
     }
 
     /// Goes on from a checkpoint with answers to its questions, by question id.
+    ///
+    /// Each answers the question that has its id in this checkpoint. Answers that travelled, and such as say who gave them,
+    /// go into [`resume_with`](Self::resume_with).
     pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::resume_with(checkpoint, plain(answers))
+    }
+
+    /// As [`resume`](Self::resume), with answers that are [bound to their questions](crate::Question::answer).
+    ///
+    /// Either all of them are taken or, if one is [refused](crate::Refusal), none: then the run fails with
+    /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before anything happened, and still waits.
+    pub fn resume_with(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
         let answers = answers.into_iter().collect();
         Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
     }
@@ -117,6 +128,11 @@ impl RunRequest {
     ///
     /// Answers to its questions are given by question id; see [`recover`](crate::recover) for looking at them first.
     pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self::recover_with(session, plain(answers))
+    }
+
+    /// As [`recover`](Self::recover), with answers that are [bound to their questions](crate::Question::answer).
+    pub fn recover_with(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
         Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
     }
 
@@ -214,6 +230,10 @@ impl RunRequest {
         self.parent = Some(parent);
         self
     }
+}
+
+fn plain(answers: impl IntoIterator<Item = (String, Value)>) -> impl Iterator<Item = (String, Answer)> {
+    answers.into_iter().map(|(id, value)| (id, value.into()))
 }
 
 impl fmt::Debug for ToolChoices {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall};
+use crate::{Answer, Ask, Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec};
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
 #[derive(Clone, Debug)]
@@ -26,8 +26,12 @@ pub struct ToolRequest {
     pub effect: Effect,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
+    /// The tool, as the model was told of it; unset outside an executor.
+    pub tool: Option<Arc<ToolSpec>>,
     /// The arguments that were checked against the schema.
     checked: Option<Arc<Value>>,
+    /// The arguments before others were filled in.
+    bare: Option<Arc<Value>>,
 }
 
 impl ToolRequest {
@@ -41,7 +45,17 @@ impl ToolRequest {
             child: None,
             effect: Effect::default(),
             resumed: false,
+            tool: None,
             checked: None,
+            bare: None,
+        }
+    }
+
+    /// Fills arguments in: `complete` are those that there are and those that the agent and the state give. Answers to
+    /// questions of the call stay bound to the former alone.
+    pub fn fill_in(&mut self, complete: Arc<Value>) {
+        if !Arc::ptr_eq(&complete, &self.args) {
+            self.bare = Some(std::mem::replace(&mut self.args, complete));
         }
     }
 
@@ -81,12 +95,14 @@ impl ToolRequest {
 
     /// Returns the answer to a question about this call, or suspends the run until there is one.
     ///
-    /// The question is noted in the run, so a layer that turns the error into something else cannot swallow it.
+    /// The question is noted in the run, so a layer that turns the error into something else cannot swallow it. The answer
+    /// holds for this call with these arguments and this payload alone; if they are others when the run goes on, it is asked
+    /// again.
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
-        self.cx.ask_as(format!("{}/{kind}", self.call.id), kind, payload)
+        self.ask_with(Ask::new(kind, payload))?.parse()
     }
 
     /// As [`ask`](Self::ask), for a question that can come up again and then needs another answer: `nonce` tells which.
@@ -94,6 +110,16 @@ impl ToolRequest {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn ask_once<T: DeserializeOwned>(&self, kind: &str, nonce: &str, payload: Value) -> Result<T> {
-        self.cx.ask_as(format!("{}/{kind}/{nonce}", self.call.id), kind, payload)
+        self.ask_with(Ask::new(kind, payload).nonce(nonce))?.parse()
+    }
+
+    /// As [`ask`](Self::ask), for a question with a schema, an end or a person of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::Timeout`] if there can be none any more, and the
+    /// question has no default.
+    pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
+        let args = self.bare.as_ref().unwrap_or(&self.args);
+        self.cx.ask_at(&self.call.id, self.cx.step(), &json!([self.call.name, args]), ask)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{CallState, Checkpoint, ErrorKind, History, PendingTurn, Phase, Question, RunIds, ToolOutput, Usage};
+use agent_core::{
+    Answer, CallState, Checkpoint, ErrorKind, History, PendingTurn, Phase, Question, RunIds, ToolOutput, Usage,
+};
 use proptest::{
     collection::{btree_map, vec},
     option,
@@ -26,6 +28,7 @@ fn plain() -> impl Strategy<Value = Checkpoint> {
             checkpoint.step = step;
             checkpoint.history = History::import(messages).0;
             (checkpoint.state, checkpoint.globals) = (state, globals);
+            let answers = answers.into_iter().map(|(id, value)| (id, Answer::from(value).by("ada"))).collect();
             (checkpoint.questions, checkpoint.answers, checkpoint.decisions) = (questions, answers, decisions);
             (checkpoint.usage, checkpoint.tree_usage) = (Usage::new(tokens.into(), 1), Usage::new(tokens.into(), 2));
             checkpoint.tool_calls = calls;

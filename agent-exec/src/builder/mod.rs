@@ -288,7 +288,7 @@ impl AgentBuilder {
         check::agent(&self, &middlewares, &entries)?;
         let explained = explain::explain(&self, &entries);
         let fingerprint = explain::fingerprint(&self, &entries);
-        let specs: ToolSpecs = entries.iter().map(|e| e.spec.clone()).collect();
+        let specs: ToolSpecs = entries.iter().map(|e| (*e.spec).clone()).collect();
         let tools: HashMap<_, _> = entries.into_iter().map(|e| (e.spec.name.clone(), Arc::new(e))).collect();
         let executor = Executor {
             model: compose::model(&self.items, self.model.clone(), deadlines.clone()),

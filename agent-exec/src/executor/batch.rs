@@ -87,6 +87,7 @@ impl Active<'_> {
             let args = self.table.parse(&call.name, &call.arguments).0;
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
+            request.tool = self.table.get(&call.name).map(|entry| entry.spec.clone());
             request.resumed = self.resumed;
             request.effect = self.table.get(&call.name).map(|entry| entry.options.effect).unwrap_or_default();
             if let CallState::Suspended { child } = &pending.state {
@@ -304,6 +305,7 @@ impl Active<'_> {
         cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone() });
         cx.log().end_step();
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
+        self.driver.forget_answers_below(&format!("step-{step}"));
         Ok(exit)
     }
 }

@@ -221,7 +221,7 @@ impl Service<ToolRequest> for ToolCore {
             }
             let complete = body.complete(&cx, &request.args);
             let injected = ToolBody::injected(&request.args, &complete);
-            request.args = complete;
+            request.fill_in(complete);
             let _permit = match &body.permits {
                 Some(permits) => {
                     Some(permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?)

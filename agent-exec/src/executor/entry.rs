@@ -9,7 +9,7 @@ use crate::builder::{Item, compose};
 
 /// A tool, what the model is told of it, and the stack around its calls.
 pub(crate) struct ToolEntry {
-    pub(crate) spec: ToolSpec,
+    pub(crate) spec: Arc<ToolSpec>,
     pub(crate) options: Arc<ToolOptions>,
     pub(crate) body: Arc<ToolBody>,
     pub(crate) service: ToolService,
@@ -18,7 +18,7 @@ pub(crate) struct ToolEntry {
 impl ToolEntry {
     /// Reads the tool's description once, checks it, and composes its stack.
     pub(crate) fn new(tool: Arc<dyn Tool>, items: &[Item], raise: bool, deadlines: &Deadlines) -> Result<Self> {
-        let (spec, options) = (tool.spec(), Arc::new(tool.options()));
+        let (spec, options) = (Arc::new(tool.spec()), Arc::new(tool.options()));
         let body = Arc::new(ToolBody::new(tool, &spec, options.clone(), deadlines)?);
         let service = compose::tool(items, ToolCore::new(body.clone()), raise);
         Ok(Self { spec, options, body, service })

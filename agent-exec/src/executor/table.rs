@@ -84,7 +84,7 @@ impl ToolTable {
         if let Some(twice) = offered.iter().find(|entry| !names.insert(&entry.spec.name)) {
             return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
         }
-        let changing = offered.iter().map(|entry| entry.spec.clone());
+        let changing = offered.iter().map(|entry| (*entry.spec).clone());
         self.specs = self.fixed_specs.iter().cloned().chain(changing).collect();
         self.offered = Some(offered);
         Ok(())
@@ -134,7 +134,7 @@ fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) 
     let mut specs = Vec::new();
     for tool in tools {
         let entry = executor.compose(tool, schema)?;
-        specs.push(entry.spec.clone());
+        specs.push((*entry.spec).clone());
         if let Some(twice) = entries.insert(entry.spec.name.clone(), entry) {
             return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
         }

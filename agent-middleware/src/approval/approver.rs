@@ -13,13 +13,18 @@ use super::{Decision, DecisionKind};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
+    /// The call.
+    pub call_id: String,
     /// The tool.
     pub tool: String,
     /// What it does, if the configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The arguments as the model gave them; injected ones are not among them.
+    /// The arguments as the model gave them; injected ones are not among them, and those that are not to be shown are
+    /// `[redacted]`.
     pub arguments: Value,
+    /// Why it is asked about.
+    pub why: String,
     /// Decisions that are accepted.
     pub decisions: BTreeSet<DecisionKind>,
 }

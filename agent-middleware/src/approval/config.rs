@@ -8,43 +8,32 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::DecisionKind;
-
-/// What is done about a tool call. Ordered: of several that apply, the strictest holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// It runs.
-    Allow,
-    /// A person is asked first.
-    Ask,
-    /// It never runs, and nobody is asked.
-    Deny,
-}
-
-/// Several tools under one policy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Group {
-    /// The tools.
-    pub tools: BTreeSet<String>,
-    /// The policy.
-    pub policy: Policy,
-}
+use crate::{Permissions, Policy};
 
 /// Which tools are asked about, and how. By default none is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalConfig {
-    /// Policies of single tools by name; `*` is every tool that nothing else names.
-    pub tools: BTreeMap<String, Policy>,
-    /// Policies of groups, for tools that are not named singly. Of two groups with the same tool the stricter holds.
-    pub groups: Vec<Group>,
+    /// Which calls run, which are asked about, which are denied. Left out, all run; given without a `default`, what no rule
+    /// fits is asked about.
+    pub permissions: Permissions,
     /// What a tool does, in words for whoever decides.
     pub descriptions: BTreeMap<String, String>,
+    /// Arguments that a question does not show, by tool; `*` is every tool.
+    pub redact: BTreeMap<String, BTreeSet<String>>,
     /// Decisions that are accepted; rejecting always is. Default: all.
     pub decisions: BTreeSet<DecisionKind>,
+    /// Asks once about all calls of a message, before any of them runs. Default: about each.
+    pub batched: bool,
+    /// Says what it would do, as events, and does nothing. Default: false.
+    pub shadow: bool,
+    /// Longest time in which a question can be answered, from when it is asked; in configuration files, seconds. Then the
+    /// call is denied. Default: without end.
+    #[serde(with = "crate::seconds")]
+    pub expires: Option<Duration>,
+    /// Who alone may answer. Default: anybody.
+    pub actor: Option<String>,
     /// Longest time that an [`Approver`](super::Approver) may take; in configuration files, seconds. Then the call is
     /// denied. Default: five minutes.
     #[serde(with = "crate::seconds")]
@@ -54,21 +43,29 @@ pub struct ApprovalConfig {
 impl Default for ApprovalConfig {
     fn default() -> Self {
         Self {
-            tools: BTreeMap::new(),
-            groups: Vec::new(),
+            permissions: Permissions::new().otherwise(Policy::Allow),
             descriptions: BTreeMap::new(),
+            redact: BTreeMap::new(),
             decisions: DecisionKind::ALL.into(),
+            batched: false,
+            shadow: false,
+            expires: None,
+            actor: None,
             timeout: Some(Duration::from_secs(300)),
         }
     }
 }
 
 impl ApprovalConfig {
-    /// The policy by the tool's name: its own, else that of its groups, else that of `*`, else it runs.
-    pub(super) fn policy(&self, tool: &str) -> Policy {
-        let of_groups = || self.groups.iter().filter(|g| g.tools.contains(tool)).map(|g| g.policy).max();
-        let own = self.tools.get(tool).copied().or_else(of_groups).or_else(|| self.tools.get("*").copied());
-        own.unwrap_or(Policy::Allow)
+    /// The arguments of `tool` that are not shown.
+    pub(super) fn hidden(&self, tool: &str) -> impl Iterator<Item = &str> {
+        let of = |tool: &str| self.redact.get(tool).into_iter().flatten().map(String::as_str);
+        of(tool).chain(of("*"))
+    }
+
+    /// The decisions that are accepted.
+    pub(super) fn accepted(&self) -> BTreeSet<DecisionKind> {
+        self.decisions.iter().copied().chain([DecisionKind::Reject]).collect()
     }
 }
 
@@ -76,30 +73,24 @@ impl ApprovalConfig {
 mod tests {
     use super::*;
 
-    fn config(json: &str) -> ApprovalConfig {
-        serde_json::from_str(json).expect("parses")
-    }
-
     #[test]
-    fn the_own_name_beats_groups_and_groups_beat_the_star() {
-        let config = config(
-            r#"{"tools": {"f": "allow", "*": "deny"},
-                "groups": [{"tools": ["f", "g"], "policy": "deny"}, {"tools": ["g", "h"], "policy": "ask"}]}"#,
-        );
-        assert_eq!(config.policy("f"), Policy::Allow);
-        assert_eq!(config.policy("g"), Policy::Deny, "the stricter of two groups");
-        assert_eq!(config.policy("h"), Policy::Ask);
-        assert_eq!(config.policy("other"), Policy::Deny);
-    }
-
-    #[test]
-    fn what_nothing_names_runs() {
-        assert_eq!(config(r#"{"tools": {"f": "ask"}}"#).policy("g"), Policy::Allow);
+    fn nothing_is_asked_unless_permissions_are_given_and_then_what_they_do_not_name_is() {
+        let config = |json| serde_json::from_str::<ApprovalConfig>(json).expect("parses").permissions;
+        let policy = |permissions: Permissions, tool| permissions.decide(tool, &serde_json::json!({})).policy;
+        assert_eq!(policy(config("{}"), "f"), Policy::Allow);
+        let rules = r#"{"permissions": {"rules": [{"policy": "allow", "tool": "read_*"}]}}"#;
+        assert_eq!(policy(config(rules), "read_file"), Policy::Allow);
+        assert_eq!(policy(config(rules), "f"), Policy::Ask);
     }
 
     #[test]
     fn a_misspelt_field_or_policy_is_refused() {
-        for wrong in [r#"{"tool": {}}"#, r#"{"tools": {"f": "sometimes"}}"#, r#"{"timeout": -1}"#] {
+        for wrong in [
+            r#"{"tools": {}}"#,
+            r#"{"permissions": {"rules": [{"policy": "sometimes", "tool": "f"}]}}"#,
+            r#"{"permissions": {"rules": [{"policy": "ask", "tool": "f", "when": {"x": {"glob": ["a"]}}}]}}"#,
+            r#"{"timeout": -1}"#,
+        ] {
             assert!(serde_json::from_str::<ApprovalConfig>(wrong).is_err(), "{wrong}");
         }
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// use serde_json::{from_value, json};
 ///
 /// let answer: Decision = from_value(json!({"decision": "approve", "remember": "tool"}))?;
-/// assert_eq!(answer, Decision::Approve { remember: Some(Remember::Tool) });
+/// assert_eq!(answer, Decision::Approve { remember: Some(Remember::Tool), always: false });
 /// assert!(from_value::<Decision>(json!({"decision": "aprove"})).is_err());
 /// assert!(from_value::<Decision>(json!({"decision": "approve", "reason": "no!"})).is_err());
 /// # Ok::<(), serde_json::Error>(())
@@ -25,6 +25,9 @@ pub enum Decision {
         /// For which later calls this holds too; this one alone if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<Remember>,
+        /// It holds for good, and not for this session alone: see [`Approval::keep_rules`](crate::Approval::keep_rules).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        always: bool,
     },
     /// Run it with these arguments instead. They are checked as the model's are, and the model is told.
     Edit {
@@ -39,6 +42,9 @@ pub enum Decision {
         /// For which later calls this holds too; this one alone if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<Remember>,
+        /// It holds for good, and not for this session alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        always: bool,
     },
     /// Do not run it; this is its result.
     Respond {
@@ -47,7 +53,7 @@ pub enum Decision {
     },
 }
 
-/// For which later calls of the session a decision holds.
+/// For which later calls a decision holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
@@ -78,7 +84,7 @@ impl DecisionKind {
 impl Decision {
     /// Runs the call, this once.
     pub fn approve() -> Self {
-        Self::Approve { remember: None }
+        Self::Approve { remember: None, always: false }
     }
 
     /// Runs the call with other arguments.
@@ -88,7 +94,7 @@ impl Decision {
 
     /// Rejects the call, this once.
     pub fn reject(reason: impl Into<String>) -> Self {
-        Self::Reject { reason: Some(reason.into()), remember: None }
+        Self::Reject { reason: Some(reason.into()), remember: None, always: false }
     }
 
     /// Answers in the tool's place.
@@ -111,6 +117,9 @@ impl Decision {
         match self {
             Self::Edit { arguments } if arguments.as_object().is_none_or(serde_json::Map::is_empty) => {
                 Some("the edited arguments are empty")
+            }
+            Self::Approve { remember: None, always: true } | Self::Reject { remember: None, always: true, .. } => {
+                Some("it says 'always' and not what to remember")
             }
             Self::Respond { content } if content.trim().is_empty() => Some("the response is empty"),
             _ => None,

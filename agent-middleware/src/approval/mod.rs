@@ -1,45 +1,47 @@
-//! [`Approval`]: a person decides before tools run.
+//! [`Approval`]: rules, and where they say so a person, decide before tools run.
 
 mod approver;
+mod batch;
 mod config;
 mod decision;
+mod form;
 mod pending;
 mod standing;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Flow, Middleware, Part, Result, RunCx, RunEnd, ToolOutput, ToolRequest};
+use agent_core::{Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::pending::Pending;
 pub use self::{
     approver::{ApprovalRequest, Approver},
-    config::{ApprovalConfig, Group, Policy},
+    config::ApprovalConfig,
     decision::{Decision, DecisionKind, Remember},
 };
-use self::{
-    pending::Pending,
-    standing::{Rule, Rules},
-};
+use crate::{Permissions, Policy, Rule, RuleStore, Ruling};
 
 type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 
-/// A person decides before tools run.
+/// Rules, and where they say so a person, decide before tools run.
 ///
-/// The run stops with a question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is gone on with
-/// and the answer, a [`Decision`]. Other calls of the same message run meanwhile; nothing that ran is run again. With an
-/// [`Approver`] the decision is made inside the process and the run does not stop.
+/// What is done about a call goes by the [`Permissions`]: it runs, it is denied, or a person is asked. Then the run stops with
+/// a question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is gone on with and the answer, a
+/// [`Decision`]. Other calls of the same message run meanwhile; nothing that ran is run again. [`batched`](Self::batched), it
+/// is one question of the kind `approvals` about all calls of a message, with `calls` as the payload and an object of
+/// decisions by call id as the answer. With an [`Approver`] the decision is made inside the process and the run does not
+/// stop.
 ///
-/// Which calls are asked about goes by the tool's name: its own policy, else that of its [groups](Self::group), else that
-/// of `*`; a tool that nothing names runs. Predicates can only make it stricter.
+/// **Nothing runs by mistake.** An answer that is no decision, edited arguments that do not fit the tool's schema, an answer
+/// to another call: refused when the run goes on, and the question stays open. Where nobody refused it, the call is answered
+/// with an error that says why, and so is one that nobody decided about in time.
 ///
-/// **Nothing runs by mistake.** An answer that is not a [`Decision`], an edit without arguments, a decision that is not
-/// accepted, an approver that takes too long, an answer that was given to other arguments: the call is answered with an
-/// error that says so.
+/// A person may let a decision [hold](Remember), for the rest of the session or, where [rules are kept](Self::keep_rules),
+/// for good. Such rules are the agent's own. A denial beats an approval, and a [`Policy::Deny`] both.
 ///
-/// A person may let a decision [hold](Remember) for the rest of the session. Such rules are kept with the session, for each
-/// agent apart. A denial beats an approval, and a [`Policy::Deny`] both.
+/// Each ruling is an event named `approval`, without the arguments.
 ///
 /// # Order
 ///
@@ -55,12 +57,13 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{Approval, Policy};
+/// use agent_middleware::{Approval, Policy, Rule};
 ///
 /// let approval = Approval::new()
 ///     .ask("*")
-///     .group(["read_file", "list_files"], Policy::Allow)
+///     .allow("list_files")
 ///     .deny("format_disk")
+///     .rule(Rule::allow("read_file").path("path", "src/**"))
 ///     .when(Policy::Deny, |tool, args| tool == "pay" && args["amount"].as_f64().is_none_or(|x| x > 1e6));
 /// # drop(approval);
 /// ```
@@ -69,6 +72,7 @@ pub struct Approval {
     config: ApprovalConfig,
     predicates: Vec<(Policy, Box<Predicate>)>,
     approver: Option<Arc<dyn Approver>>,
+    store: Option<Arc<dyn RuleStore>>,
 }
 
 impl Approval {
@@ -77,38 +81,49 @@ impl Approval {
         Self::default()
     }
 
-    /// Asks before this tool runs; `*` is every tool that nothing else names.
+    /// Acts on these permissions, in place of what was said before.
+    #[must_use]
+    pub fn permissions(mut self, permissions: Permissions) -> Self {
+        self.config.permissions = permissions;
+        self
+    }
+
+    /// Adds a rule.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.config.permissions.rules.push(rule);
+        self
+    }
+
+    /// Asks before this tool runs; `*` is every tool that no rule fits.
     #[must_use]
     pub fn ask(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Ask)
     }
 
-    /// Lets this tool run without asking.
+    /// Lets this tool run without asking; `*` is every tool that no rule fits.
     #[must_use]
     pub fn allow(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Allow)
     }
 
-    /// Never lets this tool run.
+    /// Never lets this tool run; `*` is every tool that no rule fits.
     #[must_use]
     pub fn deny(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Deny)
     }
 
     fn tool(mut self, tool: impl Into<String>, policy: Policy) -> Self {
-        self.config.tools.insert(tool.into(), policy);
-        self
-    }
-
-    /// Sets the policy of several tools at once, where they have none of their own.
-    #[must_use]
-    pub fn group(mut self, tools: impl IntoIterator<Item = impl Into<String>>, policy: Policy) -> Self {
-        self.config.groups.push(Group { tools: tools.into_iter().map(Into::into).collect(), policy });
-        self
+        let tool = tool.into();
+        if tool == "*" {
+            self.config.permissions.default_policy = policy;
+            return self;
+        }
+        self.rule(Rule::new(policy, tool))
     }
 
     /// Applies `policy` to calls for which `predicate`, given the tool's name and the arguments, is true. It holds if it is
-    /// stricter than what goes by the name.
+    /// stricter than what the rules say.
     #[must_use]
     pub fn when(mut self, policy: Policy, predicate: impl Fn(&str, &Value) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push((policy, Box::new(predicate)));
@@ -122,10 +137,54 @@ impl Approval {
         self
     }
 
+    /// Does not show these arguments of a tool (`*` is every tool) in questions: they are `[redacted]`. Whoever edits the
+    /// arguments and leaves that as it is keeps the real value.
+    #[must_use]
+    pub fn redact(mut self, tool: impl Into<String>, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let arguments = arguments.into_iter().map(Into::into);
+        self.config.redact.entry(tool.into()).or_default().extend(arguments);
+        self
+    }
+
     /// Sets which decisions are accepted; rejecting always is. Default: all.
     #[must_use]
     pub fn decisions(mut self, accepted: impl IntoIterator<Item = DecisionKind>) -> Self {
         self.config.decisions = accepted.into_iter().collect();
+        self
+    }
+
+    /// Asks once about all calls of a message, before any of them runs.
+    #[must_use]
+    pub fn batched(mut self) -> Self {
+        self.config.batched = true;
+        self
+    }
+
+    /// Says what it would do, as events, and does nothing.
+    #[must_use]
+    pub fn shadow(mut self) -> Self {
+        self.config.shadow = true;
+        self
+    }
+
+    /// Sets how long a question can be answered, from when it is asked; then the call is denied. Default: without end.
+    #[must_use]
+    pub fn expires_in(mut self, time: Duration) -> Self {
+        self.config.expires = Some(time);
+        self
+    }
+
+    /// Sets who alone may answer. Default: anybody.
+    #[must_use]
+    pub fn only(mut self, actor: impl Into<String>) -> Self {
+        self.config.actor = Some(actor.into());
+        self
+    }
+
+    /// Keeps the rules that people lay down for good, and acts on those that are there.
+    #[must_use]
+    pub fn keep_rules(mut self, store: impl RuleStore) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -144,35 +203,68 @@ impl Approval {
         self
     }
 
-    fn policy(&self, tool: &str, args: &Value) -> Policy {
-        let applies = self.predicates.iter().filter(|(_, predicate)| predicate(tool, args));
-        applies.map(|(policy, _)| *policy).fold(self.config.policy(tool), Policy::max)
+    /// True if it has nothing to say about any call.
+    fn is_idle(&self) -> bool {
+        let permissions = &self.config.permissions;
+        permissions.rules.is_empty() && permissions.default_policy == Policy::Allow && self.predicates.is_empty()
     }
 
-    fn request(&self, tool: &str, args: &Value) -> ApprovalRequest {
-        let mut decisions = self.config.decisions.clone();
-        decisions.insert(DecisionKind::Reject);
-        let description = self.config.descriptions.get(tool).cloned();
-        ApprovalRequest { tool: tool.to_owned(), description, arguments: args.clone(), decisions }
+    /// What is to be done about a call, by the rules, the predicates, and what people decided before.
+    async fn ruling(&self, cx: &RunCx, req: &ToolRequest) -> Result<Ruling> {
+        let (tool, args, permissions) = (&*req.call.name, &*req.args, &self.config.permissions);
+        let mut ruling = permissions.decide(tool, args);
+        let applies = self.predicates.iter().filter(|(_, predicate)| predicate(tool, args));
+        if let Some(policy) = applies.map(|(policy, _)| *policy).max().filter(|policy| *policy > ruling.policy) {
+            ruling = Ruling { policy, why: "a condition applies".to_owned() };
+        }
+        if ruling.policy == Policy::Ask {
+            let root = permissions.root.as_deref();
+            if let Some(policy) = standing::find(cx, self.store.as_deref(), root, tool, args).await? {
+                ruling = Ruling { policy, why: STANDING.to_owned() };
+            }
+        }
+        Ok(ruling)
+    }
+
+    fn report(&self, cx: &RunCx, req: &ToolRequest, ruling: &Ruling) {
+        let value = json!({
+            "call_id": req.call.id,
+            "tool": req.call.name,
+            "policy": ruling.policy,
+            "why": ruling.why,
+            "shadow": self.config.shadow,
+        });
+        cx.emit(EventKind::Custom { name: "approval".to_owned(), value });
+    }
+
+    /// A question of this kind, as the configuration wants it.
+    fn question(&self, kind: &str, payload: Value, schema: Value, denied: Value) -> Ask {
+        let mut ask = Ask::new(kind, payload).schema(schema).or(denied);
+        if let Some(time) = self.config.expires {
+            ask = ask.within(time);
+        }
+        if let Some(actor) = &self.config.actor {
+            ask = ask.only(actor);
+        }
+        ask
     }
 
     /// Comes to a decision about the call. What is none is the text that says why.
-    async fn decide(&self, cx: &RunCx, req: &ToolRequest) -> Result<Result<Decision, String>> {
-        let request = self.request(&req.call.name, &req.args);
-        let accepted = request.decisions.clone();
+    async fn decide(&self, cx: &RunCx, req: &ToolRequest, why: String) -> Result<Result<Decision, String>> {
+        if let Some(decision) = Pending::decided(cx, req)? {
+            return Ok(Ok(decision));
+        }
+        let accepted = self.config.accepted();
+        let request = form::request(&self.config, req, why);
         let Some(approver) = &self.approver else {
-            let asked_before = Pending::ask(cx, req)?;
-            let answer = req.ask("approval", json(&request))?;
-            return Ok(if asked_before {
-                accept(answer, &accepted)
-            } else {
-                Err("the answer was given to another call".into())
-            });
+            let schema = form::schema(&self.config, req, 0, self.store.is_some());
+            let answer = req.ask_with(self.question("approval", to_json(&request), schema, to_json(&unanswered())))?;
+            return Ok(accept(answer.value, &accepted));
         };
         let limit = self.config.timeout.unwrap_or(Duration::MAX);
         let decide = async {
             let decided = tokio::time::timeout(limit, approver.decide(cx, request)).await;
-            decided.map_or(Ok(Value::Null), |decision| decision.map(|decision| json(&decision)))
+            decided.map_or(Ok(Value::Null), |decision| decision.map(|decision| to_json(&decision)))
         };
         Ok(match req.decide("approval", decide).await? {
             Value::Null => Err("nobody decided in time".into()),
@@ -181,30 +273,38 @@ impl Approval {
     }
 
     /// Does what was decided.
-    fn apply(&self, cx: &RunCx, req: &mut ToolRequest, decision: Decision) -> Result<Flow<ToolOutput>> {
-        let tool = &req.call.name;
-        let remember = |scope: Option<Remember>, rule| match scope {
-            Some(scope) => Rules::keep(cx, tool, &req.args, scope, rule),
-            None => Ok(()),
-        };
+    async fn apply(&self, cx: &RunCx, req: &mut ToolRequest, decision: Decision) -> Result<Flow<ToolOutput>> {
+        let tool = req.call.name.clone();
+        if let Decision::Approve { remember: Some(scope), always }
+        | Decision::Reject { remember: Some(scope), always, .. } = &decision
+        {
+            let store = self.store.as_deref().filter(|_| *always);
+            let policy = if decision.kind() == DecisionKind::Approve { Policy::Allow } else { Policy::Deny };
+            standing::keep(cx, store, (&tool, &req.args), *scope, policy).await?;
+        }
         match decision {
-            Decision::Approve { remember: scope } => {
-                remember(scope, Rule::Allow)?;
-                Ok(Flow::Continue)
-            }
+            Decision::Approve { .. } => Ok(Flow::Continue),
             Decision::Edit { arguments } => {
+                let arguments = form::edited(&self.config, req, arguments);
                 Pending::edit(cx, req, &arguments)?;
                 req.args = Arc::new(arguments);
                 Ok(Flow::Continue)
             }
-            Decision::Reject { reason, remember: scope } => {
-                remember(scope, Rule::Deny)?;
+            Decision::Reject { reason, .. } => {
                 let feedback = reason.map(|reason| format!(" With user feedback: {reason}")).unwrap_or_default();
-                settle(cx, req, ToolOutput::error(format!("{}{feedback}", rejected(tool))))
+                settle(cx, req, ToolOutput::error(format!("{}{feedback}", rejected(&tool))))
             }
             Decision::Respond { content } => settle(cx, req, ToolOutput::text(content)),
         }
     }
+}
+
+/// Why a standing decision holds.
+const STANDING: &str = "a person decided so before";
+
+/// What holds if nobody answered in time.
+fn unanswered() -> Decision {
+    Decision::reject("nobody answered in time")
 }
 
 /// Takes an answer as a decision, if it is one that means something and is accepted.
@@ -218,7 +318,7 @@ fn accept(answer: Value, accepted: &BTreeSet<DecisionKind>) -> Result<Decision, 
     }
 }
 
-fn json(value: &impl Serialize) -> Value {
+fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("text and JSON are JSON")
 }
 
@@ -249,23 +349,32 @@ impl Middleware for Approval {
         Ok(())
     }
 
+    async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()> {
+        if self.config.batched && !self.config.shadow && self.approver.is_none() {
+            batch::ask(self, cx, batch).await?;
+        }
+        Ok(())
+    }
+
     async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        if self.is_idle() {
+            return Ok(Flow::Continue);
+        }
+        let ruling = self.ruling(cx, req).await?;
+        self.report(cx, req, &ruling);
         let tool = &req.call.name;
-        match self.policy(tool, &req.args) {
+        match ruling.policy {
+            _ if self.config.shadow => return Ok(Flow::Continue),
             Policy::Allow => return Ok(Flow::Continue),
+            Policy::Deny if ruling.why == STANDING => return settle(cx, req, ToolOutput::error(rejected(tool))),
             Policy::Deny => {
                 let text = format!("Tool execution for '{tool}' is not allowed.");
-                return Ok(Flow::Answer(ToolOutput::error(text)));
+                return settle(cx, req, ToolOutput::error(text));
             }
             Policy::Ask => {}
         }
-        match Rules::find(cx, tool, &req.args)? {
-            Some(Rule::Allow) => return Ok(Flow::Continue),
-            Some(Rule::Deny) => return settle(cx, req, ToolOutput::error(rejected(tool))),
-            None => {}
-        }
-        match self.decide(cx, req).await? {
-            Ok(decision) => self.apply(cx, req, decision),
+        match self.decide(cx, req, ruling.why).await? {
+            Ok(decision) => self.apply(cx, req, decision).await,
             Err(why) => {
                 let text = format!("Tool execution for '{tool}' was not approved: {why}.");
                 settle(cx, req, ToolOutput::error(text))
@@ -274,6 +383,9 @@ impl Middleware for Approval {
     }
 
     async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
+        if self.is_idle() {
+            return Ok(());
+        }
         if let Some(Pending { edited: Some(arguments), .. }) = Pending::take(cx, req)? {
             let note = format!("The parameters for tool '{}' were changed by the user to: {arguments}", req.call.name);
             out.content_mut().insert(0, Part::text(note));
@@ -288,6 +400,7 @@ impl fmt::Debug for Approval {
             .field("config", &self.config)
             .field("predicates", &self.predicates.len())
             .field("approver", &self.approver.is_some())
+            .field("store", &self.store.is_some())
             .finish()
     }
 }

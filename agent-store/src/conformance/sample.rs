@@ -77,7 +77,12 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         },
         EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into() },
         EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})) },
-        EntryBody::Answered { id: "c1/approval".into(), answer: json!(true), by: Some("ann".into()) },
+        EntryBody::Answered {
+            id: "c1/approval".into(),
+            answer: json!(true),
+            by: Some("ann".into()),
+            digest: "r.a.0".into(),
+        },
         EntryBody::Decided { name: "pick".into(), value: json!({"b": 1, "a": [[]]}), beginning: true },
         EntryBody::ToolFinished { call_id: call_id.clone(), output: output.clone() },
         EntryBody::ToolAnswered { call_id: call_id.clone(), name, output: Some(output.failed()) },

@@ -1,5 +1,9 @@
 //! Runs that wait for answers, and go on in another process.
 
+mod answers;
+mod approval;
+mod breakpoints;
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::sync::{
@@ -347,7 +351,10 @@ async fn an_answer_that_nobody_asked_for_is_refused_with_what_was_asked() {
     let build = || Agent::builder("a", model.clone()).tool(asking("t", &log));
     let checkpoint = stop(build()).await;
     let e = go_on(build(), checkpoint, [("2/input", json!("Ada"))]).await.expect_err("refused");
-    assert_eq!((e.kind(), e.message()), (ErrorKind::Config, "nobody asked '2/input'; the checkpoint asks: 1/input"));
+    assert_eq!(
+        (e.kind(), e.message()),
+        (ErrorKind::AnswerRefused, "the answer to '2/input': nobody asked it; the open questions are: 1/input")
+    );
 }
 
 #[tokio::test]
@@ -358,7 +365,7 @@ async fn an_answer_of_another_form_is_an_error_and_the_checkpoint_still_takes_a_
     let (_, checkpoint) = stopped(agent.run("go").await);
     let e = agent.start(resume(checkpoint.clone(), [("1/approval", json!("maybe"))])).await.expect_err("refused");
     assert_eq!(e.kind(), ErrorKind::InvalidRequest);
-    assert!(e.message().contains("'1/approval' has another form"), "{e}");
+    assert!(e.message().contains("the answer has another form"), "{e}");
     assert!(!log.seen().contains(&"delete(1)".to_owned()), "what was not approved did not run");
     finished(agent.start(resume(checkpoint, [("1/approval", json!(true))])).await);
     assert!(log.seen().contains(&"delete(1)".to_owned()));

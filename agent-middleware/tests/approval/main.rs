@@ -1,6 +1,9 @@
 //! A person decides before tools run.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod permissions;
+mod shell;
 
 use std::{
     sync::{
@@ -56,7 +59,7 @@ async fn answered(tool: &Doubler, answer: Value) -> (RunDriver, Result<ToolOutpu
     let run = root(|_| {});
     let e = tool.call(f(run.cx(), "c1")).await.expect_err("must ask");
     assert_eq!((e.kind(), e.questions()[0].id.as_str()), (ErrorKind::Interrupted, "c1/approval"));
-    let again = restarted(&run, |parts| drop(parts.answers.insert("c1/approval".into(), answer)));
+    let again = restarted(&run, |parts| parts.answers.extend([e.questions()[0].answer(answer)]));
     let out = tool.call(f(again.cx(), "c1")).await;
     (again, out)
 }
@@ -72,8 +75,14 @@ async fn the_question_holds_what_a_person_needs_to_decide() {
     let e = Doubler::under(approval).call(f(run.cx(), "c1")).await.expect_err("must ask");
     let question = &e.questions()[0];
     assert_eq!(question.kind, "approval");
-    let payload =
-        json!({"tool": "f", "description": "Doubles.", "arguments": {"x": 3}, "decisions": ["approve", "reject"]});
+    let payload = json!({
+        "call_id": "c1",
+        "tool": "f",
+        "description": "Doubles.",
+        "arguments": {"x": 3},
+        "why": "rule 1 says so",
+        "decisions": ["approve", "reject"],
+    });
     assert_eq!(question.payload, payload);
     assert_eq!(run.take_questions().len(), 1, "the run knows the question, whatever becomes of the error");
 }
@@ -180,21 +189,45 @@ proptest! {
 async fn an_answer_holds_for_the_arguments_that_were_asked_about_alone() {
     let tool = Doubler::under(Approval::new().ask("f"));
     let run = root(|_| {});
-    tool.call(f(run.cx(), "c1")).await.expect_err("must ask");
-    let again = restarted(&run, |p| drop(p.answers.insert("c1/approval".into(), json!({"decision": "approve"}))));
-    let out = tool.call(call(again.cx(), "c1", "f", json!({"x": 999}))).await.expect("is told");
-    assert!(out.is_error() && out.to_text().contains("given to another call"));
+    let asked = tool.call(f(run.cx(), "c1")).await.expect_err("must ask").questions()[0].clone();
+    let again = restarted(&run, |parts| parts.answers.extend([asked.answer(json!({"decision": "approve"}))]));
+    let other = call(again.cx(), "c1", "f", json!({"x": 999}));
+    let asks = tool.call(other).await.expect_err("asks about the other call");
+    assert_ne!(asks.questions()[0].digest, asked.digest);
     assert_eq!(tool.ran(), 0);
 }
 
 #[tokio::test]
-async fn a_later_call_with_the_same_id_does_not_inherit_the_answer() {
-    let tool = Doubler::under(Approval::new().ask("f"));
-    let (run, out) = answered(&tool, json!({"decision": "approve"})).await;
-    out.expect("runs");
-    let out = tool.call(f(run.cx(), "c1")).await.expect("is told");
-    assert!(out.is_error() && out.to_text().contains("given to another call"));
-    assert_eq!(tool.ran(), 1);
+async fn what_is_not_to_be_shown_is_not_in_the_question_and_is_kept_by_an_edit() {
+    let tool = Doubler::under(Approval::new().ask("f").redact("*", ["key"]));
+    let run = root(|_| {});
+    let req = |cx: &RunCx| call(cx, "c1", "f", json!({"x": 3, "key": "s3cret"}));
+    let e = tool.call(req(run.cx())).await.expect_err("must ask");
+    let question = &e.questions()[0];
+    let shown = serde_json::to_string(question).expect("serialises");
+    assert!(!shown.contains("s3cret") && shown.contains("[redacted]"), "{shown}");
+    let edit = json!({"decision": "edit", "arguments": {"x": 5, "key": "[redacted]"}});
+    let again = restarted(&run, |parts| parts.answers.extend([question.answer(edit)]));
+    let seen = Arc::new(std::sync::Mutex::new(Value::Null));
+    let (list, args) = (tool.list.clone(), seen.clone());
+    let stack = tool_stack(&list, move |req: ToolRequest| {
+        *args.lock().expect("lock") = (*req.args).clone();
+        async { Ok(ToolOutput::text("ok")) }
+    });
+    stack.oneshot(req(again.cx())).await.expect("runs");
+    assert_eq!(*seen.lock().expect("lock"), json!({"x": 5, "key": "s3cret"}));
+}
+
+#[tokio::test]
+async fn an_answer_to_hidden_arguments_holds_for_those_arguments_alone() {
+    let tool = Doubler::under(Approval::new().ask("f").redact("f", ["key"]));
+    let run = root(|_| {});
+    let req = |cx: &RunCx, key: &str| call(cx, "c1", "f", json!({"x": 3, "key": key}));
+    let asked = tool.call(req(run.cx(), "mine")).await.expect_err("must ask").questions()[0].clone();
+    let again = restarted(&run, |parts| parts.answers.extend([asked.answer(json!({"decision": "approve"}))]));
+    let asks = tool.call(req(again.cx(), "another")).await.expect_err("asks again");
+    assert_eq!(asks.questions()[0].payload, asked.payload, "it looks the same, and is not");
+    assert_eq!(tool.ran(), 0);
 }
 
 #[tokio::test]
@@ -205,15 +238,11 @@ async fn calls_of_one_message_are_asked_about_and_decided_apart() {
     for req in requests(run.cx()) {
         tool.call(req).await.expect_err("must ask");
     }
-    assert_eq!(run.take_questions().len(), 3);
+    let questions = run.take_questions();
+    assert_eq!(questions.len(), 3);
     let (yes, no) = (json!({"decision": "approve"}), json!({"decision": "reject"}));
-    let again = restarted(&run, |parts| {
-        parts.answers.extend([
-            ("a/approval".into(), no.clone()),
-            ("b/approval".into(), yes),
-            ("c/approval".into(), no),
-        ]);
-    });
+    let answers = questions.iter().zip([&no, &yes, &no]).map(|(question, decision)| question.answer(decision.clone()));
+    let again = restarted(&run, |parts| parts.answers.extend(answers));
     let mut texts = Vec::new();
     for req in requests(again.cx()) {
         texts.push(tool.call(req).await.expect("is told").to_text());
@@ -224,11 +253,11 @@ async fn calls_of_one_message_are_asked_about_and_decided_apart() {
 }
 
 #[tokio::test]
-async fn names_beat_groups_beat_the_star_and_predicates_only_make_it_stricter() {
+async fn the_strictest_rule_holds_the_star_is_for_the_rest_and_predicates_only_make_it_stricter() {
     let approval = Approval::new()
         .ask("*")
-        .allow("read")
-        .group(["read", "list"], Policy::Deny)
+        .allow("read*")
+        .deny("read_secrets")
         .when(Policy::Ask, |tool, args| tool == "read" && args["path"] == "/etc/shadow")
         .when(Policy::Allow, |_, _| true);
     let tool = Doubler::under(approval);
@@ -236,7 +265,7 @@ async fn names_beat_groups_beat_the_star_and_predicates_only_make_it_stricter() 
     let outcome = async |name: &str, args| tool.call(call(run.cx(), "c", name, args)).await;
     assert!(!outcome("read", json!({"path": "a"})).await.expect("runs").is_error());
     assert_eq!(outcome("read", json!({"path": "/etc/shadow"})).await.expect_err("asks").kind(), ErrorKind::Interrupted);
-    assert!(outcome("list", json!({})).await.expect("is told").to_text().contains("is not allowed"));
+    assert!(outcome("read_secrets", json!({})).await.expect("is told").to_text().contains("is not allowed"));
     assert_eq!(outcome("other", json!({})).await.expect_err("asks").kind(), ErrorKind::Interrupted);
 }
 
@@ -348,7 +377,10 @@ async fn nothing_but_standing_rules_is_left_of_a_finished_run() {
 fn decisions_are_the_json_that_they_are_documented_to_be() {
     for (decision, json) in [
         (Decision::approve(), json!({"decision": "approve"})),
-        (Decision::Approve { remember: Some(Remember::Call) }, json!({"decision": "approve", "remember": "call"})),
+        (
+            Decision::Approve { remember: Some(Remember::Call), always: false },
+            json!({"decision": "approve", "remember": "call"}),
+        ),
         (Decision::edit(json!({"x": 1})), json!({"decision": "edit", "arguments": {"x": 1}})),
         (Decision::reject("no"), json!({"decision": "reject", "reason": "no"})),
         (Decision::respond("hi"), json!({"decision": "respond", "content": "hi"})),

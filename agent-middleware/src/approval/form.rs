@@ -1,0 +1,97 @@
+//! What is shown to whoever decides, and which answers there are.
+
+use std::collections::BTreeSet;
+
+use agent_core::{ToolRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::{ApprovalConfig, ApprovalRequest, DecisionKind};
+
+/// Stands where an argument is not shown.
+const HIDDEN: &str = "[redacted]";
+
+/// What is shown of a call.
+pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -> ApprovalRequest {
+    let tool = &req.call.name;
+    let mut arguments = (*req.args).clone();
+    for name in config.hidden(tool) {
+        if let Some(value) = arguments.get_mut(name) {
+            *value = HIDDEN.into();
+        }
+    }
+    ApprovalRequest {
+        call_id: req.call.id.to_string(),
+        tool: tool.to_string(),
+        description: config.descriptions.get(&**tool).cloned(),
+        arguments,
+        why,
+        decisions: config.accepted(),
+    }
+}
+
+/// The arguments as a person edited them. What was not shown and came back so is what it was.
+pub(super) fn edited(config: &ApprovalConfig, req: &ToolRequest, mut arguments: Value) -> Value {
+    for name in config.hidden(&req.call.name) {
+        if let (Some(value), Some(real)) = (arguments.get_mut(name), req.args.get(name))
+            && value == HIDDEN
+        {
+            *value = real.clone();
+        }
+    }
+    arguments
+}
+
+/// The JSON Schema of a [`Decision`](super::Decision) about a call. `place` tells the schemas in one document apart.
+pub(super) fn schema(config: &ApprovalConfig, req: &ToolRequest, place: usize, keeps_rules: bool) -> Value {
+    let accepted = config.accepted();
+    let mut remember = Map::from_iter([("remember".to_owned(), json!({"enum": ["call", "tool"]}))]);
+    if keeps_rules {
+        remember.insert("always".to_owned(), json!({"type": "boolean"}));
+    }
+    let then = |kind: DecisionKind| match kind {
+        DecisionKind::Approve => fields(remember.clone(), &[]),
+        DecisionKind::Reject => {
+            let reason = ("reason".to_owned(), json!({"type": "string"}));
+            fields(remember.clone().into_iter().chain([reason]).collect(), &[])
+        }
+        DecisionKind::Edit => {
+            let arguments = arguments(config, &req.call.name, req.tool.as_deref(), place);
+            fields(Map::from_iter([("arguments".to_owned(), arguments)]), &["arguments"])
+        }
+        DecisionKind::Respond => {
+            let content = json!({"type": "string", "pattern": "\\S"});
+            fields(Map::from_iter([("content".to_owned(), content)]), &["content"])
+        }
+    };
+    let cases = accepted.iter().map(|kind| {
+        let is_kind = json!({"properties": {"decision": {"const": kind}}, "required": ["decision"]});
+        json!({"if": is_kind, "then": then(*kind)})
+    });
+    json!({
+        "type": "object",
+        "required": ["decision"],
+        "properties": {"decision": {"enum": accepted}},
+        "allOf": cases.collect::<Vec<_>>(),
+    })
+}
+
+fn fields(mut properties: Map<String, Value>, required: &[&str]) -> Value {
+    properties.insert("decision".to_owned(), true.into());
+    json!({"properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// The tool's parameters, as far as a person may edit them.
+fn arguments(config: &ApprovalConfig, tool: &str, spec: Option<&ToolSpec>, place: usize) -> Value {
+    let mut schema = spec.map_or_else(|| json!({"type": "object"}), |spec| spec.parameters.clone());
+    let hidden: BTreeSet<&str> = config.hidden(tool).collect();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for (_, shape) in properties.iter_mut().filter(|(name, _)| hidden.contains(name.as_str())) {
+            *shape = json!({"anyOf": [shape.take(), {"const": HIDDEN}]});
+        }
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("minProperties".to_owned(), 1.into());
+        schema.entry("$id").or_insert_with(|| format!("urn:arguments:{place}").into()); // where its references begin
+    }
+    schema
+}

