@@ -1,6 +1,7 @@
 //! Doubles for tests of middleware, tools and models.
 
 mod every_hook;
+mod rng;
 mod run;
 mod scripted;
 mod seen;
@@ -9,6 +10,7 @@ mod turn;
 
 pub use self::{
     every_hook::EveryHook,
+    rng::SeededRng,
     run::{detached_run, detached_run_as},
     scripted::ScriptedModel,
     seen::Seen,
