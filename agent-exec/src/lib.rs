@@ -21,6 +21,9 @@ mod executor;
 mod run;
 mod start;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
 pub use self::{
     agent::Agent,
     builder::AgentBuilder,
