@@ -68,6 +68,8 @@ pub enum ErrorKind {
     Interrupted,
     /// Another run holds this session and agent.
     Busy,
+    /// The checkpoint is older than what its session's journal knows of the run.
+    Stale,
     /// The journal or another store failed.
     Store,
     /// A replayed run took another path than its journal.
@@ -281,6 +283,7 @@ impl ErrorKind {
             Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
             Self::Busy => "busy",
+            Self::Stale => "out of date",
             Self::Store => "store",
             Self::NonDeterminism => "non-determinism",
             Self::Unexpected => "unexpected",

@@ -41,8 +41,9 @@ pub use self::{
     event::{CircuitState, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position},
     history::{History, Repair, WireKey, unique_ids},
     journal::{
-        Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
-        SessionView, Step, StepBody, StepResult, fold_session, recover,
+        Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
+        RecordedBeginning, Recording, RunLog, RunStatus, SessionView, Standing, Step, StepBody, StepResult, diff,
+        fold_session, fork_at, recover, standing,
     },
     message::{
         AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,

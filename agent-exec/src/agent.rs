@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, recover,
+    StateSchema, SubAgents, fork_at, recover,
 };
 use tower::Service;
 
@@ -20,6 +20,9 @@ use crate::{AgentBuilder, Executor, Run, start};
 /// One agent runs any number of runs at once; only runs of one session wait for each other's end.
 #[derive(Clone)]
 pub struct Agent(pub(crate) Arc<Inner>);
+
+/// Brings a checkpoint of another agent into the form of this one.
+pub(crate) type Migration = Arc<dyn Fn(&mut Checkpoint) -> Result<()> + Send + Sync>;
 
 pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
@@ -33,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) migration: Option<Migration>,
     pub(crate) fingerprint: String,
     pub(crate) explained: String,
 }
@@ -67,10 +71,29 @@ impl Agent {
     /// # Errors
     /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
     pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
-        match &self.0.journal {
-            Some(journal) => recover(&**journal, session, &self.0.name).await,
-            None => Err(Error::config("an agent without a store keeps no runs: give it one with journal(..)")),
+        recover(self.kept()?, session, &self.0.name).await
+    }
+
+    /// Where the newest run of `session` stood after its step `step` (0 is before the first), as a run of its own in the new
+    /// session `into`. [Edit](Checkpoint::edit) it if you like, and go on from it with [`RunRequest::resume`]; to go on with
+    /// another model, fork with an agent that has it. The old session stays as it is.
+    ///
+    /// # Errors
+    /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none, if the run did not
+    /// come that far, or if there is a session `into`.
+    pub async fn fork(&self, session: &str, step: u32, into: impl Into<Arc<str>>) -> Result<Checkpoint> {
+        let (journal, into) = (self.kept()?, into.into());
+        if !journal.read(&into, 0, 1).await?.is_empty() {
+            return Err(Error::config(format!("there is a session '{into}': a fork needs a new one")));
         }
+        let mut checkpoint = fork_at(journal, session, &self.0.name, step, into).await?;
+        checkpoint.fingerprint.clone_from(&self.0.fingerprint); // whoever forks means this agent
+        Ok(checkpoint)
+    }
+
+    fn kept(&self) -> Result<&dyn Journal> {
+        let nothing = || Error::config("an agent without a store keeps no runs: give it one with store(..)");
+        self.0.journal.as_deref().ok_or_else(nothing)
     }
 
     /// Prepares a run. Nothing happens until the [`Run`] is awaited or read.

@@ -16,8 +16,10 @@
 //! ```
 
 mod agent;
+mod anchor;
 mod builder;
 mod executor;
+mod replay;
 mod run;
 mod start;
 

@@ -13,7 +13,7 @@ use agent_core::{
 use futures::FutureExt;
 use serde_json::Value;
 
-use crate::{Run, RunHandle, agent::Inner, builder::explain::difference, executor::Job};
+use crate::{Run, RunHandle, agent::Inner, anchor::Anchor, builder::explain::difference, executor::Job, replay};
 
 /// What all runs of a tree share, and what is this run's own from the first moment on.
 struct Place {
@@ -57,7 +57,9 @@ impl Place {
     fn of(agent: &Inner, request: &RunRequest) -> Self {
         let parent = request.parent.as_ref().map(|p| &p.cx);
         let ids = Arc::new(ids(agent, request));
-        let journal = match (parent, &agent.journal) {
+        let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
+            // A replay writes nothing that outlives it.
+            _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             (None, None) => Arc::new(MemoryJournal::default()),
@@ -99,13 +101,17 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
 
 /// Where a run begins.
 #[derive(Default)]
-struct Beginning {
-    messages: Vec<Message>,
-    history: History,
-    globals: BTreeMap<String, Value>,
+pub(crate) struct Beginning {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) history: History,
+    pub(crate) globals: BTreeMap<String, Value>,
+    /// Steps taken elsewhere.
+    pub(crate) step: u32,
     /// Set when the run goes on; it then keeps its history, answers and counts.
-    resumed: Option<Box<Checkpoint>>,
-    answers: BTreeMap<String, Value>,
+    pub(crate) resumed: Option<Box<Checkpoint>>,
+    pub(crate) answers: BTreeMap<String, Value>,
+    /// What must be written before a run goes on.
+    pub(crate) anchor: Anchor,
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
@@ -125,12 +131,19 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
         }
         input => input,
     };
-    let mut beginning = begin(agent, input, &request, &place, is_root).await?;
+    let recording = match &input {
+        RunInput::Replay => Some(replay::recording(agent, &mut place.ids).await?),
+        _ => None,
+    };
+    let mut beginning = match &recording {
+        Some(recording) => replay::begin(recording, &*writer, &mut request).await?,
+        None => begin(agent, input, &request, &place, is_root).await?,
+    };
 
     let globals = match (&request.parent, &agent.globals) {
         (Some(parent), _) => parent.cx.globals().clone(),
-        (None, Some(given)) => given.clone(),
-        (None, None) => GlobalStorage::restore(std::mem::take(&mut beginning.globals)),
+        (None, Some(given)) if recording.is_none() => given.clone(),
+        _ => GlobalStorage::restore(std::mem::take(&mut beginning.globals)),
     };
     let mut checkpoint = beginning.resumed.take();
     if let Some(checkpoint) = &mut checkpoint {
@@ -149,7 +162,10 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
     if is_root && agent.journal.is_none() {
         log.hold_back();
     }
-    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning.answers);
+    if let Some(recording) = &recording {
+        log.replay(recording);
+    }
+    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning);
 
     let above = request.parent.as_ref().map(|p| &p.cx);
     let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
@@ -158,7 +174,12 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
     parts.state = state;
     parts.globals = globals;
     parts.resources = agent.resources.clone().extended(&request.resources);
-    parts.budget = above.map_or_else(|| agent.budget.clone(), |cx| cx.budget().clone());
+    parts.budget = match above {
+        Some(cx) => cx.budget().clone(),
+        None if recording.is_some() => Default::default(), // nothing is spent
+        None => agent.budget.clone(),
+    };
+    parts.step = beginning.step;
     parts.sub_agents = agent.sub_agents.clone();
     parts.covers = inherited.iter().chain(agent.covers.iter()).cloned().collect();
     parts.inherited = inherited;
@@ -189,7 +210,11 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
         schema: &agent.schema,
         fingerprint: &agent.fingerprint,
     };
-    agent.executor.execute(job).await
+    let end = agent.executor.execute(job).await;
+    match recording {
+        Some(recording) => replay::compare(&recording, &*place.journal, end).await,
+        None => end,
+    }
 }
 
 async fn begin(
@@ -211,10 +236,13 @@ async fn begin(
             Ok(beginning)
         }
         RunInput::Resume { mut checkpoint, answers: given } => {
-            if checkpoint.fingerprint != agent.fingerprint && !request.despite_changes {
+            let changed = checkpoint.fingerprint != agent.fingerprint;
+            if let (true, Some(migrate)) = (changed, &agent.migration) {
+                migrate(&mut checkpoint)?;
+            } else if changed && !request.despite_changes {
                 let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
                 return Err(Error::config(format!(
-                    "the checkpoint is of another agent; resume with the agent that made it, or say despite_changes():\n{changes}"
+                    "the checkpoint is of another agent; resume with the agent that made it, give the agent a migration, or say despite_changes():\n{changes}"
                 )));
             }
             let is_asked = |id: &String| checkpoint.questions.iter().any(|q| q.id == *id);
@@ -224,11 +252,15 @@ async fn begin(
                 let asked = if asked.is_empty() { "nothing".into() } else { asked.join(", ") };
                 return Err(Error::config(format!("nobody asked '{unknown}'; the checkpoint asks: {asked}")));
             }
+            let anchor = match &agent.journal {
+                Some(journal) if is_root => Anchor::of(&**journal, &checkpoint, request.despite_newer).await?,
+                _ => Anchor::None,
+            };
             let mut answers = std::mem::take(&mut checkpoint.answers);
             answers.extend(given);
-            let globals = checkpoint.globals.take().unwrap_or_default();
-            let history = std::mem::take(&mut checkpoint.history);
-            Ok(Beginning { messages: Vec::new(), history, globals, resumed: Some(checkpoint), answers })
+            let globals = checkpoint.globals.clone().unwrap_or_default();
+            let history = checkpoint.history.clone();
+            Ok(Beginning { history, globals, resumed: Some(checkpoint), answers, anchor, ..Beginning::default() })
         }
         _ => Err(Error::config("this release does not know that kind of run input")),
     }
@@ -238,7 +270,7 @@ async fn begin(
 async fn unfinished(agent: &Inner, place: &Place) -> Result<Checkpoint> {
     let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
     if agent.journal.is_none() {
-        return Err(Error::config("there is nothing to recover from: give the agent a store with journal(..)"));
+        return Err(Error::config("there is nothing to recover from: give the agent a store with store(..)"));
     }
     let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
     recover(&*place.journal, session, agent_id).await?.ok_or_else(nothing)
@@ -260,7 +292,7 @@ fn record_begin(
     ids: &Arc<RunIds>,
     request: &RunRequest,
     resumed: Option<&Checkpoint>,
-    answers: &BTreeMap<String, Value>,
+    beginning: &Beginning,
 ) {
     let Some(checkpoint) = resumed else {
         log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
@@ -269,9 +301,10 @@ fn record_begin(
         }
         return;
     };
+    beginning.anchor.record(log, checkpoint);
     log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });
     for question in &checkpoint.questions {
-        if let Some(answer) = answers.get(&question.id) {
+        if let Some(answer) = beginning.answers.get(&question.id) {
             log.record(EntryBody::Answered { id: question.id.clone(), answer: answer.clone(), by: None });
         }
     }

@@ -197,6 +197,7 @@ fn is_told(kind: ErrorKind) -> bool {
             | ErrorKind::History
             | ErrorKind::Limit
             | ErrorKind::Busy
+            | ErrorKind::Stale
             | ErrorKind::Store
             | ErrorKind::NonDeterminism
     )

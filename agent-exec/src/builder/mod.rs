@@ -7,16 +7,16 @@ pub(crate) mod explain;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest, ModelResponse,
-    ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage, Tool, ToolOutput,
-    ToolRequest, ToolService, ToolSpecs, Toolset,
+    BoxError, Budget, Checkpoint, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest,
+    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage,
+    Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset,
 };
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
 use crate::{
     Agent,
-    agent::Inner,
+    agent::{Inner, Migration},
     executor::{Composed, Executor, Limits, ToolEntry},
 };
 
@@ -52,6 +52,7 @@ pub struct AgentBuilder {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) migration: Option<Migration>,
 }
 
 impl AgentBuilder {
@@ -75,6 +76,7 @@ impl AgentBuilder {
             resources: Resources::default(),
             budget: Budget::default(),
             journal: None,
+            migration: None,
         }
     }
 
@@ -243,6 +245,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Brings checkpoints of an earlier form of this agent (another model, other tools or middleware: another
+    /// [`fingerprint`](Checkpoint::fingerprint)) into the form of this one, instead of refusing them: renames keys of the
+    /// state, say. It is called before the run goes on, also from the journal; an error refuses the checkpoint.
+    pub fn migrate(mut self, migration: impl Fn(&mut Checkpoint) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.migration = Some(Arc::new(migration));
+        self
+    }
+
     /// Composes every stack once, so that limits and budgets in layers are shared by all runs.
     ///
     /// # Errors
@@ -290,6 +300,7 @@ impl AgentBuilder {
             resources: self.resources,
             budget: self.budget,
             journal: self.journal,
+            migration: self.migration,
             fingerprint,
             explained,
         })))

@@ -9,7 +9,7 @@ use std::{
 use agent_core::{
     Amounts, Begun, BoxFuture, Doubt, Effect, Error, ErrorKind, IN_DOUBT, Model, ModelRequest, ModelResponse,
     OutputText, Part, Reconciled, Result, Retry, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest,
-    ToolSpec, value_to_text,
+    ToolSpec, Usage, UsageMeter, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -270,6 +270,10 @@ impl Service<ToolRequest> for ToolCore {
             let result = cx.log().step(step, run).await;
             if let Some(reserved) = reserved {
                 reserved.settle(one);
+            }
+            let below = cx.log().take_usage_below();
+            if below != Usage::default() {
+                UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
             match result? {
                 StepResult::Tool(output) => Ok(output),

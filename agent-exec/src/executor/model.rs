@@ -80,6 +80,7 @@ impl Active<'_> {
         };
         let go_on = unless_cancelled(&cx, hooks).await?;
         self.phase = Phase::BeforeModel;
+        self.steer_as_recorded();
         let ends = !go_on && !self.driver.has_steering();
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }

@@ -6,9 +6,20 @@ use agent_core::{Entry, EntryBody, Finished, History, Journal, Usage, fold_sessi
 
 use super::{World, simulation::SESSION};
 
-/// Checks what must hold; gives back what the journal holds.
-pub(super) async fn check(world: &World, finished: &Finished) -> Result<Vec<String>, String> {
-    let entries = entries(world).await?;
+/// Checks what must hold.
+pub(super) async fn check(world: &World, finished: Option<&Finished>, entries: &[Arc<Entry>]) -> Result<(), String> {
+    if let Some(finished) = finished {
+        check_end(world, finished, entries).await?;
+    }
+    let doubled = world.outside.doubled();
+    if !doubled.is_empty() {
+        return Err(format!("done twice in silence: {}", doubled.join(", ")));
+    }
+    Ok(())
+}
+
+/// Checks that the run's end is what the journal tells.
+async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -> Result<(), String> {
     let paired = History::from_messages(finished.history.iter().cloned());
     if paired.as_ref().ok() != Some(&finished.history) {
         return Err(format!("the conversation is not paired: {paired:?}"));
@@ -19,12 +30,8 @@ pub(super) async fn check(world: &World, finished: &Finished) -> Result<Vec<Stri
         let (journal, end) = (&folded.history, &finished.history);
         return Err(format!("the journal and the run's end differ:\njournal {journal:#?}\nend {end:#?}"));
     }
-    let doubled = world.outside.doubled();
-    if !doubled.is_empty() {
-        return Err(format!("done twice in silence: {}", doubled.join(", ")));
-    }
     let (mut own, mut tree) = (Usage::default(), Usage::default());
-    for entry in &entries {
+    for entry in entries {
         if let EntryBody::ModelFinished { response, .. } = &entry.body {
             tree += response.usage;
             if entry.run == finished.ids.run_id {
@@ -36,7 +43,7 @@ pub(super) async fn check(world: &World, finished: &Finished) -> Result<Vec<Stri
         let told = (finished.usage, finished.tree_usage);
         return Err(format!("usage does not add up: the journal has {:?}, the end tells {told:?}", (own, tree)));
     }
-    Ok(trace(&entries))
+    Ok(())
 }
 
 /// What the journal holds of the session.
@@ -45,7 +52,7 @@ pub(super) async fn entries(world: &World) -> Result<Vec<Arc<Entry>>, String> {
 }
 
 /// The entries without their times, with the ids of runs and attempts replaced by their places.
-fn trace(entries: &[Arc<Entry>]) -> Vec<String> {
+pub(super) fn trace(entries: &[Arc<Entry>]) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     for entry in entries {
         match &entry.body {

@@ -2,9 +2,11 @@
 
 mod invariants;
 mod simulation;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use self::{
-    simulation::{Simulated, Simulation},
+    simulation::{Broken, Simulated, Simulation},
     world::World,
 };

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use agent::exec::testing::{Simulated, Simulation};
+use agent::exec::testing::{Broken, Simulated, Simulation};
 use clap::Parser;
 
 /// Simulates a run of a tree of agents for each seed: models and tools fail, stall and answer garbage, processes die, the run
@@ -46,11 +46,11 @@ struct Total {
     questions: u64,
     deeds: u64,
     entries: u64,
-    failed: Vec<(u64, String)>,
+    failed: Vec<(u64, Broken)>,
 }
 
 impl Total {
-    fn add(&mut self, seed: u64, simulated: Result<Simulated, String>) {
+    fn add(&mut self, seed: u64, simulated: Result<Simulated, Broken>) {
         self.runs += 1;
         match simulated {
             Ok(simulated) => {
@@ -68,7 +68,7 @@ impl Total {
     }
 }
 
-fn simulate(seed: u64) -> Result<Simulated, String> {
+fn simulate(seed: u64) -> Result<Simulated, Broken> {
     Simulation::new(seed).run(tree::tree)
 }
 
@@ -83,8 +83,9 @@ fn main() -> ExitCode {
                 break;
             }
             let simulated = simulate(seed);
-            if let (true, Ok(simulated)) = (args.trace, &simulated) {
-                simulated.trace.iter().for_each(|line| println!("{seed}: {line}"));
+            if args.trace {
+                let trace = simulated.as_ref().map_or_else(|broken| &broken.trace, |simulated| &simulated.trace);
+                trace.iter().for_each(|line| println!("{seed}: {line}"));
             }
             let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
             total.add(seed, simulated);
