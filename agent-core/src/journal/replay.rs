@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, History, Message, ModelResponse, Result, SessionVi
 /// The recorded results of one run, by step.
 pub(super) struct Replay {
     /// The step under way.
-    pub(super) step: u32,
+    step: u32,
     /// True if the recording ends before the run's end.
     open: bool,
     models: BTreeMap<u32, VecDeque<Arc<ModelResponse>>>,
