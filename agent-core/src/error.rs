@@ -70,6 +70,8 @@ pub enum ErrorKind {
     AnswerRefused,
     /// Another run holds this session and agent.
     Busy,
+    /// The checkpoint is older than what its session's journal knows of the run.
+    Stale,
     /// The journal or another store failed.
     Store,
     /// A replayed run took another path than its journal.
@@ -302,6 +304,7 @@ impl ErrorKind {
             Self::Interrupted => "interrupted",
             Self::AnswerRefused => "answer refused",
             Self::Busy => "busy",
+            Self::Stale => "out of date",
             Self::Store => "store",
             Self::NonDeterminism => "non-determinism",
             Self::Unexpected => "unexpected",

@@ -46,8 +46,9 @@ pub use self::{
     },
     history::{History, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
-        Ack, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn, RunLog, RunStatus,
-        SessionView, Step, StepBody, StepResult, each_entry, fold_session, recover,
+        Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
+        RecordedBeginning, Recording, RunLog, RunStatus, SessionView, Standing, Step, StepBody, StepResult, diff,
+        each_entry, fold_session, fork_at, recover, standing,
     },
     memory::{
         ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,

@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, WhenBusy, recover,
+    StateSchema, SubAgents, WhenBusy, fork_at, recover,
 };
 use tower::Service;
 
@@ -20,6 +20,9 @@ use crate::{AgentBuilder, Drain, Executor, Run, Sessions, sessions::Lines, start
 /// One agent runs any number of runs at once; only runs of one session wait for each other's end.
 #[derive(Clone)]
 pub struct Agent(pub(crate) Arc<Inner>);
+
+/// Brings a checkpoint of another agent into the form of this one.
+pub(crate) type Migration = Arc<dyn Fn(&mut Checkpoint) -> Result<()> + Send + Sync>;
 
 pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
@@ -36,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
     pub(crate) lines: Lines,
+    pub(crate) migration: Option<Migration>,
     pub(crate) fingerprint: String,
     pub(crate) explained: String,
 }
@@ -79,6 +83,23 @@ impl Agent {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has no store.
     pub fn sessions(&self) -> Result<Sessions> {
         Ok(Sessions::of(self.journal()?.clone()))
+    }
+
+    /// Where the newest run of `session` stood after its step `step` (0 is before the first), as a run of its own in the new
+    /// session `into`. [Edit](Checkpoint::edit) it if you like, and go on from it with [`RunRequest::resume`]; to go on with
+    /// another model, fork with an agent that has it. The old session stays as it is.
+    ///
+    /// # Errors
+    /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none, if the run did not
+    /// come that far, or if there is a session `into`.
+    pub async fn fork(&self, session: &str, step: u32, into: impl Into<Arc<str>>) -> Result<Checkpoint> {
+        let (journal, into) = (self.journal()?, into.into());
+        if !journal.read(&into, 0, 1).await?.is_empty() {
+            return Err(Error::config(format!("there is a session '{into}': a fork needs a new one")));
+        }
+        let mut checkpoint = fork_at(&**journal, session, &self.0.name, step, into).await?;
+        checkpoint.fingerprint.clone_from(&self.0.fingerprint); // whoever forks means this agent
+        Ok(checkpoint)
     }
 
     fn journal(&self) -> Result<&Arc<dyn Journal>> {

@@ -16,14 +16,19 @@
 //! ```
 
 mod agent;
+mod anchor;
 mod answers;
 mod builder;
 mod drain;
 mod executor;
 pub mod flow;
+mod replay;
 mod run;
 pub mod sessions;
 mod start;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use self::{
     agent::Agent,

@@ -18,9 +18,11 @@ use serde_json::Value;
 use crate::{
     Run, RunHandle,
     agent::Inner,
+    anchor::Anchor,
     answers::accepted,
     builder::explain::difference,
     executor::Job,
+    replay,
     sessions::{Admission, admit},
 };
 
@@ -72,7 +74,9 @@ impl Place {
     fn of(agent: &Inner, request: &RunRequest) -> Self {
         let parent = request.parent.as_ref().map(|p| &p.cx);
         let ids = Arc::new(ids(agent, request));
-        let journal = match (parent, &agent.journal) {
+        let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
+            // A replay writes nothing that outlives it.
+            _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             (None, None) => Arc::new(MemoryJournal::default()),
@@ -120,13 +124,17 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
 
 /// Where a run begins.
 #[derive(Default)]
-struct Beginning {
-    messages: Vec<Message>,
-    history: History,
-    globals: BTreeMap<String, Value>,
+pub(crate) struct Beginning {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) history: History,
+    pub(crate) globals: BTreeMap<String, Value>,
+    /// Steps taken elsewhere.
+    pub(crate) step: u32,
     /// Set when the run goes on; it then keeps its history, answers and counts.
-    resumed: Option<Box<Checkpoint>>,
-    answers: BTreeMap<String, Answer>,
+    pub(crate) resumed: Option<Box<Checkpoint>>,
+    pub(crate) answers: BTreeMap<String, Answer>,
+    /// What must be written before a run goes on.
+    pub(crate) anchor: Anchor,
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
@@ -162,12 +170,19 @@ async fn run_as(
         }
         input => input,
     };
-    let mut beginning = begin(agent, input, &request, &place, is_root).await?;
+    let recording = match &input {
+        RunInput::Replay => Some(replay::recording(agent, &mut place.ids).await?),
+        _ => None,
+    };
+    let mut beginning = match &recording {
+        Some(recording) => replay::begin(recording, &*writer, &mut request).await?,
+        None => begin(agent, input, &request, &place, is_root).await?,
+    };
 
     let globals = match (&request.parent, &agent.globals) {
         (Some(parent), _) => parent.cx.globals().clone(),
-        (None, Some(given)) => given.clone(),
-        (None, None) => GlobalStorage::restore(std::mem::take(&mut beginning.globals)),
+        (None, Some(given)) if recording.is_none() => given.clone(),
+        _ => GlobalStorage::restore(std::mem::take(&mut beginning.globals)),
     };
     let mut checkpoint = beginning.resumed.take();
     if let Some(checkpoint) = &mut checkpoint {
@@ -186,7 +201,10 @@ async fn run_as(
     if is_root && agent.journal.is_none() {
         log.hold_back();
     }
-    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning.answers);
+    if let Some(recording) = &recording {
+        log.replay(recording);
+    }
+    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning);
 
     let above = request.parent.as_ref().map(|p| &p.cx);
     let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
@@ -198,11 +216,13 @@ async fn run_as(
     let spent = checkpoint.as_ref().map(|c| c.used()).unwrap_or_default();
     parts.budget = match above {
         Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
+        None if recording.is_some() => Budget::default(), // nothing is spent
         None => agent.budget.of_run(&place.ids, request.user.as_deref(), request.caps, spent),
     };
     let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
     parts.deadline = deadline(agent, &parts.budget, above.and_then(|cx| cx.deadline()), elapsed);
     parts.sub_agents_started = checkpoint.as_ref().map(|c| c.sub_agents).unwrap_or_default();
+    parts.step = beginning.step;
     parts.sub_agents = agent.sub_agents.clone();
     parts.covers = inherited.iter().chain(agent.covers.iter()).cloned().collect();
     parts.inherited = inherited;
@@ -235,7 +255,11 @@ async fn run_as(
         fingerprint: &agent.fingerprint,
         elapsed,
     };
-    agent.executor.execute(job).await
+    let end = agent.executor.execute(job).await;
+    match recording {
+        Some(recording) => replay::compare(&recording, &*place.journal, end).await,
+        None => end,
+    }
 }
 
 /// When the run must be over: the first of the agent's own deadline, the budget's, and that of the run above.
@@ -266,27 +290,35 @@ async fn begin(
             Ok(beginning)
         }
         RunInput::Resume { mut checkpoint, answers: given } => {
-            if checkpoint.fingerprint != agent.fingerprint && !request.despite_changes {
+            let changed = checkpoint.fingerprint != agent.fingerprint;
+            if let (true, Some(migrate)) = (changed, &agent.migration) {
+                migrate(&mut checkpoint)?;
+            } else if changed && !request.despite_changes {
                 let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
                 return Err(Error::config(format!(
-                    "the checkpoint is of another agent; resume with the agent that made it, or say despite_changes():\n{changes}"
+                    "the checkpoint is of another agent; resume with the agent that made it, give the agent a migration, or say despite_changes():\n{changes}"
                 )));
             }
+            let journal = agent.journal.as_deref().filter(|_| is_root);
             // What comes from the run above was checked at the top.
             let given = match is_root {
                 true => {
                     let clock = agent.resources.clone().extended(&request.resources).get::<Clock>().unwrap_or_default();
-                    let journal = agent.journal.as_deref();
-                    let accepted = accepted(&checkpoint, given, clock.now(), journal).await;
+                    let used_once = journal.filter(|_| !request.despite_newer);
+                    let accepted = accepted(&checkpoint, given, clock.now(), used_once).await;
                     accepted.map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
                 }
                 false => given,
             };
+            let anchor = match journal {
+                Some(journal) => Anchor::of(journal, &checkpoint, request.despite_newer).await?,
+                None => Anchor::None,
+            };
             let mut answers = std::mem::take(&mut checkpoint.answers);
             answers.extend(given);
-            let globals = checkpoint.globals.take().unwrap_or_default();
-            let history = std::mem::take(&mut checkpoint.history);
-            Ok(Beginning { messages: Vec::new(), history, globals, resumed: Some(checkpoint), answers })
+            let globals = checkpoint.globals.clone().unwrap_or_default();
+            let history = checkpoint.history.clone();
+            Ok(Beginning { history, globals, resumed: Some(checkpoint), answers, anchor, ..Beginning::default() })
         }
         _ => Err(Error::config("this release does not know that kind of run input")),
     }
@@ -296,7 +328,7 @@ async fn begin(
 async fn unfinished(agent: &Inner, place: &Place) -> Result<Checkpoint> {
     let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
     if agent.journal.is_none() {
-        return Err(Error::config("there is nothing to recover from: give the agent a store with journal(..)"));
+        return Err(Error::config("there is nothing to recover from: give the agent a store with store(..)"));
     }
     let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
     recover(&*place.journal, session, agent_id).await?.ok_or_else(nothing)
@@ -318,7 +350,7 @@ fn record_begin(
     ids: &Arc<RunIds>,
     request: &RunRequest,
     resumed: Option<&Checkpoint>,
-    answers: &BTreeMap<String, Answer>,
+    beginning: &Beginning,
 ) {
     let Some(checkpoint) = resumed else {
         log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
@@ -327,9 +359,10 @@ fn record_begin(
         }
         return;
     };
+    beginning.anchor.record(log, checkpoint);
     log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });
     for question in &checkpoint.questions {
-        if let Some(answer) = answers.get(&question.id) {
+        if let Some(answer) = beginning.answers.get(&question.id) {
             log.record(EntryBody::answered(&question.id, answer));
         }
     }

@@ -14,10 +14,12 @@ use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{Durable, Entry, EntryBody, JournalWriter, Step, StepBody, StepResult, outbox::Sent};
+use super::{
+    Durable, Entry, EntryBody, JournalWriter, Recording, Step, StepBody, StepResult, outbox::Sent, replay::Replay,
+};
 use crate::{
-    AssistantMessage, Begun, Checkpoint, Effect, Emitter, Error, ErrorKind, Exit, GlobalStorage, ModelResponse, Result,
-    State, ToolOutput,
+    AssistantMessage, Begun, Checkpoint, Effect, Emitter, Error, ErrorKind, Exit, GlobalStorage, Message,
+    ModelResponse, Result, State, ToolOutput, Usage,
 };
 
 /// Entries that are held back: those of a few steps. Larger batches save nothing.
@@ -50,6 +52,9 @@ struct Inner {
     beginning: AtomicBool,
     results: Mutex<Results>,
     tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
+    replay: Mutex<Option<Replay>>,
+    /// What replayed runs below used, until somebody counts it.
+    below: Mutex<Usage>,
 }
 
 /// What the step under way gave before hooks saw it, so that only what they changed is written again.
@@ -141,7 +146,50 @@ impl RunLog {
             beginning: AtomicBool::new(true),
             results: Mutex::default(),
             tool_calls: Mutex::default(),
+            replay: Mutex::default(),
+            below: Mutex::default(),
         }))
+    }
+
+    /// Takes what models and tools give from a recording from now on.
+    pub fn replay(&self, recording: &Recording) {
+        *self.replayed() = Some(Replay::new(recording));
+    }
+
+    /// Messages that came to the recorded run after this step; none if no run is replayed.
+    pub fn replayed_messages(&self, step: u32) -> Vec<Message> {
+        self.replayed().as_mut().map(|replay| replay.messages(step)).unwrap_or_default()
+    }
+
+    /// What the runs below that were replayed since this was last called used.
+    pub fn take_usage_below(&self) -> Usage {
+        std::mem::take(&mut *self.0.below.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replayed(&self) -> MutexGuard<'_, Option<Replay>> {
+        self.0.replay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The recorded result of a step; none if no run is replayed.
+    fn from_recording(&self, step: &Step) -> Option<Result<StepResult>> {
+        let mut replay = self.replayed();
+        let replay = replay.as_mut()?;
+        Some(match step {
+            Step::Model { step } => replay.model(*step).map(StepResult::Model),
+            Step::Named(name) => replay.decision(name).map(StepResult::Value),
+            Step::Tool { call_id, .. } => replay.tool(call_id).and_then(|mut call| {
+                for entry in &call.below {
+                    if let EntryBody::StateChanged { globals, .. } = &entry.body {
+                        self.0.globals.set_all(globals.clone(), true);
+                    }
+                }
+                self.0.globals.set_all(std::mem::take(&mut call.globals), false);
+                self.0.state.set_all(std::mem::take(&mut call.state));
+                *self.0.below.lock().unwrap_or_else(PoisonError::into_inner) += call.usage();
+                self.noted().append(&mut call.below);
+                call.result().map(StepResult::Tool)
+            }),
+        })
     }
 
     /// The writer, for the runs below.
@@ -200,6 +248,11 @@ impl RunLog {
             let ack = self.writer()?.append(entries);
             Ok(Some(Sent { ack, count: 1, entries: watched, emitter: self.0.emitter.clone() }))
         });
+    }
+
+    /// Notes an entry of a run below that is not under way.
+    pub fn record_for(&self, run: &Arc<str>, body: EntryBody) {
+        self.noted().push(Entry::new(run.clone(), now(), body));
     }
 
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
@@ -411,6 +464,13 @@ impl RunLog {
     /// # Errors
     /// As [`Durable::step`].
     pub async fn step(&self, step: Step, body: impl Future<Output = Result<StepResult>> + Send) -> Result<StepResult> {
+        let place = step.clone();
+        let body = async {
+            match self.from_recording(&place) {
+                Some(result) => result,
+                None => body.await,
+            }
+        };
         match step {
             Step::Model { step } => {
                 let result = body.await?;

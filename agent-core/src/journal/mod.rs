@@ -3,11 +3,15 @@
 mod durable;
 mod entry;
 mod fold;
+mod fork;
 mod json;
 mod log;
 mod memory;
 mod outbox;
+mod recording;
 mod recover;
+mod replay;
+mod standing;
 
 use std::{
     fmt,
@@ -24,9 +28,13 @@ pub use self::{
     durable::{Durable, Step, StepBody, StepResult},
     entry::{Entry, EntryBody, RunStatus},
     fold::{Fold, OpenTurn, SessionView, each_entry, fold_session},
+    fork::fork_at,
     log::RunLog,
     memory::MemoryJournal,
+    recording::{Divergence, Recording, diff},
     recover::recover,
+    replay::RecordedBeginning,
+    standing::{Standing, standing},
 };
 use crate::Result;
 

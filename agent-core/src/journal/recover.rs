@@ -53,6 +53,8 @@ struct Tree {
 struct RunFold {
     ids: RunIds,
     fingerprint: String,
+    /// The newest attempt; the first has the run's own id here.
+    attempt: Arc<str>,
     step: u32,
     /// What the model answered in the step under way, until one is accepted.
     answered: Vec<Arc<ModelResponse>>,
@@ -136,6 +138,7 @@ impl Tree {
     fn checkpoint(&self, run: &Arc<str>, histories: &HashMap<Arc<str>, History>) -> Checkpoint {
         let run = &self.runs[run];
         let mut c = Checkpoint::new(run.ids.clone(), run.fingerprint.clone());
+        c.attempt = Some(run.attempt.clone());
         c.step = run.step;
         c.history = histories.get(&run.ids.agent_id).cloned().unwrap_or_default();
         c.state = run.state.clone();
@@ -202,6 +205,7 @@ impl RunFold {
         Self {
             ids: ids.clone(),
             fingerprint: fingerprint.to_owned(),
+            attempt: ids.run_id.clone(),
             step: 0,
             answered: Vec::new(),
             turn: None,
@@ -234,7 +238,8 @@ impl RunFold {
 
     fn apply(&mut self, body: &EntryBody) {
         match body {
-            EntryBody::RunResumed { .. } => {
+            EntryBody::RunResumed { attempt, .. } => {
+                self.attempt = attempt.as_str().into();
                 self.status = None;
                 self.steering.clear(); // what it goes on with is written down again
             }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Answer, Exit, Question, RunIds};
-use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
+use crate::{
+    Amounts, AssistantMessage, Effect, Error, ErrorKind, History, Message, ModelResponse, Result, ToolOutput, Usage,
+};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
@@ -26,6 +28,9 @@ pub struct Checkpoint {
     pub fingerprint: String,
     /// Who ran.
     pub ids: RunIds,
+    /// The nonce of the attempt that made it: a checkpoint that an attempt with another one went on from is out of date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Arc<str>>,
     /// Steps taken.
     pub step: u32,
     /// What comes next.
@@ -179,6 +184,7 @@ impl Checkpoint {
             version: Self::VERSION,
             fingerprint: fingerprint.into(),
             ids,
+            attempt: None,
             step: 0,
             phase: Phase::BeforeModel,
             history: History::default(),
@@ -207,6 +213,19 @@ impl Checkpoint {
         let counted =
             Amounts::none().tokens(self.tree_usage.total()).cost(cost).model_calls(calls).tool_calls(tool_calls);
         counted.max(self.spent)
+    }
+
+    /// Puts another message in the place of one of the conversation, such as in a fork.
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`](crate::ErrorKind::History) if there is no such message, or if a call would be unpaired.
+    pub fn edit(&mut self, index: usize, message: Message) -> Result<()> {
+        let mut messages: Vec<_> = self.history.iter().cloned().collect();
+        let len = messages.len();
+        let missing = || Error::new(ErrorKind::History, format!("there is no message {index}: there are {len}"));
+        *messages.get_mut(index).ok_or_else(missing)? = message;
+        self.history = History::from_messages(messages)?;
+        Ok(())
     }
 
     /// The checkpoint as JSON text.

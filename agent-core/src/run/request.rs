@@ -43,6 +43,8 @@ pub struct RunRequest {
     pub caps: Option<Caps>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
+    /// Goes back to a checkpoint even if the run went on elsewhere since. Default: false.
+    pub despite_newer: bool,
 }
 
 /// New messages, or a checkpoint to go on from.
@@ -63,6 +65,8 @@ pub enum RunInput {
         /// Answers to its questions, by question id.
         answers: BTreeMap<String, Answer>,
     },
+    /// The newest run of the session again, from the journal alone.
+    Replay,
 }
 
 /// The run above.
@@ -136,6 +140,17 @@ impl RunRequest {
         Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
     }
 
+    /// Runs the newest run of a session again: hooks see it as it was, and what the models and the tools gave is taken from
+    /// the journal. Nothing is called and nothing is written; what runs below did is told as it was recorded. The events are
+    /// those of the recorded run, apart from what only passes, such as chunks.
+    ///
+    /// If the run takes another path than the recorded one, it fails with
+    /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism), with what differs and (context `step`) where. A recorded run that
+    /// is not finished is replayed as far as it came, and is interrupted or paused there. The agent needs the store.
+    pub fn replay(session: impl Into<Arc<str>>) -> Self {
+        Self::from_input(RunInput::Replay).session(session)
+    }
+
     fn from_input(input: RunInput) -> Self {
         Self {
             input,
@@ -151,6 +166,7 @@ impl RunRequest {
             user: None,
             caps: None,
             despite_changes: false,
+            despite_newer: false,
         }
     }
 
@@ -221,6 +237,13 @@ impl RunRequest {
     #[must_use]
     pub fn despite_changes(mut self) -> Self {
         self.despite_changes = true;
+        self
+    }
+
+    /// Goes back to the checkpoint even if its session's journal knows that the run went on since: what came after it is undone.
+    #[must_use]
+    pub fn despite_newer(mut self) -> Self {
+        self.despite_newer = true;
         self
     }
 

@@ -112,6 +112,23 @@ impl GlobalStorage {
         self.write().put(self.full(name), value);
     }
 
+    /// Sets and removes values as they were recorded. Those that another run's entries tell are no change of this one.
+    pub(crate) fn set_all(&self, values: BTreeMap<String, Option<Value>>, told_already: bool) {
+        let mut shared = self.write();
+        for (name, value) in values {
+            let changed = !told_already || shared.changed.contains(&name);
+            match value {
+                Some(value) => shared.put(name.clone(), value),
+                None => drop(shared.slots.remove(&name)),
+            }
+            if changed {
+                shared.changed.insert(name);
+            } else {
+                shared.changed.remove(&name);
+            }
+        }
+    }
+
     /// Removes a value; true if there was one.
     pub fn remove<T>(&self, key: &Key<T>) -> bool {
         let name = self.full(key.name());

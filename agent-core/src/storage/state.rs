@@ -238,6 +238,15 @@ impl State {
         Ok(())
     }
 
+    /// Sets values as they were recorded, whatever the rules.
+    pub(crate) fn set_all(&self, values: BTreeMap<String, Value>) {
+        let mut lock = self.lock();
+        for (name, value) in values {
+            lock.values.insert(name.clone(), value);
+            lock.changed.insert(name);
+        }
+    }
+
     /// All values.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
         self.lock().values.clone()

@@ -1,6 +1,14 @@
-//! Doubles for tests of middleware, tools and models.
+//! Doubles for tests of middleware, tools and models, and the parts of simulated worlds in which everything goes wrong that
+//! can.
 
 mod every_hook;
+mod faults;
+mod faulty_model;
+mod faulty_tool;
+mod mortal;
+mod outside;
+mod random_model;
+mod rng;
 mod run;
 mod scripted;
 mod seen;
@@ -9,6 +17,13 @@ mod turn;
 
 pub use self::{
     every_hook::EveryHook,
+    faults::{Fault, Faults},
+    faulty_model::FaultyModel,
+    faulty_tool::FaultyTool,
+    mortal::MortalJournal,
+    outside::Outside,
+    random_model::RandomModel,
+    rng::SeededRng,
     run::{detached_run, detached_run_as},
     scripted::ScriptedModel,
     seen::Seen,

@@ -7,16 +7,16 @@ pub(crate) mod explain;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams, ModelRequest,
-    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent, SystemMessage,
-    Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
+    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
+    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent,
+    SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
 };
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
 use crate::{
     Agent, Drain,
-    agent::Inner,
+    agent::{Inner, Migration},
     executor::{Composed, Executor, Limits, ToolEntry},
 };
 
@@ -55,6 +55,7 @@ pub struct AgentBuilder {
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
+    pub(crate) migration: Option<Migration>,
 }
 
 impl AgentBuilder {
@@ -81,6 +82,7 @@ impl AgentBuilder {
             drain: None,
             journal: None,
             when_busy: WhenBusy::default(),
+            migration: None,
         }
     }
 
@@ -268,6 +270,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Brings checkpoints of an earlier form of this agent (another model, other tools or middleware: another
+    /// [`fingerprint`](Checkpoint::fingerprint)) into the form of this one, instead of refusing them: renames keys of the
+    /// state, say. It is called before the run goes on, also from the journal; an error refuses the checkpoint.
+    pub fn migrate(mut self, migration: impl Fn(&mut Checkpoint) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.migration = Some(Arc::new(migration));
+        self
+    }
+
     /// Composes every stack once, so that limits and budgets in layers are shared by all runs.
     ///
     /// # Errors
@@ -320,6 +330,7 @@ impl AgentBuilder {
             journal: self.journal,
             when_busy: self.when_busy,
             lines: Default::default(),
+            migration: self.migration,
             fingerprint,
             explained,
         })))

@@ -10,7 +10,8 @@ use std::{
 
 use agent_core::{
     Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, ErrorKind, IN_DOUBT, OutputText, Part,
-    Reconciled, Result, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, value_to_text,
+    Reconciled, Result, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
+    UsageMeter, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -236,7 +237,12 @@ impl Service<ToolRequest> for ToolCore {
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
             let run = pin!(async { body.run(request, &injected).await.map(StepResult::Tool) });
-            match cx.log().step(step, run).await? {
+            let result = cx.log().step(step, run).await;
+            let below = cx.log().take_usage_below();
+            if below != Usage::default() {
+                UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);
+            }
+            match result? {
                 StepResult::Tool(output) => Ok(output),
                 _ => Err(Error::new(ErrorKind::NonDeterminism, "a tool call was another kind of step before")),
             }

@@ -14,9 +14,9 @@ mod table;
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished,
-    History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver,
-    RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
+    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx,
+    RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
 use tokio::time::Instant;
@@ -250,6 +250,7 @@ impl Active<'_> {
 
     /// One step's model call and what follows from its answer.
     async fn model_phase(&mut self) -> Result<Option<Stop>> {
+        self.steer_as_recorded()?;
         for message in self.driver.take_steering() {
             self.driver.push(message)?;
         }
@@ -274,6 +275,15 @@ impl Active<'_> {
             Err(stop) => return self.not_answered(stop),
         };
         self.accept(step, response).await
+    }
+
+    /// In a replay: what steered the recorded run after this step, unless a hook said it again.
+    fn steer_as_recorded(&self) -> Result<()> {
+        let messages = self.cx().log().replayed_messages(self.cx().step());
+        match self.driver.has_steering() {
+            true => Ok(()),
+            false => messages.into_iter().try_for_each(|message| self.cx().steer(message)),
+        }
     }
 
     /// A model call without an answer: the step did not happen.
@@ -384,6 +394,7 @@ impl Active<'_> {
     fn checkpoint(&mut self) -> Box<Checkpoint> {
         let cx = self.driver.cx();
         let mut c = Checkpoint::new((**cx.ids()).clone(), self.fingerprint);
+        c.attempt = Some(cx.log().attempt().into());
         c.step = cx.step();
         c.history = cx.history();
         c.state = cx.state().snapshot();

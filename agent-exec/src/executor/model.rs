@@ -81,6 +81,7 @@ impl Active<'_> {
         };
         let go_on = unless_cancelled(&cx, hooks).await?;
         self.phase = Phase::BeforeModel;
+        self.steer_as_recorded()?;
         let ends = !go_on && self.driver.close_steering_if_empty();
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }

@@ -7,9 +7,8 @@ use agent_core::{
 use agent_exec::flow::{Ending, Models, Output, Solution, Solver};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
-use super::world::{Mortal, SESSION};
+use super::world::SESSION;
 
 /// A model that knows from the question alone what to say.
 struct Roles;
@@ -64,12 +63,13 @@ async fn a_solver_that_died_at_any_entry_finds_the_same_solution() {
     let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len() as u64;
     assert!(entries > 30, "{entries}");
     for dies_at in 1..=entries {
-        let (journal, dead) = (MemoryJournal::default(), CancellationToken::new());
-        let mortal = solver(Mortal { journal: journal.clone(), dies_at, dead: dead.clone() });
+        let journal = MemoryJournal::default();
+        let process = MortalJournal::new(journal.clone()).dying_at(dies_at);
+        let mortal = solver(process.clone());
         let run = mortal.agent().start(mortal.request("Twice two?").session(SESSION));
         tokio::select! {
             biased;
-            () = dead.cancelled() => {}
+            () = process.died() => {}
             end = run => panic!("it lived to the end: {end:?}"),
         }
         tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone

@@ -6,13 +6,12 @@ mod world;
 use agent_core::{
     Effect, EntryBody, Error, ExitReason, IN_DOUBT, Journal, MemoryJournal, Message, Reconciled, Result, RunRequest,
     Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, fold_session,
-    testing::{ScriptedModel, Turn},
+    testing::{MortalJournal, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use self::world::{Asked, Mortal, Outside, SESSION, finish, tree};
+use self::world::{Asked, Outside, SESSION, finish, tree};
 
 /// What is said and done, without ids and times.
 fn said(messages: &agent_core::History) -> Vec<String> {
@@ -31,12 +30,12 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
     assert!(marks.values().all(|n| *n == 1) && marks.len() == 10, "{marks:?}");
     let mut in_doubt = 0;
     for dies_at in 1..=entries.len() as u64 {
-        let (journal, outside, dead) = (MemoryJournal::default(), Outside::default(), CancellationToken::new());
-        let mortal = Mortal { journal: journal.clone(), dies_at, dead: dead.clone() };
-        let run = tree(mortal, &outside).start(RunRequest::user("go").session(SESSION));
+        let (journal, outside) = (MemoryJournal::default(), Outside::default());
+        let mortal = MortalJournal::new(journal.clone()).dying_at(dies_at);
+        let run = tree(mortal.clone(), &outside).start(RunRequest::user("go").session(SESSION));
         tokio::select! {
             biased;
-            () = dead.cancelled() => {}
+            () = mortal.died() => {}
             end = run => panic!("it lived to the end: {end:?}"),
         }
         tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone
@@ -76,15 +75,13 @@ async fn dies_often(seed: u64) {
     let mut random = seed;
     for _ in 0..40 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let written = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len() as u64;
-        let dead = CancellationToken::new();
-        let mortal =
-            Mortal { journal: journal.clone(), dies_at: written + 1 + (random >> 33) % 24, dead: dead.clone() };
+        let written = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len();
+        let mortal = MortalJournal::new(journal.clone()).dying_at(1 + (random >> 33) % 24);
         let mut asked = Asked::default();
         tokio::select! {
             biased;
-            () = dead.cancelled() => {}
-            end = world::finish_as(mortal, &journal, &outside, &mut asked) => drop(end),
+            () = mortal.died() => {}
+            end = world::finish_as(mortal.clone(), &journal, &outside, &mut asked) => drop(end),
         }
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         if tree(journal.clone(), &outside).unfinished(SESSION).await.expect("reads").is_none() && written > 0 {
@@ -166,24 +163,25 @@ async fn what_nobody_knows_is_told_to_the_model_and_not_done_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_died_at_its_step_limit_is_over_once_it_is_recovered() {
-    let agent = |journal: &MemoryJournal, dies_at, dead: &CancellationToken| {
-        let store = Mortal { journal: journal.clone(), dies_at, dead: dead.clone() };
+    let agent = |store: &MortalJournal| {
         let model = ScriptedModel::new([Turn::call("c", "none", json!({})), Turn::text("in short")]);
-        Agent::builder("a", model).max_steps(1).final_answer(true).store(store).build().expect("builds")
+        Agent::builder("a", model).max_steps(1).final_answer(true).store(store.clone()).build().expect("builds")
     };
-    let (journal, dead) = (MemoryJournal::default(), CancellationToken::new());
-    let whole = agent(&journal, u64::MAX, &dead).start(RunRequest::user("go").session(SESSION)).await.expect("ends");
+    let journal = MemoryJournal::default();
+    let whole =
+        agent(&MortalJournal::new(journal.clone())).start(RunRequest::user("go").session(SESSION)).await.expect("ends");
     let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads").len() as u64;
     assert_eq!(whole.finished().expect("finishes").answer, "in short");
 
     let journal = MemoryJournal::default();
+    let mortal = MortalJournal::new(journal.clone()).dying_at(entries);
     tokio::select! {
         biased;
-        () = dead.cancelled() => {}
-        end = agent(&journal, entries, &dead).start(RunRequest::user("go").session(SESSION)) => panic!("it lived: {end:?}"),
+        () = mortal.died() => {}
+        end = agent(&mortal).start(RunRequest::user("go").session(SESSION)) => panic!("it lived: {end:?}"),
     }
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let agent = agent(&journal, u64::MAX, &CancellationToken::new());
+    let agent = agent(&MortalJournal::new(journal));
     let end = agent.start(RunRequest::recover(SESSION, [])).await.expect("ends").finished().expect("finishes");
     assert_eq!((end.answer.as_str(), end.reason), ("in short", ExitReason::StepLimit));
     assert!(agent.unfinished(SESSION).await.expect("reads").is_none(), "the journal says that it is over");

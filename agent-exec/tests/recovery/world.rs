@@ -1,5 +1,4 @@
-//! A tree of three agents with tools of every effect, an outside world that counts what is done to it, and a journal whose
-//! process dies at a given entry.
+//! A tree of three agents with tools of every effect, and an outside world that counts what is done to it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,14 +6,13 @@ use std::{
 };
 
 use agent_core::{
-    Ack, AssistantMessage, Block, Effect, Entry, Finished, Journal, JournalWriter, MemoryJournal, Message, Model,
-    ModelInfo, ModelRequest, ModelResponse, Reconciled, Result, RunEnd, RunRequest, Tool, ToolOptions, ToolOutput,
-    ToolRequest, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, Effect, Finished, Journal, MemoryJournal, Message, Model, ModelInfo, ModelRequest,
+    ModelResponse, Reconciled, Result, RunEnd, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
+    async_trait,
 };
 use agent_exec::Agent;
 use agent_middleware::Delegation;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 pub(crate) const SESSION: &str = "s";
 
@@ -138,49 +136,6 @@ pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
         .store(journal)
         .build()
         .expect("builds")
-}
-
-/// A journal whose process dies when it is to write its `dies_at`th entry: that one, and the rest of its batch, are not
-/// written, and nothing happens after it.
-#[derive(Clone)]
-pub(crate) struct Mortal {
-    pub(crate) journal: MemoryJournal,
-    pub(crate) dies_at: u64,
-    pub(crate) dead: CancellationToken,
-}
-
-struct MortalWriter(Mortal, Arc<dyn JournalWriter>, Mutex<u64>);
-
-#[async_trait]
-impl Journal for Mortal {
-    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
-        let written = self.journal.read(session, 0, usize::MAX).await?.len() as u64;
-        Ok(Arc::new(MortalWriter(self.clone(), self.journal.open(session, agent).await?, Mutex::new(written))))
-    }
-
-    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
-        self.journal.read(session, after, limit).await
-    }
-
-    async fn sessions(&self) -> Result<Vec<String>> {
-        self.journal.sessions().await
-    }
-
-    async fn delete(&self, session: &str) -> Result<bool> {
-        self.journal.delete(session).await
-    }
-}
-
-impl JournalWriter for MortalWriter {
-    fn append(&self, entries: Vec<Entry>) -> Ack {
-        let mut written = self.2.lock().expect("lock");
-        if *written + entries.len() as u64 >= self.0.dies_at {
-            self.0.dead.cancel();
-            return Ack::Later(Box::pin(std::future::pending()));
-        }
-        *written += entries.len() as u64;
-        self.1.append(entries)
-    }
 }
 
 /// How often questions were asked, and what about.

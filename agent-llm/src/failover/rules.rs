@@ -45,6 +45,7 @@ pub(super) fn concerns_the_run(kind: ErrorKind) -> bool {
             | ErrorKind::Stopped
             | ErrorKind::Limit
             | ErrorKind::Busy
+            | ErrorKind::Stale
             | ErrorKind::Store
             | ErrorKind::NonDeterminism
     )

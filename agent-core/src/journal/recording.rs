@@ -1,0 +1,187 @@
+//! One run as its journal tells it, and where two of them part.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::{Entry, EntryBody, Journal, RunStatus, fold::each_entry};
+use crate::{Error, Message, Result, RunIds, ToolOutput};
+
+/// The newest run of an agent in a session, as its journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay)
+/// drives again, and what [`diff`] compares.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    pub(super) ids: Arc<RunIds>,
+    /// What the session held before the run.
+    pub(super) past: Vec<Entry>,
+    /// The entries of the run and of those below it.
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Recording {
+    /// Reads the newest run of the agent that is known as `agent_id` in the session.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no run.
+    pub async fn read(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<Self> {
+        let (mut all, mut newest) = (Vec::new(), None);
+        each_entry(journal, session, |entry| {
+            if let EntryBody::RunStarted { ids, .. } = &entry.body
+                && (ids.parent_run_id.is_none() && *ids.agent_id == *agent_id)
+            {
+                newest = Some((all.len(), ids.clone()));
+            }
+            all.push(entry.clone());
+        })
+        .await?;
+        let nothing = || Error::config(format!("session '{session}' holds no run of agent '{agent_id}'"));
+        let (at, ids) = newest.ok_or_else(nothing)?;
+        let entries = all.split_off(at);
+        Ok(Self { ids, past: all, entries })
+    }
+
+    /// Who ran.
+    pub fn ids(&self) -> &Arc<RunIds> {
+        &self.ids
+    }
+
+    /// How it ended, if it did.
+    pub fn status(&self) -> Option<&RunStatus> {
+        self.own().rev().find_map(|entry| match &entry.body {
+            EntryBody::RunEnded { status, .. } => Some(Some(status)),
+            EntryBody::RunResumed { .. } => Some(None),
+            _ => None,
+        })?
+    }
+
+    /// True if it did not come to its end: it waits, failed, or died.
+    pub fn is_open(&self) -> bool {
+        !matches!(self.status(), Some(RunStatus::Finished(_)))
+    }
+
+    pub(super) fn own(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.run == self.ids.run_id)
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let mut facts = Facts::default();
+        self.beginning().history.iter().for_each(|message| facts.past(message));
+        self.own().for_each(|entry| facts.apply(&entry.body));
+        if let Some(RunStatus::Finished(reason)) = self.status() {
+            facts.add("the end", reason.to_string());
+        }
+        facts.all
+    }
+}
+
+/// Where two runs part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Divergence {
+    /// The step, from 1; 0 before the first.
+    pub step: u32,
+    /// What differs.
+    pub what: String,
+    /// What it is in the first run; none if that was over.
+    pub one: Option<String>,
+    /// What it is in the second run; none if that was over.
+    pub two: Option<String>,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing: the run was over".into());
+        write!(f, "step {}, {}:\n- {}\n+ {}", self.step, self.what, side(&self.one), side(&self.two))
+    }
+}
+
+/// The first place at which two runs differ: in a message, a model's answer, a tool's result or the end. Ids of runs, times, and
+/// how often something was tried do not count, nor does what sub-agents did, apart from their answers.
+pub fn diff(one: &Recording, two: &Recording) -> Option<Divergence> {
+    let (one, two) = (one.facts(), two.facts());
+    let at = (0..one.len().max(two.len())).find(|at| !Fact::same(one.get(*at), two.get(*at)))?;
+    let (one, two) = (one.get(at), two.get(at));
+    let first = one.or(two)?;
+    let what = match (one, two) {
+        (Some(one), Some(two)) if one.what != two.what => format!("{} or {}", one.what, two.what),
+        _ => first.what.clone(),
+    };
+    let said = |fact: Option<&Fact>| fact.map(|fact| fact.said.clone());
+    Some(Divergence { step: first.step, what, one: said(one), two: said(two) })
+}
+
+#[derive(Debug)]
+struct Fact {
+    step: u32,
+    what: String,
+    said: String,
+}
+
+impl Fact {
+    /// What is the past of one run may be a step of the other: one of them may be a fork.
+    fn same(one: Option<&Self>, two: Option<&Self>) -> bool {
+        let content = |fact: Option<&Self>| fact.map(|fact| (fact.what.clone(), fact.said.clone()));
+        content(one) == content(two)
+    }
+}
+
+#[derive(Default)]
+struct Facts {
+    all: Vec<Fact>,
+    step: u32,
+    answer: Option<crate::AssistantMessage>,
+    finished: BTreeMap<Arc<str>, ToolOutput>,
+    /// Told in call order, whichever was done first.
+    answered: BTreeMap<Arc<str>, ToolOutput>,
+    calls: Vec<Arc<str>>,
+}
+
+impl Facts {
+    fn add(&mut self, what: impl Into<String>, said: String) {
+        self.all.push(Fact { step: self.step, what: what.into(), said });
+    }
+
+    /// A message from before the run.
+    fn past(&mut self, message: &Message) {
+        match message {
+            Message::Assistant(_) => self.message("the model's answer", message),
+            Message::Tool(result) => self.add(format!("the result of call '{}'", result.call_id()), message.text()),
+            _ => self.message("a message", message),
+        }
+    }
+
+    fn message(&mut self, what: impl Into<String>, message: &Message) {
+        self.add(what, serde_json::to_string(message).unwrap_or_else(|_| message.text()));
+    }
+
+    fn apply(&mut self, body: &EntryBody) {
+        match body {
+            EntryBody::MessageAppended { message } => self.message("a message", message),
+            EntryBody::HistoryReplaced { reason, history, .. } if reason.as_str() != "resumed" => {
+                self.add("the history was replaced", format!("{reason}: {} messages", history.len()));
+            }
+            EntryBody::ModelFinished { response, .. } => self.answer = Some(response.message.clone()),
+            EntryBody::ModelAccepted { step, message, .. } => {
+                self.step = *step;
+                let Some(message) = message.clone().or_else(|| self.answer.take()) else { return };
+                self.calls = message.calls().map(|call| call.id.clone()).collect();
+                self.message("the model's answer", &Message::Assistant(message));
+            }
+            EntryBody::ToolFinished { call_id, output } => drop(self.finished.insert(call_id.clone(), output.clone())),
+            EntryBody::ToolAnswered { call_id, output, .. } => {
+                if let Some(output) = output.clone().or_else(|| self.finished.remove(call_id)) {
+                    self.answered.insert(call_id.clone(), output);
+                }
+            }
+            EntryBody::TurnEnded { changed, .. } => {
+                self.answered.extend(changed.iter().map(|(id, output)| (id.clone(), output.clone())));
+                for id in std::mem::take(&mut self.calls) {
+                    if let Some(output) = self.answered.remove(&id) {
+                        self.add(format!("the result of call '{id}'"), output.to_text());
+                    }
+                }
+                self.answered.clear();
+                self.finished.clear();
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a replayed run is given in the place of what models and tools would say.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{Entry, EntryBody, Fold, Recording};
+use crate::{Answer, Error, ErrorKind, History, Message, ModelResponse, Result, SessionView, ToolOutput, Usage};
+
+/// The recorded results of one run, by step.
+pub(super) struct Replay {
+    /// The step under way.
+    step: u32,
+    /// True if the recording ends before the run's end.
+    open: bool,
+    models: BTreeMap<u32, VecDeque<Arc<ModelResponse>>>,
+    tools: HashMap<(u32, Arc<str>), RecordedCall>,
+    decisions: Vec<(String, Value)>,
+    messages: BTreeMap<u32, Vec<Message>>,
+}
+
+/// What a call gave, and what it changed and started.
+#[derive(Default)]
+pub(super) struct RecordedCall {
+    /// None if the tool failed and the model was told.
+    output: Option<ToolOutput>,
+    told: Option<String>,
+    pub(super) state: BTreeMap<String, Value>,
+    pub(super) globals: BTreeMap<String, Option<Value>>,
+    /// The runs below: they are not driven again.
+    pub(super) below: Vec<Entry>,
+}
+
+impl RecordedCall {
+    pub(super) fn result(&mut self) -> Result<ToolOutput> {
+        match (self.output.take(), self.told.take()) {
+            (Some(output), _) => Ok(output),
+            (None, told) => Err(Error::tool(told.unwrap_or_default())),
+        }
+    }
+
+    /// What the runs below used.
+    pub(super) fn usage(&self) -> Usage {
+        let mut all = Usage::default();
+        for entry in &self.below {
+            if let EntryBody::ModelFinished { response, .. } = &entry.body {
+                all += response.usage;
+            }
+        }
+        all
+    }
+}
+
+impl Replay {
+    pub(super) fn new(recording: &Recording) -> Self {
+        let mut replay = Self {
+            step: 0,
+            open: recording.is_open(),
+            models: BTreeMap::new(),
+            tools: HashMap::new(),
+            decisions: Vec::new(),
+            messages: BTreeMap::new(),
+        };
+        let (mut step, mut newest, mut started) = (0, None, HashMap::<Arc<str>, (u32, Arc<str>)>::new());
+        for entry in &recording.entries {
+            if entry.run != recording.ids.run_id {
+                if let EntryBody::RunStarted { ids, .. } = &entry.body
+                    && let Some(above) = ids.parent_run_id.as_ref().and_then(|above| started.get(above).cloned())
+                {
+                    started.entry(entry.run.clone()).or_insert(above);
+                }
+                if let Some(call) = started.get(&entry.run) {
+                    replay.tools.entry(call.clone()).or_default().below.push(entry.clone());
+                }
+                continue;
+            }
+            let finished = newest.take();
+            match &entry.body {
+                EntryBody::ModelFinished { step, response } => {
+                    replay.models.entry(*step).or_default().push_back(response.clone());
+                }
+                EntryBody::ModelAccepted { step: accepted, .. } => step = *accepted,
+                EntryBody::SubAgentLinked { call_id, run, .. } => {
+                    let call = (step, call_id.clone());
+                    replay.tools.entry(call.clone()).or_default().below.push(entry.clone());
+                    started.insert(run.clone(), call);
+                }
+                EntryBody::ToolFinished { call_id, output } => {
+                    let call = (step, call_id.clone());
+                    replay.tools.entry(call.clone()).or_default().output = Some(output.clone());
+                    newest = Some(call);
+                }
+                EntryBody::ToolAnswered { call_id, output: Some(output), .. } => {
+                    replay.tools.entry((step, call_id.clone())).or_default().told = Some(output.to_text());
+                }
+                EntryBody::StateChanged { state, globals } => {
+                    if let Some(call) = finished.and_then(|call| replay.tools.get_mut(&call)) {
+                        (call.state, call.globals) = (state.clone(), globals.clone());
+                    }
+                }
+                EntryBody::Decided { name, value, .. } => replay.decisions.push((name.clone(), value.clone())),
+                EntryBody::MessageAppended { message } if step > 0 => {
+                    replay.messages.entry(step).or_default().push(message.clone());
+                }
+                _ => {}
+            }
+        }
+        replay
+    }
+
+    /// What the model answered in this step, or that it was not asked.
+    pub(super) fn model(&mut self, step: u32) -> Result<ModelResponse> {
+        self.step = step;
+        let answer = self.models.get_mut(&step).and_then(VecDeque::pop_front);
+        answer.map(|answer| (*answer).clone()).ok_or_else(|| self.missing("the model was not asked"))
+    }
+
+    /// What a call of this step gave, or that it was not made.
+    pub(super) fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
+        let call = self.tools.remove(&(self.step, call_id.clone()));
+        let call = call.filter(|call| call.output.is_some() || call.told.is_some());
+        call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
+    }
+
+    pub(super) fn decision(&mut self, name: &str) -> Result<Value> {
+        let at = self.decisions.iter().position(|(made, _)| made == name);
+        at.map(|at| self.decisions.remove(at).1)
+            .ok_or_else(|| self.missing(&format!("nothing was decided under '{name}'")))
+    }
+
+    /// Messages that came after this step.
+    pub(super) fn messages(&mut self, step: u32) -> Vec<Message> {
+        self.messages.remove(&step).unwrap_or_default()
+    }
+
+    fn missing(&self, what: &str) -> Error {
+        if self.open {
+            return Error::new(ErrorKind::Interrupted, "the recording ends here");
+        }
+        let message = format!("the replay took another path at step {}: in the recording {what}", self.step);
+        Error::new(ErrorKind::NonDeterminism, message).with_context("step", self.step.to_string())
+    }
+}
+
+impl Recording {
+    /// How the run began: what its session held, the steps it had taken, its messages and state.
+    pub fn beginning(&self) -> RecordedBeginning {
+        let mut fold = Fold::new(self.ids.agent_id.clone());
+        self.past.iter().for_each(|entry| fold.apply(entry));
+        let mut before = fold.finish();
+        let (mut messages, mut anchored, mut state) = (Vec::new(), None, BTreeMap::new());
+        let mut first = true;
+        let mut answers = BTreeMap::new();
+        let mut step = None;
+        for entry in self.own() {
+            match &entry.body {
+                EntryBody::HistoryReplaced { reason, history, .. }
+                    if reason.as_str() == "resumed" && step.is_none() =>
+                {
+                    anchored = Some(history.clone());
+                }
+                EntryBody::StateChanged { state: values, globals } if first => {
+                    state = values.clone();
+                    before.globals.extend(globals.iter().filter_map(|(k, v)| Some((k.clone(), v.clone()?))));
+                }
+                EntryBody::MessageAppended { message } if step.is_none() => messages.push(message.clone()),
+                EntryBody::ModelFinished { step: taken, .. } => drop(step.get_or_insert(taken.saturating_sub(1))),
+                EntryBody::Answered { id, answer, by, digest } => {
+                    let (value, digest, by) = (answer.clone(), digest.clone(), by.clone());
+                    answers.insert(id.clone(), Answer { value, digest, by });
+                }
+                _ => {}
+            }
+            first = matches!(entry.body, EntryBody::RunStarted { .. } | EntryBody::HistoryReplaced { .. });
+        }
+        let history = anchored.unwrap_or_else(|| before.history.clone());
+        RecordedBeginning {
+            past: self.past.clone(),
+            before,
+            history,
+            step: step.unwrap_or(0),
+            messages,
+            state,
+            answers,
+        }
+    }
+}
+
+/// How a recorded run began.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecordedBeginning {
+    /// The entries of its session before it.
+    pub past: Vec<Entry>,
+    /// What they mean.
+    pub before: SessionView,
+    /// The conversation before its messages.
+    pub history: History,
+    /// Steps that it had taken elsewhere.
+    pub step: u32,
+    /// Its messages.
+    pub messages: Vec<Message>,
+    /// Its state.
+    pub state: BTreeMap<String, Value>,
+    /// All answers that it was given, by question id.
+    pub answers: BTreeMap<String, Answer>,
+}

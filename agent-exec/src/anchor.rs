@@ -1,0 +1,87 @@
+//! A run that its session's journal does not know as its checkpoint tells it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Phase, Result, RunLog, Standing, standing,
+};
+
+/// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    /// Nothing: the journal knows the run, and nothing newer.
+    #[default]
+    None,
+    /// The run as it stands: it was kept elsewhere, or it is a fork.
+    Whole,
+    /// That what the journal knows of the run is undone, and the run as it stands.
+    Instead,
+}
+
+impl Anchor {
+    /// Compares a checkpoint with what the session's journal knows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stale`] if the run went on elsewhere, unless `despite_newer`.
+    pub(crate) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
+        let why = match standing(journal, &checkpoint.ids.session, &checkpoint.ids).await? {
+            Standing::Unknown => return Ok(Self::Whole),
+            Standing::Open { attempt: None } => return Ok(Self::None),
+            // A checkpoint without the nonce is of a release that did not write it.
+            Standing::Open { attempt } if checkpoint.attempt.is_none() || attempt == checkpoint.attempt => {
+                return Ok(Self::None);
+            }
+            Standing::Over(why) => why,
+            _ => "the run went on from a newer one",
+        };
+        if despite_newer {
+            return Ok(Self::Instead);
+        }
+        let (run, session) = (&checkpoint.ids.run_id, &checkpoint.ids.session);
+        let message = format!(
+            "the checkpoint of run '{run}' in session '{session}' is out of date: {why}. Go on with what the journal knows \
+             (RunRequest::recover), fork the session, or say despite_newer() to go back"
+        );
+        Err(Error::new(ErrorKind::Stale, message))
+    }
+
+    /// Writes down the run as it stands, with those below it that wait.
+    pub(crate) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
+        if self == Self::Instead {
+            log.record(EntryBody::Undone { before_run: checkpoint.ids.run_id.clone() });
+        }
+        if self != Self::None {
+            stand(log, checkpoint);
+        }
+    }
+}
+
+fn stand(log: &RunLog, checkpoint: &Checkpoint) {
+    let ids = Arc::new(checkpoint.ids.clone());
+    let run = ids.run_id.clone();
+    let note = |body| log.record_for(&run, body);
+    note(EntryBody::RunStarted { ids, fingerprint: checkpoint.fingerprint.clone() });
+    let history = checkpoint.history.clone();
+    note(EntryBody::HistoryReplaced { reason: "resumed".into(), before: 0, history });
+    let globals = checkpoint.globals.iter().flatten().map(|(key, value)| (key.clone(), Some(value.clone())));
+    let (state, globals) = (checkpoint.state.clone(), globals.collect::<BTreeMap<_, _>>());
+    if !state.is_empty() || !globals.is_empty() {
+        note(EntryBody::StateChanged { state, globals });
+    }
+    let Phase::Tools(turn) = &checkpoint.phase else { return };
+    note(EntryBody::ModelAccepted { step: checkpoint.step, message: Some(turn.message.clone()), exit: None });
+    for (call, pending) in turn.message.calls().zip(&turn.calls) {
+        let call_id = call.id.clone();
+        match &pending.state {
+            CallState::Done(output) => {
+                note(EntryBody::ToolAnswered { call_id, name: call.name.clone(), output: Some(output.clone()) });
+            }
+            CallState::Suspended { child: Some(child) } => {
+                let (key, run) = (child.ids.agent.to_string(), child.ids.run_id.clone());
+                note(EntryBody::SubAgentLinked { call_id, key, run });
+                stand(log, child);
+            }
+            _ => {}
+        }
+    }
+}

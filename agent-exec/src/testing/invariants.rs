@@ -1,0 +1,71 @@
+//! What must hold of every run when it is over.
+
+use std::sync::Arc;
+
+use agent_core::{Entry, EntryBody, Finished, History, Journal, Usage, fold_session};
+
+use super::{World, simulation::SESSION};
+
+/// Checks what must hold.
+pub(super) async fn check(world: &World, finished: Option<&Finished>, entries: &[Arc<Entry>]) -> Result<(), String> {
+    if let Some(finished) = finished {
+        check_end(world, finished, entries).await?;
+    }
+    let doubled = world.outside.doubled();
+    if !doubled.is_empty() {
+        return Err(format!("done twice in silence: {}", doubled.join(", ")));
+    }
+    Ok(())
+}
+
+/// Checks that the run's end is what the journal tells.
+async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -> Result<(), String> {
+    let paired = History::from_messages(finished.history.iter().cloned());
+    if paired.as_ref().ok() != Some(&finished.history) {
+        return Err(format!("the conversation is not paired: {paired:?}"));
+    }
+    let folded = fold_session(&world.kept, SESSION, &finished.ids.agent_id).await;
+    let folded = folded.map_err(|e| format!("the journal is not read: {e}"))?;
+    if folded.history != finished.history {
+        let (journal, end) = (&folded.history, &finished.history);
+        return Err(format!("the journal and the run's end differ:\njournal {journal:#?}\nend {end:#?}"));
+    }
+    let (mut own, mut tree) = (Usage::default(), Usage::default());
+    for entry in entries {
+        if let EntryBody::ModelFinished { response, .. } = &entry.body {
+            tree += response.usage;
+            if entry.run == finished.ids.run_id {
+                own += response.usage;
+            }
+        }
+    }
+    if (own, tree) != (finished.usage, finished.tree_usage) {
+        let told = (finished.usage, finished.tree_usage);
+        return Err(format!("usage does not add up: the journal has {:?}, the end tells {told:?}", (own, tree)));
+    }
+    Ok(())
+}
+
+/// What the journal holds of the session.
+pub(super) async fn entries(world: &World) -> Result<Vec<Arc<Entry>>, String> {
+    world.kept.read(SESSION, 0, usize::MAX).await.map_err(|e| format!("the journal is not read: {e}"))
+}
+
+/// The entries without their times, with the ids of runs and attempts replaced by their places.
+pub(super) fn trace(entries: &[Arc<Entry>]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            EntryBody::RunStarted { ids: of, .. } => ids.push(of.run_id.to_string()),
+            EntryBody::SubAgentLinked { run, .. } => ids.push(run.to_string()),
+            EntryBody::RunResumed { attempt, .. } => ids.push(attempt.clone()),
+            EntryBody::ToolStarted { attempt, .. } => ids.push(attempt.to_string()),
+            _ => {}
+        }
+    }
+    let line = |entry: &Arc<Entry>| {
+        let line = format!("{} {:?}", entry.run, entry.body);
+        ids.iter().enumerate().fold(line, |line, (place, id)| line.replace(id.as_str(), &format!("id-{place}")))
+    };
+    entries.iter().map(line).collect()
+}
