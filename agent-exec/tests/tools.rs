@@ -228,7 +228,10 @@ async fn a_failed_run_that_goes_on_runs_only_what_was_not_done() {
             async move { if first { Err(Error::tool("no")) } else { Ok(ToolOutput::text("now")) } }
         })
     };
-    let builder = calling([("1", "f"), ("2", "shaky")]).tool(slow("f", 0, &log)).tool(shaky).raise_tool_errors();
+    let builder = calling([("1", "f"), ("2", "shaky")])
+        .tool(slow("f", 0, &log))
+        .tool(shaky.with(|o| o.effect(agent_core::Effect::Idempotent)))
+        .raise_tool_errors();
     let agent = builder.build().expect("builds");
     let e = agent.run("go").await.expect_err("raised");
     let end = finished(agent.start(RunRequest::resume(e.checkpoint().expect("carried").clone(), [])).await);

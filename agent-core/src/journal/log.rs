@@ -300,7 +300,10 @@ impl RunLog {
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        let changed = !self.results().tools.get(call_id).is_some_and(|finished| finished.ptr_eq(output));
+        let mut results = self.results();
+        results.begun.remove(call_id);
+        let changed = !results.tools.get(call_id).is_some_and(|finished| finished.ptr_eq(output));
+        drop(results);
         let output = changed.then(|| output.clone());
         self.record(EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
     }
@@ -506,8 +509,8 @@ impl RunLog {
                         self.results().begun.remove(&call_id);
                         self.record(EntryBody::ToolSuspended { call_id });
                     }
-                    // What a tool says of its failure is for the model; nobody is in doubt about a tool that said something.
-                    Err(e) if e.kind() != ErrorKind::Cancelled => drop(self.results().begun.remove(&call_id)),
+                    // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
+                    // outside what the tool had done.
                     _ => {}
                 }
                 result

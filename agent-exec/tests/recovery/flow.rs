@@ -2,7 +2,7 @@
 
 use agent_core::{
     Effect, ExitReason, Finished, Journal, MemoryJournal, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    RunRequest, async_trait,
+    RunRequest, async_trait, testing::MortalJournal,
 };
 use agent_exec::flow::{Ending, Models, Output, Solution, Solver};
 use agent_tools::{ToolExt, from_schema};
