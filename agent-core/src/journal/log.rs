@@ -171,7 +171,7 @@ impl RunLog {
     }
 
     /// The recorded result of a step; none if no run is replayed.
-    fn from_recording(&self, step: &Step) -> Option<Result<StepResult>> {
+    fn recorded(&self, step: &Step) -> Option<Result<StepResult>> {
         let mut replay = self.replayed();
         let replay = replay.as_mut()?;
         Some(match step {
@@ -469,7 +469,7 @@ impl RunLog {
     pub async fn step(&self, step: Step, body: impl Future<Output = Result<StepResult>> + Send) -> Result<StepResult> {
         let place = step.clone();
         let body = async {
-            match self.from_recording(&place) {
+            match self.recorded(&place) {
                 Some(result) => result,
                 None => body.await,
             }

@@ -51,21 +51,25 @@ pub(super) async fn entries(world: &World) -> Result<Vec<Arc<Entry>>, String> {
     world.kept.read(SESSION, 0, usize::MAX).await.map_err(|e| format!("the journal is not read: {e}"))
 }
 
-/// The entries without their times, with the ids of runs and attempts replaced by their places.
+/// The entries without their times, with the ids of runs and attempts, and the digests made of them, replaced by their places.
 pub(super) fn trace(entries: &[Arc<Entry>]) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
+    let (mut ids, mut digests) = (Vec::<String>::new(), Vec::<String>::new());
     for entry in entries {
         match &entry.body {
             EntryBody::RunStarted { ids: of, .. } => ids.push(of.run_id.to_string()),
             EntryBody::SubAgentLinked { run, .. } => ids.push(run.to_string()),
             EntryBody::RunResumed { attempt, .. } => ids.push(attempt.clone()),
             EntryBody::ToolStarted { attempt, .. } => ids.push(attempt.to_string()),
+            EntryBody::Asked { question } => digests.push(question.digest.clone()),
             _ => {}
         }
     }
     let line = |entry: &Arc<Entry>| {
         let line = format!("{} {:?}", entry.run, entry.body);
-        ids.iter().enumerate().fold(line, |line, (place, id)| line.replace(id.as_str(), &format!("id-{place}")))
+        let replaced = |line: String, (place, id): (usize, &String)| line.replace(id.as_str(), &format!("id-{place}"));
+        // The digests begin with ids.
+        let line = digests.iter().filter(|digest| !digest.is_empty()).enumerate().fold(line, replaced);
+        ids.iter().enumerate().fold(line, replaced)
     };
     entries.iter().map(line).collect()
 }

@@ -285,12 +285,12 @@ async fn live(world: &World, agent: &Agent, request: RunRequest, trouble: Troubl
             Trouble::CancelledAfter(time) => {
                 tokio::time::sleep(time).await;
                 handle.cancel();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             Trouble::PausedAfter(time) => {
                 tokio::time::sleep(time).await;
                 handle.pause();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     };

@@ -44,6 +44,7 @@ impl Server {
         SERVER.get_or_init(Self::start).as_ref()
     }
 
+    #[expect(clippy::zombie_processes, reason = "the shell ends after this process: it waits for its end")]
     fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             // Not by a macro, whose output the test harness keeps to itself.

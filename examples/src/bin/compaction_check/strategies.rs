@@ -47,7 +47,7 @@ impl Model for Extract {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let asked: String = req.messages.iter().map(|message| message.text()).collect();
+        let asked: String = req.messages.iter().map(agent::Message::text).collect();
         let most = usize::try_from(req.params.max_tokens.unwrap_or(400)).unwrap_or(usize::MAX);
         let said: String = asked.chars().take(asked.chars().count() / 10).take(most * 4).collect();
         let used = Usage::new(ApproximateCounter.text(&asked), ApproximateCounter.text(&said));
