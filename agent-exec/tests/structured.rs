@@ -2,17 +2,19 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use agent_core::{
-    Chunk, ErrorKind, EventKind, ExitReason, FinishReason, ModelInfo, RunRequest, ToolChoice,
+    Chunk, Error, ErrorKind, EventKind, ExitReason, FinishReason, Model, ModelInfo, Result, RunRequest, ToolChoice,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_llm::XmlTools;
+use agent_llm::{Anthropic, Gemini, OpenAiChat, OpenAiResponses, TransportFn, XmlTools, transport_fn};
 use agent_tools::{InvalidAnswer, Structured};
 use futures::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{double, finished, roles};
 
@@ -56,6 +58,41 @@ async fn an_agent_calls_tools_and_then_answers_in_the_form() {
         assert_eq!(end.usage.calls, 2);
         model.assert_finished();
     }
+}
+
+/// The body of an agent's first request, by a model over this transport.
+async fn asked<M: Model>(model: impl FnOnce(TransportFn) -> Result<M>) -> Value {
+    let body = Arc::new(Mutex::new(Value::Null));
+    let seen = body.clone();
+    let transport = transport_fn(move |request| {
+        *seen.lock().expect("free") = serde_json::from_slice(request.body()).expect("JSON");
+        async { Err(Error::new(ErrorKind::Transport, "that is enough")) }
+    });
+    let agent = Agent::builder("adder", model(transport).expect("a model")).tool(double("double")).middleware(sums());
+    agent.build().expect("builds").run("Twice four?").await.expect_err("no answer comes");
+    let body = body.lock().expect("free");
+    body.clone()
+}
+
+#[tokio::test]
+async fn a_provider_that_enforces_forms_is_told_of_it_and_for_another_it_is_a_tool() {
+    let chat = asked(|t| OpenAiChat::builder("gpt-5").transport(t).build()).await;
+    assert_eq!(
+        (&chat["response_format"]["type"], chat["tools"].as_array().map(Vec::len)),
+        (&json!("json_schema"), Some(1))
+    );
+    let responses = asked(|t| OpenAiResponses::builder("gpt-5").transport(t).build()).await;
+    assert_eq!(responses["text"]["format"]["type"], "json_schema");
+    let claude = asked(|t| Anthropic::builder("claude-opus-5").transport(t).build()).await;
+    assert_eq!(claude["output_config"]["format"]["type"], "json_schema");
+    let gemini = asked(|t| Gemini::builder("gemini-3-pro-preview").transport(t).build()).await;
+    assert!(gemini["generationConfig"]["responseJsonSchema"].is_object(), "{gemini}");
+
+    let ours = asked(|t| OpenAiChat::builder("m").base_url("http://ours/v1").transport(t).build()).await;
+    let tools = [&ours["tools"][0]["function"]["name"], &ours["tools"][1]["function"]["name"]];
+    assert_eq!((&ours["response_format"], tools), (&Value::Null, [&json!("double"), &json!("final_answer")]));
+    let older = asked(|t| Gemini::builder("gemini-2.5-pro").transport(t).build()).await;
+    assert!(older["generationConfig"].get("responseJsonSchema").is_none(), "{older}");
 }
 
 #[tokio::test]

@@ -127,5 +127,5 @@ impl Whole {
 
 fn read(dir: &TempDir, store: Store, generation: u64) -> Result<Told, BoxError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(async { Told::read(&*store.open(dir.path(), generation)?).await })?)
+    Ok(runtime.block_on(async { Told::read(&*store.open(dir.path(), generation).await?).await })?)
 }

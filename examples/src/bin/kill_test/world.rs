@@ -1,7 +1,7 @@
 //! The run that is killed: a tree of agents of 30 steps on three levels, with tools of every effect.
 
 use agent::{
-    Agent, Result,
+    Agent, Result, WhenBusy,
     core::{
         AssistantMessage, Block, Effect, Error, Journal, Message, Model, ModelInfo, ModelRequest, ModelResponse,
         Reconciled, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
@@ -115,5 +115,6 @@ pub(crate) fn tree(journal: impl Journal, counter: &Counter, moments: &Moments) 
     agent(ROOT, Steps::new(ROOT, 10, Some(("middle", &[3, 7]))))
         .middleware(Delegation::new().to("middle", "Helps.", middle))
         .store(journal)
+        .when_busy(WhenBusy::queue()) // a dead process may still hold the session
         .build()
 }
