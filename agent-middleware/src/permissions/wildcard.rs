@@ -63,6 +63,9 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, text, Some('/')), wanted, "{pattern} {text}");
         }
-        assert!(fits("mcp__*", "mcp__files__read", None) && fits("https://docs.rs/*", "https://docs.rs/a/b", None));
+        assert!(
+            fits("mcp__*", "mcp__files__read", None)
+                && fits("https://docs.example.org/*", "https://docs.example.org/a/b", None)
+        );
     }
 }

@@ -70,12 +70,12 @@ fn paths_are_judged_by_where_they_lead() {
 #[test]
 fn texts_and_whole_arguments_are_compared() {
     let permissions = Permissions::new()
-        .rule(Rule::allow("fetch").text("url", "https://docs.rs/*"))
+        .rule(Rule::allow("fetch").text("url", "https://docs.example.org/*"))
         .rule(Rule::allow("pay").text("amount", "5").text("to", "Ada"))
         .rule(Rule::allow("f").with_arguments(json!({"b": 1, "a": 2})));
     for (tool, args, wanted) in [
-        ("fetch", json!({"url": "https://docs.rs/serde"}), Policy::Allow),
-        ("fetch", json!({"url": "https://docs.rs.evil.test/"}), Policy::Ask),
+        ("fetch", json!({"url": "https://docs.example.org/serde"}), Policy::Allow),
+        ("fetch", json!({"url": "https://docs.example.org.evil.test/"}), Policy::Ask),
         ("fetch", json!({}), Policy::Ask),
         ("pay", json!({"amount": 5, "to": "Ada"}), Policy::Allow),
         ("pay", json!({"amount": 50, "to": "Ada"}), Policy::Ask),
