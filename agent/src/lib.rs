@@ -58,6 +58,7 @@ mod guide {
 
     document! {
         compaction: "guide/compaction",
+        definitions: "guide/definitions",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
@@ -65,6 +66,7 @@ mod guide {
         middleware: "guide/middleware",
         models: "guide/models",
         permissions: "guide/permissions",
+        prompts: "guide/prompts",
         reliability: "guide/reliability",
         sessions: "guide/sessions",
         structured: "guide/structured",
