@@ -32,7 +32,9 @@ pub use agent_core::{
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
 };
-pub use agent_exec::{Agent, AgentBuilder, Drain, Run, RunHandle, SessionId, shutdown_signal};
+pub use agent_exec::{
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, shutdown_signal,
+};
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]

@@ -9,6 +9,7 @@ use agent_core::{
 use agent_exec::{Agent, AgentBuilder, RequiredVariables};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use crate::common::{finished, stopped, tool};
 
@@ -192,4 +193,25 @@ async fn a_run_that_goes_on_elsewhere_keeps_its_system_prompt_without_its_inputs
     let fork = build().fork("s", 1, "t").await.expect("forks");
     assert_eq!(BTreeMap::from_iter(fork.decisions)["system_prompt"], json!("Speak German."));
     assert!(!journal.read("s", 0, 1).await.expect("reads").is_empty());
+}
+
+#[tokio::test]
+async fn an_agent_below_another_is_given_its_inputs_by_a_stock_layer() {
+    let (below, model) = agent(2);
+    let below = below.system_prompt("Speak {{ language }}.").build().expect("builds");
+    let without = below.clone();
+    let below = below.map_request(|run: RunRequest| run.input("language", "German"));
+    let hand_over = |key: &'static str| {
+        tool(
+            key,
+            move |req| async move { Ok(agent_core::ToolOutput::text(req.call_sub_agent(key, "go").await?.answer)) },
+        )
+    };
+    let calls = [("1", "below", json!({})), ("2", "without", json!({}))];
+    let above = Agent::builder("above", ScriptedModel::new([Turn::calls(calls), Turn::text("done")]));
+    let above = above.sub_agent("below", "", below).sub_agent("without", "", without);
+    let above = above.tool(hand_over("below")).tool(hand_over("without")).raise_tool_errors();
+    let e = above.build().expect("builds").run("go").await.expect_err("one has no inputs");
+    assert!(e.message().contains("missing: language"), "{e}");
+    assert_eq!((model.calls(), model.requests()[0].system.as_deref()), (1, Some("Speak German.")));
 }

@@ -96,7 +96,8 @@ async fn when_its_tokens_are_used_up_a_run_ends_before_the_next_model_call() {
     assert!(matches!(&end.reason, ExitReason::Stopped(why) if why.contains("at most 100 tokens")), "{:?}", end.reason);
 
     let model = ScriptedModel::new([call("1"), call("2"), call("3")]);
-    let budget = Budget::builder().caps(Caps::new().tokens(100)).build().expect("sound");
-    let end = finished(Agent::builder("a", model).tool(double("f")).budget(budget).build().expect("builds").run("go").await);
+    let budget = Budget::new(Caps::default().tokens(100));
+    let end =
+        finished(Agent::builder("a", model).tool(double("f")).budget(budget).build().expect("builds").run("go").await);
     assert_eq!(end.reason, ExitReason::Budget);
 }
