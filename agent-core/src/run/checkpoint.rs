@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Answer, Exit, Question, RunIds};
-use crate::{
-    Amounts, AssistantMessage, Effect, Error, ErrorKind, History, Message, ModelResponse, Result, ToolOutput, Usage,
-};
+use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
