@@ -15,16 +15,15 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
-    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, Part, PendingTurn, Phase, Result,
-    RunCx, RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx,
+    RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
-use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{batch::BatchEnd, due::Due, exit::Exits, table::ToolTable};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
-use crate::{builder::Item, prompts::SYSTEM_PROMPT};
+use crate::builder::Item;
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
@@ -234,19 +233,6 @@ impl Active<'_> {
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
         }
-        Ok(())
-    }
-
-    /// Takes the system prompt that the run was given, now or when it began.
-    async fn set_system(&mut self, rendered: Option<Result<String>>) -> Result<()> {
-        let cx = self.cx();
-        let rendered = match rendered {
-            Some(rendered) => rendered,
-            None if cx.log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
-            None => return Ok(()),
-        };
-        let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;
-        self.system = Some(SystemMessage::new(vec![Part::text(text.as_str().unwrap_or_default())]));
         Ok(())
     }
 

@@ -78,17 +78,16 @@ pub(super) fn complete(
         let misfit = |e| Error::config(format!("run input '{name}' does not fit: {e}"));
         declared.get(name).map_or(Ok(()), |field| field.check_value(value)).map_err(misfit)?;
     }
-    let default = |name: &&str| declared.get(*name).and_then(StateField::start_value).cloned();
-    let (mut missing, absent) = (Vec::new(), variables.iter().filter(|name| !given.contains_key(**name)));
-    let mut filled = Vec::new();
-    for name in absent {
-        match default(name) {
-            Some(value) => filled.push(((*name).to_owned(), value)),
+    let mut missing = Vec::new();
+    for name in variables {
+        if given.contains_key(*name) {
+            continue;
+        }
+        match declared.get(*name).and_then(StateField::start_value).cloned() {
             None if required.has(name) => missing.push(*name),
-            None => filled.push(((*name).to_owned(), "".into())),
+            default => drop(given.insert((*name).to_owned(), default.unwrap_or_else(|| "".into()))),
         }
     }
-    given.extend(filled);
     match missing.as_slice() {
         [] => Ok(given),
         missing => Err(Error::config(format!("the prompts need run inputs that are missing: {}", missing.join(", ")))),
