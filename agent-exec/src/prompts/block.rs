@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn other_blocks_are_refused_with_the_reason() {
-        let refused = |source| unwrap(source, "user").expect_err(source);
+        let refused = |source: &str| unwrap(source, "user").expect_err(source);
         let block = r#"{% message role="user" %}x{% endmessage %}"#;
         assert!(refused(&block.repeat(2)).contains("at most one"));
         assert!(refused(&format!("before {block}")).contains("around everything"));
