@@ -33,7 +33,8 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
 };
 pub use agent_exec::{
-    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, shutdown_signal,
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
+    shutdown_signal,
 };
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;

@@ -32,7 +32,7 @@ fn tags<'a>(source: &'a str, name: &str) -> Vec<Tag<'a>> {
         let length = source[from..].find("%}")?;
         let inside = source[from + 2..from + length].trim_matches(['-', '+']).trim();
         let rest = inside.strip_prefix(name)?;
-        let is_name = rest.chars().next().is_none_or(|c| c.is_whitespace());
+        let is_name = rest.chars().next().is_none_or(char::is_whitespace);
         is_name.then_some(Tag { from, to: from + length + 2, rest })
     };
     opens.filter_map(tag).collect()

@@ -100,7 +100,8 @@ async fn before_its_first_run_an_agent_warms_up_once_tools_first_and_closes_when
     let builder = Agent::builder("a", part("model")).tool(tool).toolset(part("set"));
     let agent = builder.build().expect("builds");
     let (one, two) = tokio::join!(agent.run("go"), agent.run("go"));
-    (finished(one), finished(two));
+    finished(one);
+    finished(two);
     let warm = ["warms up tool", "warms up set", "warms up model"];
     assert_eq!(log.seen(), [&warm[..], &["calls", "calls"]].concat());
     agent.close().await.expect("closes");
