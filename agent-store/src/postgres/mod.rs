@@ -1,9 +1,11 @@
 //! [`PostgresJournal`]: sessions in a PostgreSQL database.
 
+mod background;
 mod builder;
 mod connect;
 mod error;
 mod job;
+mod ledger;
 mod read;
 mod statements;
 mod thread;
@@ -14,7 +16,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
 use tokio::sync::oneshot;
 
-pub use self::builder::PostgresBuilder;
+pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
 use self::{
     job::Job,
     read::Reader,
