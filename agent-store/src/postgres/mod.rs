@@ -9,6 +9,7 @@ mod ledger;
 mod read;
 mod statements;
 mod thread;
+mod upkeep;
 mod writer;
 
 use std::{fmt, sync::Arc};
