@@ -111,6 +111,7 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
         None => {
             let session = request.session.clone().unwrap_or_else(|| new_id().into());
             let mut ids = RunIds::root(agent.name.clone(), session);
+            ids.user = request.user.clone();
             if let Some(agent_id) = &request.agent_id {
                 ids.agent_id = agent_id.clone();
             }
