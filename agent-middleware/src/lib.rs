@@ -10,6 +10,8 @@
 //! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
 //! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
 //! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
+//! | [`ToolEmulator`] | answers in the place of tools, for tests and dry runs | innermost |
+//! | [`ToolSelector`] | picks the few tools that a call needs | outside [`PromptCaching`] |
 //! | [`DeferredTools`] | hides tools until the model looks for them | outside [`PromptCaching`] |
 //! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
 //! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
@@ -24,6 +26,10 @@
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
+//!
+//! What needs no hook is elsewhere: `Skills` are a tool set of `agent-tools`; `ModelRouter`, `Failover` and retries of model calls are
+//! models and layers of `agent-llm`; how long a tool may take is in [`ToolOptions`](agent_core::ToolOptions) and
+//! [`Deadlines`](agent_core::Deadlines). A plan that the model keeps is a [`TodoList`].
 //!
 //! # Order
 //!
@@ -91,8 +97,10 @@ mod runtime_environment;
 mod seconds;
 mod side_call;
 mod todo;
+mod tool_emulator;
 mod tool_errors;
 mod tool_retry;
+mod tool_selector;
 
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
@@ -120,6 +128,8 @@ pub use self::{
     review::{Judge, JudgeConfig, Judgement, OnRejected, Reflection, ReflectionConfig, Reviewer},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
     todo::{Todo, TodoList, TodoListConfig, TodoStatus},
+    tool_emulator::{ToolEmulator, ToolEmulatorConfig},
     tool_errors::ToolErrors,
     tool_retry::{ToolRetry, ToolRetryConfig},
+    tool_selector::{PickTools, ToolSelector, ToolSelectorConfig},
 };

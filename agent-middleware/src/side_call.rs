@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_core::{History, Message, Model, ModelParams, ModelRequest, OutputFormat, Part, Result, RunCx, SystemMessage};
+use agent_core::{
+    ErrorKind, History, Message, Model, ModelParams, ModelRequest, OutputFormat, Part, Result, RunCx, SystemMessage,
+};
 use serde_json::Value;
 
 /// A question to a model beside the agent's own. What it uses counts as the run's.
@@ -51,4 +53,17 @@ pub(crate) fn tagged(tag: &str, material: &str) -> String {
 /// The text without anything that ends one of the tags.
 pub(crate) fn harmless(text: &str, tags: &[&str]) -> String {
     tags.iter().fold(text.to_owned(), |text, tag| text.replace(&format!("</{tag}>"), &format!("</ {tag}>")))
+}
+
+/// True for failures that end the run, whatever is made of other failures of a side call.
+pub(crate) fn ends_the_run(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Cancelled
+            | ErrorKind::Interrupted
+            | ErrorKind::Stopped
+            | ErrorKind::Limit
+            | ErrorKind::Store
+            | ErrorKind::NonDeterminism
+    )
 }

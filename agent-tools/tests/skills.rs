@@ -20,7 +20,11 @@ fn write(root: &Path, file: &str, text: &str) {
 fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();
-    write(root, "forms/SKILL.md", "---\nname: pdf-forms\ndescription: Fills forms.\nlicense: MIT\n---\n# Forms\nUse fill.py.\n");
+    write(
+        root,
+        "forms/SKILL.md",
+        "---\nname: pdf-forms\ndescription: Fills forms.\nlicense: MIT\n---\n# Forms\nUse fill.py.\n",
+    );
     write(root, "forms/scripts/fill.py", "print('filled')\n");
     write(root, "forms/REFERENCE.md", "All fields.");
     write(root, "poems/SKILL.md", "---\ndescription: Writes poems.\n---\nRhyme.");

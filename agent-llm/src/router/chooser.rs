@@ -2,11 +2,21 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use agent_core::{
-    BoxFuture, EventKind, History, Message, Model, ModelRequest, Part, PerRun, Result, SystemMessage, async_trait,
-};
+use agent_core::{EventKind, History, Message, Model, ModelRequest, Part, PerRun, Result, SystemMessage, async_trait};
 
 /// Picks routes by whatever it likes; async closures do.
+///
+/// ```
+/// use agent_core::ModelRequest;
+/// use agent_llm::{ModelRouter, ScriptedModel};
+///
+/// let model = ModelRouter::builder(ScriptedModel::new([]))
+///     .choice("night", ScriptedModel::new([]), "work that is not urgent")
+///     .choose(|req: ModelRequest| async move { Ok((req.cx.step() > 9).then(|| "night".to_owned())) })
+///     .build()?;
+/// # drop(model);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
 #[async_trait]
 pub trait Chooser: Send + Sync + 'static {
     /// The name of the route for a call; `None` leaves it to the rules.
@@ -17,12 +27,13 @@ pub trait Chooser: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl<F> Chooser for F
+impl<F, Fut> Chooser for F
 where
-    F: for<'a> Fn(&'a ModelRequest) -> BoxFuture<'a, Result<Option<String>>> + Send + Sync + 'static,
+    F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Option<String>>> + Send + 'static,
 {
     async fn choose(&self, req: &ModelRequest) -> Result<Option<String>> {
-        self(req).await
+        self(req.clone()).await
     }
 }
 

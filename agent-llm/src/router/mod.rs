@@ -6,9 +6,7 @@ mod condition;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{
-    EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, TokenCounter, async_trait,
-};
+use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, TokenCounter, async_trait};
 use serde_json::json;
 
 pub use self::{
@@ -136,6 +134,9 @@ impl fmt::Debug for Route {
 
 impl fmt::Debug for ModelRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelRouter").field("routes", &self.routes).field("default", &self.default).finish_non_exhaustive()
+        f.debug_struct("ModelRouter")
+            .field("routes", &self.routes)
+            .field("default", &self.default)
+            .finish_non_exhaustive()
     }
 }

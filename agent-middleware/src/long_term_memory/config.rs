@@ -22,13 +22,7 @@ pub struct LongTermMemoryConfig {
 
 impl Default for LongTermMemoryConfig {
     fn default() -> Self {
-        Self {
-            user: None,
-            scope: MemoryScope::default(),
-            top_k: 5,
-            keep: KeepOfRun::default(),
-            tool: false,
-        }
+        Self { user: None, scope: MemoryScope::default(), top_k: 5, keep: KeepOfRun::default(), tool: false }
     }
 }
 

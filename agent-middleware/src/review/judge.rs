@@ -2,18 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Result, RunCx, RunEnd, Verdict,
-};
+use agent_core::{Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Result, RunCx, RunEnd, Verdict};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    Judgement, Reviewer, Rounds, go_round,
-    reviewer::ask,
-    rounds_before,
-};
+use super::{Judgement, Reviewer, Rounds, go_round, reviewer::ask, rounds_before};
 use crate::kept::Kept;
 
 const ROUNDS: Rounds = Kept::new("judge", "rounds");

@@ -117,9 +117,12 @@ mod tests {
         let go_on = |why: &str| Some(Judgement::Continue(why.into()));
         for (said, expected) in [
             (r#"{"verdict": "stop"}"#, Some(Judgement::Stop)),
-            (r#"So: ```json
+            (
+                r#"So: ```json
 {"verdict": "CONTINUE", "feedback": " More. "}
-```"#, go_on("More.")),
+```"#,
+                go_on("More."),
+            ),
             ("**Conclusion**: STOP", Some(Judgement::Stop)),
             ("The sum is wrong.\nCONTINUE.", go_on("The sum is wrong.")),
             ("We should not stop yet", None),

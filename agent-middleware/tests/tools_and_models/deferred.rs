@@ -133,7 +133,11 @@ async fn a_second_run_of_an_agent_begins_without_what_the_first_found() {
 async fn a_run_that_goes_on_in_another_process_still_knows_what_it_found() {
     let model = ScriptedModel::new([
         search("c1", "mail"),
-        Turn::calls([("c2", "wait", json!({})), ("c3", "mail_send", json!({})), ("c4", "search_tools", json!({"query": "http"}))]),
+        Turn::calls([
+            ("c2", "wait", json!({})),
+            ("c3", "mail_send", json!({})),
+            ("c4", "search_tools", json!({"query": "http"})),
+        ]),
         Turn::text("so"),
     ]);
     let agent = || {

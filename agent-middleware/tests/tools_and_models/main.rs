@@ -1,14 +1,19 @@
 //! Middleware about what a model is offered, what it remembers and how its answers are looked at: in whole runs.
 
 mod deferred;
+mod emulator;
 mod memory;
 mod review;
+mod selector;
+
+use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Effect, Finished, Result, RunEnd, Tool, ToolRequest,
+    Effect, Event, EventKind, Finished, Result, RunEnd, Tool, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
+use agent_middleware::Events;
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
@@ -50,4 +55,16 @@ fn results(model: &ScriptedModel) -> Vec<String> {
 
 async fn run(agent: &Agent) -> Finished {
     finished(agent.run("Go.").await)
+}
+
+/// What was warned of.
+fn warnings() -> (Arc<Mutex<Vec<String>>>, Events) {
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let heard = warnings.clone();
+    let events = Events::new().on(move |event: &Event| {
+        if let EventKind::Warning { message } = &event.kind {
+            heard.lock().expect("lock").push(message.clone());
+        }
+    });
+    (warnings, events)
 }

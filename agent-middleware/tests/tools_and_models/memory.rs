@@ -1,19 +1,16 @@
 //! What runs remember of each other.
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Checkpoint, Error, ErrorKind, Event, EventKind, Memory, MemoryQuery,
-    MemoryStore, Message, Middleware, ReplaceReason, Result, RunCx, RunRequest, ScoredMemory, async_trait,
+    ChatMessage, ChatMessageStore, ChatQuery, Checkpoint, Error, ErrorKind, Memory, MemoryQuery, MemoryStore, Message,
+    Middleware, ReplaceReason, Result, RunCx, RunRequest, ScoredMemory, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::{
-    ChatHistory, ChatHistoryConfig, Events, KeepOfRun, LongTermMemory, LongTermMemoryConfig, MemoryScope,
-};
+use agent_middleware::{ChatHistory, ChatHistoryConfig, KeepOfRun, LongTermMemory, LongTermMemoryConfig, MemoryScope};
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, Mutex};
 
-use crate::{asks, finished, says, tool};
+use crate::{asks, finished, says, tool, warnings};
 
 fn agent(model: &ScriptedModel, middleware: impl Middleware) -> Agent {
     Agent::builder("a", model.clone())
@@ -94,8 +91,7 @@ async fn a_model_can_say_what_is_worth_remembering_and_what_it_used_counts() {
     let model = says(&["Noted.", "Fine.", "Bye."]);
     let memory = LongTermMemory::new(store.clone()).facts_with(facts.clone());
     let (warnings, heard) = warnings();
-    let agent =
-        Agent::builder("a", model.clone()).middleware(heard).middleware(memory).build().expect("builds");
+    let agent = Agent::builder("a", model.clone()).middleware(heard).middleware(memory).build().expect("builds");
     let end = finished(agent.start(ask("Nuts make me ill.", "ada", "1")).await);
     assert_eq!((end.usage.calls, end.tree_usage.calls), (2, 2));
     assert_eq!(texts(&store, "ada", "nuts").await, ["Ada is allergic to nuts."]);
@@ -110,7 +106,8 @@ async fn a_model_can_say_what_is_worth_remembering_and_what_it_used_counts() {
 #[tokio::test]
 async fn the_model_can_keep_what_it_wants_to() {
     let store = InMemoryMemoryStore::default();
-    let model = ScriptedModel::new([Turn::call("c1", "remember", json!({"text": "Ada keeps bees."})), Turn::text("so")]);
+    let model =
+        ScriptedModel::new([Turn::call("c1", "remember", json!({"text": "Ada keeps bees."})), Turn::text("so")]);
     let memory = LongTermMemory::new(store.clone()).tool().keep(KeepOfRun::Nothing);
     finished(agent(&model, memory).start(ask("Remember my bees.", "ada", "1")).await);
     assert_eq!(texts(&store, "ada", "bees").await, ["Ada keeps bees."]);
@@ -159,18 +156,6 @@ impl MemoryStore for Broken {
     async fn delete_all(&self, _: &str) -> Result<usize> {
         Ok(0)
     }
-}
-
-/// What was warned of.
-fn warnings() -> (Arc<Mutex<Vec<String>>>, Events) {
-    let warnings = Arc::new(Mutex::new(Vec::new()));
-    let heard = warnings.clone();
-    let events = Events::new().on(move |event: &Event| {
-        if let EventKind::Warning { message } = &event.kind {
-            heard.lock().expect("lock").push(message.clone());
-        }
-    });
-    (warnings, events)
 }
 
 #[tokio::test]

@@ -119,8 +119,7 @@ async fn a_judgement_is_made_once_and_counts_as_one_round_however_often_the_step
     })
     .max_rounds(1);
     let model = says(&["1", "2"]);
-    let agent =
-        Agent::builder("a", model.clone()).middleware(Waits).middleware(judge).build().expect("builds");
+    let agent = Agent::builder("a", model.clone()).middleware(Waits).middleware(judge).build().expect("builds");
     let mut end = agent.run("Go.").await.expect("runs");
     let mut waits = 0;
     while let Some(checkpoint) = end.checkpoint() {

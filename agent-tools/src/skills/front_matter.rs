@@ -40,13 +40,20 @@ mod tests {
     fn fields_of_any_yaml_are_read_and_unknown_ones_passed_over() {
         for (yaml, name, description) in [
             ("name: pdf\ndescription: Fills forms: all of them\n", "pdf", None),
-            ("name: \"pdf\"\ndescription: 'It''s one'\nlicense: MIT\nmetadata:\n  a: [1, 2]\n", "pdf", Some("It's one")),
+            (
+                "name: \"pdf\"\ndescription: 'It''s one'\nlicense: MIT\nmetadata:\n  a: [1, 2]\n",
+                "pdf",
+                Some("It's one"),
+            ),
             ("name: pdf\ndescription: >\n  Two\n  lines\n", "pdf", Some("Two lines\n")),
         ] {
             let text = format!("---\n{yaml}---\n\n# Body\n---\n");
             match (split(&text), description) {
                 (Ok((fields, body)), Some(description)) => {
-                    assert_eq!((fields.name.as_deref(), fields.description.as_deref()), (Some(name), Some(description)));
+                    assert_eq!(
+                        (fields.name.as_deref(), fields.description.as_deref()),
+                        (Some(name), Some(description))
+                    );
                     assert_eq!(body, "# Body\n---");
                 }
                 (Err(e), None) => assert!(e.starts_with("its front matter is no YAML"), "{e}"),
@@ -57,7 +64,9 @@ mod tests {
 
     #[test]
     fn text_without_front_matter_is_refused_with_the_reason() {
-        for (text, reason) in [("# Title", "does not begin"), ("---\nname: x\n", "no end"), ("---name: x", "does not begin")] {
+        for (text, reason) in
+            [("# Title", "does not begin"), ("---\nname: x\n", "no end"), ("---name: x", "does not begin")]
+        {
             assert!(split(text).expect_err(text).contains(reason), "{text}");
         }
         let (fields, body) = split("---\r\n---\r\nhi").expect("is empty");

@@ -88,8 +88,9 @@ impl Skill {
         let given = |field: Option<String>| field.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let own = directory.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let name = given(fields.name).or(own).ok_or_else(|| refused("its front matter has no name"))?;
-        let description = given(fields.description)
-            .ok_or_else(|| refused(&format!("the front matter of {SKILL} has no description: say when it is of use")))?;
+        let description = given(fields.description).ok_or_else(|| {
+            refused(&format!("the front matter of {SKILL} has no description: say when it is of use"))
+        })?;
         Ok(Self { name, description, source: Source::Directory(files) })
     }
 
@@ -170,7 +171,8 @@ impl Skills {
     /// two have the same name.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref();
-        let unreadable = |e: io::Error| Error::config(format!("cannot read the skills in '{}': {e}", directory.display()));
+        let unreadable =
+            |e: io::Error| Error::config(format!("cannot read the skills in '{}': {e}", directory.display()));
         let entries = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
             paths.collect::<io::Result<Vec<PathBuf>>>()

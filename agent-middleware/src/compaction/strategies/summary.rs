@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::Strategy;
 use crate::{
     archive,
-    compaction::{Keep, Note, Task, Unit, task::ends_the_run},
+    compaction::{Keep, Note, Task, Unit},
     cut,
-    side_call::{self, SideCall},
+    side_call::{self, SideCall, ends_the_run},
 };
 
 /// What the summariser is told, unless it is told something else.
