@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Result, RunCx,
-    RunEnd,
+    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Ordering,
+    Result, RunCx, RunEnd,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::kept::Kept;
 
@@ -118,10 +119,11 @@ impl ChatHistory {
         serde_json::from_value(cx.decide("chat_history", retrieved).await?).map_err(broken)
     }
 
-    async fn write(&self, cx: &RunCx, messages: Vec<Message>) -> Result<()> {
+    /// Keeps the messages, once: a replay keeps nothing. Gives how many are new.
+    async fn write(&self, cx: &RunCx, messages: Vec<Message>) -> Result<Value> {
         let id = |at| format!("{}/{at}", cx.ids().run_id);
         let messages = messages.into_iter().enumerate().map(|(at, message)| ChatMessage::new(id(at), message));
-        self.store.write(self.chat_of(cx), messages.collect()).await.map(drop)
+        Ok(self.store.write(self.chat_of(cx), messages.collect()).await?.into())
     }
 }
 
@@ -144,6 +146,10 @@ fn added(history: &History, given: &[Message], answer: &str) -> Vec<Message> {
 impl Middleware for ChatHistory {
     fn name(&self) -> &str {
         "chat_history"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
@@ -170,7 +176,7 @@ impl Middleware for ChatHistory {
         if let Ok(RunEnd::Finished(finished)) = end {
             let given = GIVEN.update(cx, |given| given.clone())?.unwrap_or_default();
             let added = added(&finished.history, &given, &finished.answer);
-            if let Err(e) = self.write(cx, added).await {
+            if let Err(e) = cx.decide("chat_history/kept", self.write(cx, added)).await {
                 let message = format!("chat history: what the run added to the chat could not be kept: {e}");
                 cx.emit(EventKind::Warning { message });
             }

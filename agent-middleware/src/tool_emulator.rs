@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{Flow, Middleware, Model, Result, RunCx, ToolOutput, ToolRequest};
+use agent_core::{Flow, Middleware, Model, Ordering, Result, RunCx, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,7 +74,7 @@ impl ToolEmulator {
         Self::default()
     }
 
-    /// Emulates the tools of this name; `*` stands for any characters.
+    /// Emulates the tools of this name, those of other middlewares too; `*` stands for any characters.
     #[must_use]
     pub fn emulate(mut self, tool: impl Into<String>) -> Self {
         self.config.tools.insert(tool.into());
@@ -143,6 +143,10 @@ impl From<ToolEmulatorConfig> for ToolEmulator {
 impl Middleware for ToolEmulator {
     fn name(&self) -> &str {
         "tool_emulator"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("approval").inside("limits")
     }
 
     async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {

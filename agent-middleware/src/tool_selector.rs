@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt, fmt::Write, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, Result, RunCx, RunEnd,
-    ToolSpec,
+    Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, Ordering, Result,
+    RunCx, RunEnd, ToolSpec,
 };
 use agent_tools::json_in;
 use async_trait::async_trait;
@@ -240,6 +240,10 @@ impl ToolSelector {
 impl Middleware for ToolSelector {
     fn name(&self) -> &str {
         "tool_selector"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("prompt_caching").unique()
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

@@ -143,8 +143,8 @@ async fn a_model_picks_once_for_each_run_and_what_it_uses_counts() {
         assert_eq!(warned, classifier.calls() == 3, "'both' is no route");
     }
     let seen = classifier.requests().remove(0);
-    assert!(seen.system.expect("is told").ends_with("\n- hard: proofs\n- default: all else"));
     assert_eq!(seen.texts(), ["<message>\nhi\n</message>"]);
+    assert!(seen.system.expect("is told").ends_with("\n- hard: proofs\n- default: all else"));
 }
 
 #[test]

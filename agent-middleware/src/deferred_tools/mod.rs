@@ -34,6 +34,8 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 ///
 /// # Order
 ///
+/// A [`ToolSelector`](crate::ToolSelector) stands inside, and must always include the search.
+///
 /// ```text
 /// // right: what is marked for the provider's cache is what the model is shown
 /// builder.middleware(DeferredTools::new().defer("jira_*")).middleware(PromptCaching::new())
@@ -162,7 +164,7 @@ impl Middleware for DeferredTools {
     }
 
     fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+        Ordering::default().outside("tool_selector").outside("prompt_caching").unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, EventKind, Flow, MemoryQuery, MemoryStore, Message, Middleware, Model, ModelRequest,
-    ModelResponse, PerRun, Result, RunCx, RunEnd, Tool,
+    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Tool,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use self::config::{KeepOfRun, LongTermMemoryConfig, MemoryScope};
 use self::keep::Remember;
@@ -145,16 +146,17 @@ impl LongTermMemory {
         Ok(Recalled { asked, found: found.into_iter().map(|found| found.memory.text).collect() })
     }
 
-    async fn keep_of(&self, cx: &RunCx, recalled: &Recalled, answer: &str) -> Result<()> {
+    /// Keeps what the run leaves, once: a replay keeps nothing. Gives the ids of the memories.
+    async fn keep_of(&self, cx: &RunCx, recalled: &Recalled, answer: &str) -> Result<Value> {
         let memories = match (&self.facts, self.config.keep) {
             (Some(model), _) => keep::facts(cx, &**model, &recalled.asked, answer, &recalled.listed()).await?,
             (None, KeepOfRun::Exchange) => keep::exchange(cx, &recalled.asked, answer),
-            (None, KeepOfRun::Nothing) => return Ok(()),
+            (None, KeepOfRun::Nothing) => Vec::new(),
         };
-        if !memories.is_empty() {
-            self.store.add(&self.config.user_of(cx)?, memories).await?;
+        match memories.is_empty() {
+            true => Ok(Value::Null),
+            false => Ok(self.store.add(&self.config.user_of(cx)?, memories).await?.into()),
         }
-        Ok(())
     }
 }
 
@@ -168,6 +170,10 @@ impl Recalled {
 impl Middleware for LongTermMemory {
     fn name(&self) -> &str {
         "long_term_memory"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("prompt_caching")
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
@@ -196,7 +202,8 @@ impl Middleware for LongTermMemory {
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         let recalled = self.recalled.end(cx);
         if let (Some(recalled), Ok(RunEnd::Finished(finished))) = (recalled, end) {
-            if let Err(e) = self.keep_of(cx, &recalled, &finished.answer).await {
+            let kept = self.keep_of(cx, &recalled, &finished.answer);
+            if let Err(e) = cx.decide("long_term_memory/kept", kept).await {
                 let message = format!("long-term memory: nothing of the run could be kept: {e}");
                 cx.emit(EventKind::Warning { message });
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Result, RunCx, RunEnd, Verdict};
+use agent_core::{
+    Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Ordering, Result, RunCx, RunEnd, Verdict,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,6 +159,10 @@ fn unreadable(e: serde_json::Error) -> Error {
 impl Middleware for Judge {
     fn name(&self) -> &str {
         "judge"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Exit, ExitReason, Middleware, Model, Result, RunCx, RunEnd, Verdict};
+use agent_core::{Exit, ExitReason, Middleware, Model, Ordering, Result, RunCx, RunEnd, Verdict};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,6 +111,10 @@ impl Reflection {
 impl Middleware for Reflection {
     fn name(&self) -> &str {
         "reflection"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {

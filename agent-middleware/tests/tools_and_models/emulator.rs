@@ -1,7 +1,7 @@
 //! Answers in the place of tools.
 
 use agent_core::{
-    Effect, Tool, ToolOutput, ToolRequest,
+    Effect, Tool, ToolMessage, ToolOutput, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -50,7 +50,7 @@ async fn all_tools_can_be_emulated_but_some() {
     let end = run(&builder(&model).middleware(emulator).build().expect("builds")).await;
     let none = |name: &str| format!("Tool '{name}' is emulated, and has no answer.");
     assert_eq!(results(&model), [none("delete"), none("wipe"), "look".into()]);
-    let failed: Vec<_> = end.history.iter().filter_map(|m| m.as_tool().map(|result| result.is_error())).collect();
+    let failed: Vec<_> = end.history.iter().filter_map(|m| m.as_tool().map(ToolMessage::is_error)).collect();
     assert_eq!(failed, [true, true, false]);
 }
 

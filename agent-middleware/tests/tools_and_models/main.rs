@@ -3,17 +3,22 @@
 mod deferred;
 mod emulator;
 mod memory;
+mod replayed;
 mod review;
 mod selector;
 
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Effect, Event, EventKind, Finished, Result, RunEnd, Tool, ToolRequest,
+    Effect, Event, EventKind, Finished, Middleware, Result, RunEnd, Tool, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
-use agent_exec::Agent;
-use agent_middleware::Events;
+use agent_exec::{Agent, AgentBuilder};
+use agent_middleware::{
+    Approval, ChatHistory, DeferredTools, Events, Judge, Limits, LongTermMemory, PromptCaching, Reflection,
+    ToolEmulator, ToolSelector,
+};
+use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
@@ -67,4 +72,45 @@ fn warnings() -> (Arc<Mutex<Vec<String>>>, Events) {
         }
     });
     (warnings, events)
+}
+
+#[test]
+fn orders_that_cannot_work_are_refused_with_what_to_change() {
+    type Add = Box<dyn Fn(AgentBuilder) -> AgentBuilder>;
+    fn of<M: Middleware>(make: impl Fn() -> M + 'static) -> Add {
+        Box::new(move |builder| builder.middleware(make()))
+    }
+    let selector = || ToolSelector::new(says(&[]));
+    let deferred = || DeferredTools::new().defer("*");
+    let judge = || Judge::new(says(&[]));
+    let critic = || Reflection::new(says(&[]));
+    let chats = || ChatHistory::new(InMemoryChatMessageStore::default());
+    let emulator = || ToolEmulator::new().emulate("*");
+    let memory = || LongTermMemory::new(InMemoryMemoryStore::default());
+    let wrong: [([Add; 2], &str); 10] = [
+        (
+            [of(PromptCaching::new), of(deferred)],
+            "'deferred_tools' must be outside 'prompt_caching': register it before",
+        ),
+        ([of(selector), of(deferred)], "'deferred_tools' must be outside 'tool_selector': register it before"),
+        (
+            [of(PromptCaching::new), of(selector)],
+            "'tool_selector' must be outside 'prompt_caching': register it before",
+        ),
+        ([of(memory), of(PromptCaching::new)], "'long_term_memory' must be inside 'prompt_caching': register it after"),
+        ([of(emulator), of(Approval::new)], "'tool_emulator' must be inside 'approval': register it after"),
+        ([of(emulator), of(Limits::new)], "'tool_emulator' must be inside 'limits': register it after"),
+        ([of(judge), of(judge)], "'judge' is registered twice"),
+        ([of(critic), of(critic)], "'reflection' is registered twice"),
+        ([of(chats), of(chats)], "'chat_history' is registered twice"),
+        ([of(deferred), of(deferred)], "'deferred_tools' is registered twice"),
+    ];
+    for ([first, second], message) in wrong {
+        let built = |one: &Add, two: &Add| two(one(Agent::builder("a", says(&[])))).build();
+        let error = built(&first, &second).expect_err(message);
+        assert!(error.message().contains(message), "{error}");
+        if !message.contains("twice") {
+            assert!(built(&second, &first).is_ok(), "the other way round: {message}");
+        }
+    }
 }
