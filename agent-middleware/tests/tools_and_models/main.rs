@@ -87,7 +87,7 @@ fn orders_that_cannot_work_are_refused_with_what_to_change() {
     let chats = || ChatHistory::new(InMemoryChatMessageStore::default());
     let emulator = || ToolEmulator::new().emulate("*");
     let memory = || LongTermMemory::new(InMemoryMemoryStore::default());
-    let wrong: [([Add; 2], &str); 10] = [
+    let wrong: [([Add; 2], &str); 9] = [
         (
             [of(PromptCaching::new), of(deferred)],
             "'deferred_tools' must be outside 'prompt_caching': register it before",
@@ -103,7 +103,6 @@ fn orders_that_cannot_work_are_refused_with_what_to_change() {
         ([of(judge), of(judge)], "'judge' is registered twice"),
         ([of(critic), of(critic)], "'reflection' is registered twice"),
         ([of(chats), of(chats)], "'chat_history' is registered twice"),
-        ([of(deferred), of(deferred)], "'deferred_tools' is registered twice"),
     ];
     for ([first, second], message) in wrong {
         let built = |one: &Add, two: &Add| two(one(Agent::builder("a", says(&[])))).build();
