@@ -1,11 +1,13 @@
 //! Deferred tools.
 
 use agent_core::{
-    Checkpoint, ModelParams, RunRequest, ToolChoice,
-    testing::{ScriptedModel, Turn},
+    Checkpoint, History, Middleware, ModelParams, ModelRequest, RunRequest, ToolCall, ToolChoice, ToolRequest, ToolSpec,
+    ToolSpecs,
+    testing::{ScriptedModel, Turn, detached_run},
 };
 use agent_exec::Agent;
 use agent_middleware::{DeferredTools, DeferredToolsConfig};
+use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use crate::{asks, finished, offered, results, run, says, tool};
@@ -180,4 +182,41 @@ fn the_configuration_is_data_and_refuses_what_it_does_not_know() {
             .expect("reads");
     assert_eq!((config.max_results, config.search_tool.as_str()), (5, "search_tools"));
     assert!(serde_json::from_value::<DeferredToolsConfig>(json!({"tool": []})).is_err());
+}
+
+/// What is shown before each of these searches and after the last.
+async fn shown_between(queries: Vec<String>) -> Vec<Vec<String>> {
+    let deferred = DeferredTools::new().defer("x*").max_results(2);
+    let names = ["xa", "look", "xab", "xbc", "search_tools", "xc", "xca", "stay"];
+    let offered: ToolSpecs = names.iter().map(|name| ToolSpec::new(*name, "", json!({}))).collect();
+    let run = detached_run(History::default());
+    let search = deferred.tools().remove(0);
+    let mut all = Vec::new();
+    for query in queries.into_iter().map(Some).chain([None]) {
+        let mut req = ModelRequest::new(run.cx().clone());
+        req.tools = offered.clone();
+        deferred.before_model(run.cx(), &mut req).await.expect("shows");
+        all.push(req.tools.iter().map(|tool| tool.name.clone()).collect());
+        if let Some(query) = query {
+            let args = json!({"query": query});
+            let name = "search_tools".into();
+            let call = ToolCall { id: "c".into(), name, arguments: args.to_string(), raw: None };
+            let mut call = ToolRequest::new(run.cx().clone(), call, args);
+            call.offered = offered.clone();
+            search.call(call).await.expect("searches");
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn searches_only_ever_append_tools_so_that_what_is_cached_stays_of_use(queries in vec("[+]?[abcd]{1,2}", 0..6)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
+        let shown = runtime.block_on(shown_between(queries));
+        prop_assert_eq!(&shown[0], &["look", "search_tools", "stay"]);
+        for (before, after) in shown.iter().zip(&shown[1..]) {
+            prop_assert!(after.starts_with(before) && after.len() <= before.len() + 2, "{:?}", shown);
+        }
+    }
 }
