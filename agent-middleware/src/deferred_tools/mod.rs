@@ -46,13 +46,32 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 /// # Example
 ///
 /// ```
+/// use agent_core::testing::{ScriptedModel, Turn};
+/// use agent_exec::Agent;
 /// use agent_middleware::DeferredTools;
+/// use serde_json::json;
+/// # let tool = |name: &str| {
+/// #     let run = async |_: serde_json::Value, _: agent_core::ToolRequest| "done";
+/// #     agent_tools::from_schema(name, "", json!({"type": "object"}), run)
+/// # };
 ///
-/// let tools = DeferredTools::new()
-///     .defer("jira_*")
-///     .hint("jira_create", "ticket bug report")
-///     .threshold(8);
-/// # drop(tools);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("starts").block_on(async {
+/// let model = ScriptedModel::new([
+///     Turn::call("c1", "search_tools", json!({"query": "bug report"})),
+///     Turn::call("c2", "jira_create", json!({})),
+///     Turn::text("There is a ticket now."),
+/// ]);
+/// let agent = Agent::builder("office", model.clone())
+///     .tool(tool("clock"))
+///     .tool(tool("jira_create"))
+///     .tool(tool("jira_close"))
+///     .middleware(DeferredTools::new().defer("jira_*").hint("jira_create", "bug report"))
+///     .build()?;
+/// agent.run("It rains in.").await?;
+/// assert_eq!(model.requests()[0].tools, ["clock", "search_tools"]);
+/// assert_eq!(model.requests()[1].tools, ["clock", "search_tools", "jira_create"]);
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("runs");
 /// ```
 #[derive(Default)]
 pub struct DeferredTools {

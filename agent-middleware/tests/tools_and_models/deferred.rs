@@ -1,8 +1,8 @@
 //! Deferred tools.
 
 use agent_core::{
-    Checkpoint, History, Middleware, ModelParams, ModelRequest, RunRequest, ToolCall, ToolChoice, ToolRequest, ToolSpec,
-    ToolSpecs,
+    Checkpoint, History, Middleware, ModelParams, ModelRequest, RunRequest, ToolCall, ToolChoice, ToolRequest,
+    ToolSpec, ToolSpecs,
     testing::{ScriptedModel, Turn, detached_run},
 };
 use agent_exec::Agent;
