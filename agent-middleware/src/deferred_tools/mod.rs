@@ -104,12 +104,12 @@ impl DeferredTools {
     /// Adds a tool to the agent, deferred.
     #[must_use]
     pub fn tool(self, tool: impl Tool) -> Self {
-        self.tools([Arc::new(tool) as Arc<dyn Tool>])
+        self.tool_set([Arc::new(tool) as Arc<dyn Tool>])
     }
 
     /// Adds tools to the agent, deferred.
     #[must_use]
-    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+    pub fn tool_set(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         for tool in tools {
             self.edit().tools.insert(tool.spec().name);
             self.own.push(tool);
