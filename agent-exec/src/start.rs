@@ -111,6 +111,7 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
         None => {
             let session = request.session.clone().unwrap_or_else(|| new_id().into());
             let mut ids = RunIds::root(agent.name.clone(), session);
+            ids.user = request.user.clone();
             if let Some(agent_id) = &request.agent_id {
                 ids.agent_id = agent_id.clone();
             }
@@ -226,7 +227,10 @@ async fn run_as(
     parts.budget = match above {
         Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
         None if recording.is_some() => Budget::default(), // nothing is spent
-        None => agent.budget.of_run(&place.ids, request.user.as_deref(), request.caps, spent),
+        None => {
+            let user = place.ids.user.as_deref().or(request.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&place.ids, user, request.caps, spent)
+        }
     };
     let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
     parts.deadline = deadline(agent, &parts.budget, above.and_then(|cx| cx.deadline()), elapsed);

@@ -9,10 +9,10 @@ use agent_core::{
     ToolOutput, ToolSpec, Usage, testing::HookTrace,
 };
 use agent_middleware::{
-    Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Delegation,
-    DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, Snapshots,
-    ToolErrors, ToolRetry, ToolRetryConfig,
+    Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, DeferredTools,
+    DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging,
+    LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders,
+    RemindersConfig, Snapshots, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -34,10 +34,14 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Limits::new()),
         subject(Approval::new()),
         subject(Breakpoints::new()),
+        subject(DeferredTools::new()),
+        subject(DeferredTools::from(DeferredToolsConfig::default())),
         subject(Delegation::new()),
         subject(Snapshots::default()),
         subject(PromptCaching::new()),
         subject(Reminders::new()),
+        subject(ToolEmulator::new()),
+        subject(ToolEmulator::from(ToolEmulatorConfig::default())),
         subject(ToolErrors::new(|_, _| None)),
         subject(ToolRetry::new()),
         subject(PromptCaching::from(PromptCachingConfig::default())),
@@ -142,6 +146,8 @@ async fn a_middleware_keeps_nothing_of_a_run_that_ended() {
         subject(Reminders::new().steps(9).tokens()),
         subject(agent_middleware::RuntimeEnvironment::new()),
         subject(agent_middleware::TodoList::new()),
+        subject(DeferredTools::new().defer("*")),
+        subject(ToolEmulator::new().answer("f", 7)),
         subject(Limits::new().model_calls(9).tool_calls(9).tokens(999).wall_time(std::time::Duration::from_secs(9))),
         subject(Approval::new().ask("*").decide_with(|_, _| async { Ok(agent_middleware::Decision::approve()) })),
     ];

@@ -10,7 +10,7 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -75,7 +75,9 @@ mod guide {
         structured: "guide/structured",
         testing: "guide/testing",
         tools: "guide/tools",
+        tools_and_models: "guide/tools-and-models",
         porting_agentflow: "porting/agentflow",
+        porting_langchain: "porting/langchain",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",
         rfc_0005: "rfcs/0005-messages-and-history",

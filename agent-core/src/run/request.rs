@@ -43,7 +43,8 @@ pub struct RunRequest {
     pub resources: Resources,
     /// What to do if another run of the agent holds the session; as the agent says if unset.
     pub when_busy: Option<WhenBusy>,
-    /// On whose behalf the agent runs, for budgets that count for a user; not for runs below another.
+    /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
+    /// A run that goes on has the user that it began with, and one below another that one's.
     pub user: Option<Arc<str>>,
     /// What this run may use with everything below it, beside what others allow it.
     pub caps: Option<Caps>,
@@ -265,7 +266,8 @@ impl RunRequest {
         self
     }
 
-    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there.
+    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there, and hooks and tools find the
+    /// user in the run's [ids](crate::RunIds).
     #[must_use]
     pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
         self.user = Some(user.into());
