@@ -17,6 +17,7 @@
 //! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
 //! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
+//! | `Telemetry` (feature `telemetry`) | OpenTelemetry's spans, metrics and events | innermost, inside [`Logging`] |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -80,10 +81,16 @@ mod prompt_caching;
 mod reminders;
 mod runtime_environment;
 mod seconds;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 mod todo;
 mod tool_errors;
 mod tool_retry;
 
+#[cfg(feature = "telemetry")]
+pub use self::telemetry::{Capture, Telemetry, TelemetryConfig, TokenMetrics, TraceContext, TracedModel};
+#[cfg(feature = "otlp")]
+pub use self::telemetry::{Otlp, OtlpBuilder};
 pub use self::{
     approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
     archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
