@@ -128,7 +128,12 @@ impl RunCx {
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let body = decide.map(|value| value.map(StepResult::Value)).boxed();
         match self.0.log.step(Step::Named(name.to_owned()), body).await? {
-            StepResult::Value(value) => Ok(value),
+            StepResult::Value(value) => {
+                if self.0.log.is_replay() {
+                    self.0.usage.add(self.0.log.take_usage_beside());
+                }
+                Ok(value)
+            }
             _ => {
                 Err(Error::new(ErrorKind::NonDeterminism, format!("decision '{name}' was another kind of step before")))
             }
