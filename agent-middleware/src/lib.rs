@@ -25,6 +25,7 @@
 //! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
 //! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
+//! | `Telemetry` (feature `telemetry`) | OpenTelemetry's spans, metrics and events | innermost, inside [`Logging`] |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
 //!
@@ -98,12 +99,18 @@ mod runtime_environment;
 mod seconds;
 mod side_call;
 mod snapshots;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 mod todo;
 mod tool_emulator;
 mod tool_errors;
 mod tool_retry;
 mod tool_selector;
 
+#[cfg(feature = "telemetry")]
+pub use self::telemetry::{Capture, Telemetry, TelemetryConfig, TokenMetrics, TraceContext, TracedModel};
+#[cfg(feature = "otlp")]
+pub use self::telemetry::{Otlp, OtlpBuilder};
 pub use self::{
     approval::{
         Approval, ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover,

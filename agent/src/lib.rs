@@ -11,11 +11,11 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
-//! | [`middleware`] | built-in middleware | `middleware` |
+//! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `postgres` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! All features but `otlp`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
@@ -73,6 +73,7 @@ mod guide {
         reliability: "guide/reliability",
         sessions: "guide/sessions",
         structured: "guide/structured",
+        telemetry: "guide/telemetry",
         testing: "guide/testing",
         tools: "guide/tools",
         tools_and_models: "guide/tools-and-models",

@@ -123,6 +123,7 @@ impl RunDriver {
                 open: parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect(),
                 ..Control::default()
             }),
+            live: Mutex::default(),
             emitter: parts.emitter,
             log: parts.log,
         })))

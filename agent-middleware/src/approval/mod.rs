@@ -254,6 +254,9 @@ impl Approval {
     }
 
     fn report(&self, cx: &RunCx, req: &ToolRequest, ruling: &Ruling) {
+        if !cx.emitter().is_observed() {
+            return;
+        }
         let value = json!({
             "call_id": req.call.id,
             "tool": req.call.name,
