@@ -16,6 +16,7 @@
 //! | [`Reminders`] | tells the model how far it is | innermost |
 //! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
 //! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
+//! | [`Pii`] | redacts, masks, hashes or blocks what is personal or secret | inside whatever keeps or shows what is said |
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
 //! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
@@ -76,9 +77,11 @@ mod logging;
 mod long_tool_output;
 mod patch_tool_calls;
 mod permissions;
+mod pii;
 mod prompt_caching;
 mod reminders;
 mod runtime_environment;
+mod scan;
 mod seconds;
 mod todo;
 mod tool_errors;
@@ -102,9 +105,11 @@ pub use self::{
     long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
     patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
     permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
+    pii::{Pii, PiiBuilder, PiiConfig, PiiKind, PiiPattern, PiiRule, PiiStrategy, Scope},
     prompt_caching::{PromptCaching, PromptCachingConfig},
     reminders::{Reminders, RemindersConfig, Repeated},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    scan::{Detector, Passage},
     todo::{Todo, TodoList, TodoListConfig, TodoStatus},
     tool_errors::ToolErrors,
     tool_retry::{ToolRetry, ToolRetryConfig},
