@@ -6,13 +6,7 @@ mod detect;
 mod redactor;
 mod view;
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use agent_core::{
     Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd,
@@ -28,7 +22,7 @@ use self::{
     redactor::{Redactor, Rules},
     view::View,
 };
-use crate::scan;
+use crate::scan::{self, Heard};
 
 /// Finds what is personal or secret, and redacts, masks, hashes or blocks it: on its way to the model, in what the model
 /// says, in the arguments of tools and in what tools give.
@@ -85,8 +79,7 @@ pub struct Pii {
     config: PiiConfig,
     rules: Arc<Rules>,
     views: PerRun<View>,
-    /// True while the answer of the call under way came through the sink, and was rewritten there.
-    heard: PerRun<AtomicBool>,
+    heard: Heard,
 }
 
 impl Pii {
@@ -118,7 +111,7 @@ impl Pii {
     }
 
     fn of(config: PiiConfig, rules: Rules) -> Self {
-        Self { config, rules: Arc::new(rules), views: PerRun::default(), heard: PerRun::default() }
+        Self { config, rules: Arc::new(rules), views: PerRun::default(), heard: Heard::default() }
     }
 
     /// Looks at texts; what is blocked fails, or else is marked.
@@ -163,7 +156,7 @@ impl Middleware for Pii {
 
     async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
         if self.looks_at_answers() {
-            self.heard.of(&req.cx, AtomicBool::default).store(true, Ordering::Relaxed);
+            self.heard.listen(&req);
             req.sink = req.sink.with_rewriter(scan::rewriter(Arc::new(self.of_answers())));
         }
         next.run(req).await
@@ -171,7 +164,7 @@ impl Middleware for Pii {
 
     /// An answer that a middleware gave in the model's place came through no sink.
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
-        let heard = self.heard.get(&cx.ids().run_id).is_some_and(|heard| heard.swap(false, Ordering::Relaxed));
+        let heard = self.heard.take(cx);
         if self.looks_at_answers() {
             let redactor = self.of_answers();
             if !heard && let Some(said) = scan::assistant(&redactor, &res.message)? {
@@ -218,7 +211,7 @@ impl Middleware for Pii {
 
     async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
         self.views.end(cx);
-        self.heard.end(cx);
+        self.heard.take(cx);
         Ok(())
     }
 }
@@ -232,7 +225,8 @@ impl fmt::Debug for Pii {
         f.debug_struct("Pii")
             .field("config", &self.config)
             .field("rules", &self.rules)
-            .field("runs", &self.views)
-            .finish_non_exhaustive()
+            .field("views", &self.views)
+            .field("heard", &self.heard)
+            .finish()
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Redactor {
     /// What models say is looked at.
     pub(super) words: bool,
     /// What looks at the arguments of calls, if anything does.
-    pub(super) arguments: Option<Arc<Redactor>>,
+    pub(super) arguments: Option<Arc<Self>>,
 }
 
 /// What is looked for, and what becomes of it.

@@ -7,6 +7,7 @@
 
 mod chunks;
 mod content;
+mod heard;
 mod look_back;
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub(crate) use self::{
     chunks::rewriter,
     content::{assistant, json, message, output},
+    heard::Heard,
 };
 
 /// A stretch of text in which a [`Detector`] looks.

@@ -63,5 +63,5 @@ fn luhn(number: &str) -> bool {
             _ => digit * 2,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

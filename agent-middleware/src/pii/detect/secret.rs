@@ -49,7 +49,7 @@ impl Detector for Secret {
 
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>> {
         let text = passage.text;
-        let mut found = Vec::new();
+        let mut found: Vec<Range<usize>> = Vec::new();
         for (prefix, least) in KEYS {
             for (at, _) in text.match_indices(prefix) {
                 let end = text.trim_end_matches('.').len();
@@ -57,8 +57,9 @@ impl Detector for Secret {
                 // Words with hyphens between have no digits, and no capitals among small letters.
                 let random =
                     rest.contains(|c: char| c.is_ascii_digit()) || rest.contains(|c: char| c.is_ascii_uppercase());
+                let known = found.iter().any(|range| range.contains(&at));
                 let within = is_before(text, at, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-                if rest.len() >= least && random && !within && is_at(rest, 0, |b| b.is_ascii_alphanumeric()) {
+                if rest.len() >= least && random && !known && !within && is_at(rest, 0, |b| b.is_ascii_alphanumeric()) {
                     found.push(at..end);
                 }
             }
