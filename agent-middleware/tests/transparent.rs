@@ -10,9 +10,9 @@ use agent_core::{
 };
 use agent_middleware::{
     Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Delegation,
-    DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, ToolErrors,
-    ToolRetry, ToolRetryConfig,
+    DelegationConfig, Events, EventsConfig, Guardrails, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
+    PatchToolCalls, PatchToolCallsConfig, Pii, PromptCaching, PromptCachingConfig, PromptInjection, Reminders,
+    RemindersConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -45,6 +45,9 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(ContextCompaction::new()),
         subject(LongToolOutput::new()),
         subject(PatchToolCalls::new()),
+        subject(Guardrails::new()),
+        subject(Pii::new()),
+        subject(PromptInjection::new()),
         subject(ContextCompaction::from_config(CompactionConfig::default()).expect("sound")),
         subject(PatchToolCalls::from(PatchToolCallsConfig::default())),
         subject(Events::from(EventsConfig::default())),
@@ -141,6 +144,8 @@ async fn a_middleware_keeps_nothing_of_a_run_that_ended() {
         subject(Reminders::new().steps(9).tokens()),
         subject(agent_middleware::RuntimeEnvironment::new()),
         subject(agent_middleware::TodoList::new()),
+        subject(Pii::builder().redact(agent_middleware::PiiKind::Secret).tool_input(true).build().expect("sound")),
+        subject(PromptInjection::builder().untrusted("no_such_tool").build().expect("sound")),
         subject(Limits::new().model_calls(9).tool_calls(9).tokens(999).wall_time(std::time::Duration::from_secs(9))),
         subject(Approval::new().ask("*").decide_with(|_, _| async { Ok(agent_middleware::Decision::approve()) })),
     ];

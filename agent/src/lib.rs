@@ -66,6 +66,7 @@ mod guide {
         models: "guide/models",
         permissions: "guide/permissions",
         reliability: "guide/reliability",
+        safety: "guide/safety",
         sessions: "guide/sessions",
         structured: "guide/structured",
         testing: "guide/testing",
