@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Quota,
     /// The provider refused the request as it stands; sending it again cannot help.
     InvalidRequest,
-    /// The provider withheld the answer for its content.
+    /// The provider withheld the answer for its content, or a middleware what it was to pass on.
     ContentFiltered,
     /// The stream ended before its terminal event.
     Truncated,

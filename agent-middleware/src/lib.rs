@@ -21,9 +21,12 @@
 //! | [`LongTermMemory`] | tells the model what earlier conversations left behind | innermost |
 //! | [`Judge`] | has answers looked at before they are given, and sends them back | outside whatever changes answers |
 //! | [`Reflection`] | has answers criticised and revised | outside whatever changes answers |
+//! | [`PromptInjection`] | keeps untrusted content from giving away what is secret | inside whatever changes arguments or keeps outputs |
 //! | [`Reminders`] | tells the model how far it is | innermost |
 //! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
 //! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
+//! | [`Guardrails`] | checks what is said, and what tools are given and give; with [`Moderation`] by categories and scores | outside [`Pii`] |
+//! | [`Pii`] | redacts, masks, hashes or blocks what is personal or secret | inside whatever keeps or shows what is said |
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | `Telemetry` (feature `telemetry`) | OpenTelemetry's spans, metrics and events | innermost, inside [`Logging`] |
 //! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
@@ -84,18 +87,23 @@ mod deferred_tools;
 mod delegation;
 mod events;
 mod from_fn;
+mod guardrails;
 mod hook_fn;
 mod kept;
 mod limits;
 mod logging;
 mod long_term_memory;
 mod long_tool_output;
+mod moderation;
 mod patch_tool_calls;
 mod permissions;
+mod pii;
 mod prompt_caching;
+mod prompt_injection;
 mod reminders;
 mod review;
 mod runtime_environment;
+mod scan;
 mod seconds;
 mod side_call;
 mod snapshots;
@@ -128,17 +136,26 @@ pub use self::{
     delegation::{Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
+    guardrails::{
+        Guard, GuardConfig, GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails, GuardrailsConfig, OnGuardError,
+    },
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
     limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
     logging::{LogLevel, Logging, LoggingConfig},
     long_term_memory::{KeepOfRun, LongTermMemory, LongTermMemoryConfig, MemoryScope},
     long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
+    moderation::{Moderation, ModerationConfig, Moderator, WordList},
     patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
     permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
+    pii::{Pii, PiiBuilder, PiiConfig, PiiKind, PiiPattern, PiiRule, PiiStrategy, Scope},
     prompt_caching::{PromptCaching, PromptCachingConfig},
+    prompt_injection::{
+        Label, Labels, Links, PromptInjection, PromptInjectionBuilder, PromptInjectionConfig, Sink, SinkWhen,
+    },
     reminders::{Reminders, RemindersConfig, Repeated},
     review::{Judge, JudgeConfig, Judgement, OnRejected, Reflection, ReflectionConfig, Reviewer},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    scan::{Detector, Passage},
     snapshots::Snapshots,
     todo::{Todo, TodoList, TodoListConfig, TodoStatus},
     tool_emulator::{ToolEmulator, ToolEmulatorConfig},

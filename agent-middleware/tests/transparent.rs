@@ -10,9 +10,10 @@ use agent_core::{
 };
 use agent_middleware::{
     Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, DeferredTools,
-    DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging,
-    LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders,
-    RemindersConfig, Snapshots, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+    DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Guardrails, Limits, LimitsConfig, Logging,
+    LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PromptCaching, PromptCachingConfig,
+    PromptInjection, Reminders, RemindersConfig, Snapshots, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry,
+    ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -50,6 +51,9 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(ContextCompaction::new()),
         subject(LongToolOutput::new()),
         subject(PatchToolCalls::new()),
+        subject(Guardrails::new()),
+        subject(Pii::new()),
+        subject(PromptInjection::new()),
         subject(ContextCompaction::from_config(CompactionConfig::default()).expect("sound")),
         subject(PatchToolCalls::from(PatchToolCallsConfig::default())),
         subject(Events::from(EventsConfig::default())),
@@ -148,6 +152,8 @@ async fn a_middleware_keeps_nothing_of_a_run_that_ended() {
         subject(agent_middleware::TodoList::new()),
         subject(DeferredTools::new().defer("*")),
         subject(ToolEmulator::new().answer("f", 7)),
+        subject(Pii::builder().redact(agent_middleware::PiiKind::Secret).tool_input(true).build().expect("sound")),
+        subject(PromptInjection::builder().untrusted("no_such_tool").build().expect("sound")),
         subject(Limits::new().model_calls(9).tool_calls(9).tokens(999).wall_time(std::time::Duration::from_secs(9))),
         subject(Approval::new().ask("*").decide_with(|_, _| async { Ok(agent_middleware::Decision::approve()) })),
     ];

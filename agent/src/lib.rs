@@ -71,6 +71,7 @@ mod guide {
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         reliability: "guide/reliability",
+        safety: "guide/safety",
         sessions: "guide/sessions",
         structured: "guide/structured",
         telemetry: "guide/telemetry",

@@ -333,6 +333,16 @@ impl Approval {
     }
 }
 
+/// Asks a person, with a question of this kind, whether a call may run: it is approved or rejected, this once. What is no
+/// decision is the text that says why.
+pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Result<Decision, String>> {
+    let config = ApprovalConfig { decisions: [DecisionKind::Approve].into(), ..ApprovalConfig::default() };
+    let payload = to_json(&form::request(&config, req, why));
+    let answer =
+        req.ask_with(Ask::new(kind, payload).schema(form::schema(&config, req, 0, false)).or(to_json(&unanswered())))?;
+    Ok(accept(answer.value, &config.accepted()))
+}
+
 /// Why a standing decision holds.
 const STANDING: &str = "a person decided so before";
 
