@@ -6,6 +6,7 @@
 //! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
+//! | [`AskParent`] | lets a sub-agent ask whoever called it | anywhere |
 //! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
 //! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
 //! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
@@ -93,7 +94,7 @@ pub use self::{
         ContextCompactionBuilder, Custom, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
         StrategyConfig, Summary, SummaryConfig, Task, Tiers, Trigger, Unit, strategy_fn,
     },
-    delegation::{Delegation, DelegationConfig},
+    delegation::{AskParent, AskParentConfig, Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
     hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},

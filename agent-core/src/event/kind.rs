@@ -91,6 +91,11 @@ pub enum EventKind {
         /// Its run.
         run: Arc<str>,
     },
+    /// The run was told how a sub-agent ended that ran in the background.
+    SubAgentReported {
+        /// The sub-agent's run.
+        run: Arc<str>,
+    },
     /// The kept history was replaced.
     HistoryReplaced {
         /// Why.
@@ -247,7 +252,8 @@ impl Projector {
                 let finished = run.outputs.remove(&call_id);
                 EventKind::ToolAnswered { call_id, name, output: output.or(finished)? }
             }
-            EntryBody::SubAgentLinked { call_id, key, run } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::SubAgentLinked { call_id, key, run, .. } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::SubAgentReported { run, .. } => EventKind::SubAgentReported { run },
             EntryBody::HistoryReplaced { reason, before, history } => {
                 EventKind::HistoryReplaced { reason: reason.to_string(), before, after: history.len() }
             }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, Exit, Question, RunIds};
+use super::{Answer, BackgroundRun, Exit, Question, RunIds};
 use crate::{
     Amounts, AssistantMessage, Effect, Error, ErrorKind, History, Message, ModelResponse, Result, ToolOutput, Usage,
 };
@@ -83,6 +83,9 @@ pub struct Checkpoint {
     /// Sub-agents that it started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: u32,
+    /// Those that ran in the background, and of whose end it was not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundRun>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -203,6 +206,7 @@ impl Checkpoint {
             spent: Amounts::default(),
             elapsed_ms: 0,
             sub_agents: 0,
+            background: Vec::new(),
         }
     }
 
