@@ -24,7 +24,7 @@
 //! # Order
 //!
 //! The first to be registered is the outermost: its `before_*` hooks run first, its `after_*` hooks last. Each middleware
-//! says under *Order* what that means for it. Without special needs:
+//! says under *Order* what that means for it, and `build()` refuses an order that cannot work. Without special needs:
 //!
 //! ```
 //! use agent_core::Middlewares;

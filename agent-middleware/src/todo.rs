@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use agent_core::{
-    Effect, EventKind, Flow, Middleware, ModelRequest, ModelResponse, Part, Result, RunCx, RunEnd, SystemMessage, Tool,
-    ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    Effect, EventKind, Flow, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
+    SystemMessage, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,10 @@ impl From<TodoListConfig> for TodoList {
 impl Middleware for TodoList {
     fn name(&self) -> &str {
         "todo_list"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -58,6 +58,7 @@ mod guide {
 
     document! {
         compaction: "guide/compaction",
+        delegation: "guide/delegation",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",

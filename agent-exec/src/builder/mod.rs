@@ -164,6 +164,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Adds middlewares that others may share, outermost first, inside those that are there.
+    pub fn middlewares(mut self, middlewares: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
+        self.items.extend(middlewares.into_iter().map(Item::Middleware));
+        self
+    }
+
     /// Adds a middleware that covers every run below, too.
     pub fn middleware_for_all(mut self, middleware: impl Middleware) -> Self {
         let middleware: Arc<dyn Middleware> = Arc::new(middleware);
