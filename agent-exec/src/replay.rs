@@ -6,11 +6,14 @@ use agent_core::{Error, ErrorKind, Journal, JournalWriter, Recording, Result, Ru
 
 use crate::{agent::Inner, start::Beginning};
 
-/// The newest run of the session; its ids are the replay's.
-pub(crate) async fn recording(agent: &Inner, ids: &mut Arc<RunIds>) -> Result<Recording> {
+/// The run that is asked for, or the newest of the session; its ids are the replay's.
+pub(crate) async fn recording(agent: &Inner, run: Option<&str>, ids: &mut Arc<RunIds>) -> Result<Recording> {
     let nothing = || Error::config("there is nothing to replay: give the agent a store with store(..)");
     let journal = agent.journal.as_deref().ok_or_else(nothing)?;
-    let recording = Recording::read(journal, &ids.session, &ids.agent_id).await?;
+    let recording = match run {
+        Some(run) => Recording::of_run(journal, &ids.session, run).await?,
+        None => Recording::read(journal, &ids.session, &ids.agent_id).await?,
+    };
     *ids = recording.ids().clone();
     Ok(recording)
 }
@@ -40,7 +43,7 @@ pub(crate) async fn compare(recording: &Recording, journal: &dyn Journal, end: R
         return end;
     }
     let ids = recording.ids();
-    let replayed = Recording::read(journal, &ids.session, &ids.agent_id).await?;
+    let replayed = Recording::of_run(journal, &ids.session, &ids.run_id).await?;
     match diff(recording, &replayed) {
         Some(parts) => {
             let message = format!("the replay took another path (- recorded, + replayed): {parts}");

@@ -175,7 +175,7 @@ async fn run_as(
         input => input,
     };
     let recording = match &input {
-        RunInput::Replay => Some(replay::recording(agent, &mut place.ids).await?),
+        RunInput::Replay => Some(replay::recording(agent, request.run_id.as_deref(), &mut place.ids).await?),
         _ => None,
     };
     let mut beginning = match &recording {

@@ -9,8 +9,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    Checkpoint, Effect, Error, ErrorKind, Event, EventKind, Journal, Key, MemoryJournal, Message, Recording,
-    RunRequest, StateField, StateSchema, ToolOutput, diff, fold_session,
+    Checkpoint, Effect, EntryBody, Error, ErrorKind, Event, EventKind, Flow, History, Journal, Key, MemoryJournal,
+    Message, Middleware, ModelRequest, ModelResponse, Recording, Result, RunCx, RunRequest, StateField, StateSchema,
+    ToolOutput, Usage, diff, fold_session,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -93,6 +94,77 @@ async fn a_replay_gives_the_same_end_and_the_same_events_and_calls_nothing() {
     assert_eq!(lasting(again), lasting(events));
     assert_eq!(calls.so_far(), made, "no tool was called");
     assert_eq!(journal.read("s", 0, 999).await.expect("reads").len(), kept, "nothing was written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_run_is_replayed_by_its_id_and_a_sub_agents_run_by_that_agent() {
+    let (journal, calls) = (MemoryJournal::default(), Calls::default());
+    let agent = |turns| tree(turns, &journal, &calls).build().expect("builds");
+    let first = finished(agent(turns()).start(RunRequest::user("go").session("s")).await);
+    finished(agent(vec![Turn::text("later")]).start(RunRequest::user("more").session("s")).await);
+    let made = calls.so_far();
+
+    let older = RunRequest::replay("s").run_id(first.ids.run_id.clone());
+    assert_eq!(finished(agent(vec![]).start(older).await), first);
+
+    let entries = journal.read("s", 0, 999).await.expect("reads");
+    let below = entries.iter().find_map(|entry| match &entry.body {
+        EntryBody::RunStarted { ids, .. } if ids.depth == 1 => Some(ids.run_id.clone()),
+        _ => None,
+    });
+    let helper = with_tools("helper", vec![], &calls).store(journal.clone()).build().expect("builds");
+    let helped = finished(helper.start(RunRequest::replay("s").run_id(below.expect("a sub-agent ran"))).await);
+    assert_eq!((helped.answer.as_str(), helped.steps, &helped.tool_calls["works"]), ("helped", 2, &1));
+    assert_eq!(calls.so_far(), made, "no tool was called");
+    let e = helper.start(RunRequest::replay("s").run_id("nobody's")).await.expect_err("there is none");
+    assert!(e.message().contains("session 's' holds no run 'nobody's'"), "{e}");
+}
+
+/// Asks a model beside the agent's own: within a decision, or not.
+struct Opinion {
+    model: ScriptedModel,
+    decides: bool,
+}
+
+#[agent_core::async_trait]
+impl Middleware for Opinion {
+    fn name(&self) -> &str {
+        "opinion"
+    }
+
+    async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let asks = async {
+            let mut request = ModelRequest::new(cx.clone());
+            request.messages = History::from_messages([Message::user("Well?")])?;
+            Ok(cx.call_model(&self.model, request).await?.message.text().into())
+        };
+        if self.decides {
+            cx.decide("opinion", asks).await?
+        } else {
+            asks.await?
+        };
+        Ok(Flow::Continue)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_counts_what_a_decision_cost_and_asks_nobody_outside_of_one() {
+    for decides in [true, false] {
+        let journal = MemoryJournal::default();
+        let agent = |turns: Vec<Turn>, opinions: Vec<Turn>| {
+            let opinion = Opinion { model: ScriptedModel::new(opinions), decides };
+            let builder = Agent::builder("a", ScriptedModel::new(turns)).middleware(opinion).store(journal.clone());
+            builder.build().expect("builds")
+        };
+        let asked = agent(vec![Turn::text("done")], vec![Turn::text("Fine.").usage(Usage::new(7, 3))]);
+        let end = finished(asked.start(RunRequest::user("go").session("s")).await);
+        assert_eq!(end.usage.calls, 2);
+        let replayed = agent(vec![], vec![]).start(RunRequest::replay("s")).await;
+        match decides {
+            true => assert_eq!(finished(replayed), end),
+            false => assert!(replayed.expect_err("asks").message().contains("belongs into decide(..)")),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

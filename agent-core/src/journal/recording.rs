@@ -1,12 +1,16 @@
 //! One run as its journal tells it, and where two of them part.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{Entry, EntryBody, Journal, RunStatus, fold::each_entry};
 use crate::{Error, Message, Result, RunIds, ToolOutput};
 
-/// The newest run of an agent in a session, as its journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay)
-/// drives again, and what [`diff`] compares.
+/// One run, as its session's journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay) drives again, and what
+/// [`diff`] compares.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(super) ids: Arc<RunIds>,
@@ -17,25 +21,49 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the newest run of the agent that is known as `agent_id` in the session.
+    /// Reads the newest run of the agent that is known as `agent_id` in the session, at the top of its tree.
     ///
     /// # Errors
     /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no run.
     pub async fn read(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<Self> {
+        let is_it = |ids: &RunIds| ids.parent_run_id.is_none() && *ids.agent_id == *agent_id;
+        let found = Self::find(journal, session, is_it).await?;
+        found.ok_or_else(|| Error::config(format!("session '{session}' holds no run of agent '{agent_id}'")))
+    }
+
+    /// Reads the run with this id in the session, be it an older one or one of a sub-agent.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such run.
+    pub async fn of_run(journal: &dyn Journal, session: &str, run_id: &str) -> Result<Self> {
+        let found = Self::find(journal, session, |ids| *ids.run_id == *run_id).await?;
+        found.ok_or_else(|| Error::config(format!("session '{session}' holds no run '{run_id}'")))
+    }
+
+    /// The newest run that is meant, with what was before it and what belongs to it.
+    async fn find(journal: &dyn Journal, session: &str, is_it: impl Fn(&RunIds) -> bool) -> Result<Option<Self>> {
         let (mut all, mut newest) = (Vec::new(), None);
         each_entry(journal, session, |entry| {
             if let EntryBody::RunStarted { ids, .. } = &entry.body
-                && (ids.parent_run_id.is_none() && *ids.agent_id == *agent_id)
+                && is_it(ids)
             {
                 newest = Some((all.len(), ids.clone()));
             }
             all.push(entry.clone());
         })
         .await?;
-        let nothing = || Error::config(format!("session '{session}' holds no run of agent '{agent_id}'"));
-        let (at, ids) = newest.ok_or_else(nothing)?;
-        let entries = all.split_off(at);
-        Ok(Self { ids, past: all, entries })
+        let Some((at, ids)) = newest else { return Ok(None) };
+        let mut entries = all.split_off(at);
+        let mut tree = HashSet::from([ids.run_id.clone()]);
+        entries.retain(|entry| {
+            if let EntryBody::RunStarted { ids, .. } = &entry.body
+                && ids.parent_run_id.as_ref().is_some_and(|above| tree.contains(above))
+            {
+                tree.insert(ids.run_id.clone());
+            }
+            tree.contains(&entry.run)
+        });
+        Ok(Some(Self { ids, past: all, entries }))
     }
 
     /// Who ran.

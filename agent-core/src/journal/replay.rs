@@ -18,7 +18,7 @@ pub(super) struct Replay {
     open: bool,
     models: BTreeMap<u32, VecDeque<Arc<ModelResponse>>>,
     tools: HashMap<(u32, Arc<str>), RecordedCall>,
-    decisions: Vec<(String, Value)>,
+    decisions: Vec<(String, Value, Usage)>,
     messages: BTreeMap<u32, Vec<Message>>,
 }
 
@@ -46,8 +46,10 @@ impl RecordedCall {
     pub(super) fn usage(&self) -> Usage {
         let mut all = Usage::default();
         for entry in &self.below {
-            if let EntryBody::ModelFinished { response, .. } = &entry.body {
-                all += response.usage;
+            match &entry.body {
+                EntryBody::ModelFinished { response, .. } => all += response.usage,
+                EntryBody::SideModelFinished { usage } => all += *usage,
+                _ => {}
             }
         }
         all
@@ -65,6 +67,7 @@ impl Replay {
             messages: BTreeMap::new(),
         };
         let (mut step, mut newest, mut started) = (0, None, HashMap::<Arc<str>, (u32, Arc<str>)>::new());
+        let mut beside = Usage::default();
         for entry in &recording.entries {
             if entry.run != recording.ids.run_id {
                 if let EntryBody::RunStarted { ids, .. } = &entry.body
@@ -101,7 +104,10 @@ impl Replay {
                         (call.state, call.globals) = (state.clone(), globals.clone());
                     }
                 }
-                EntryBody::Decided { name, value, .. } => replay.decisions.push((name.clone(), value.clone())),
+                EntryBody::SideModelFinished { usage } => beside += *usage,
+                EntryBody::Decided { name, value, .. } => {
+                    replay.decisions.push((name.clone(), value.clone(), std::mem::take(&mut beside)));
+                }
                 EntryBody::MessageAppended { message } if step > 0 => {
                     replay.messages.entry(step).or_default().push(message.clone());
                 }
@@ -125,9 +131,11 @@ impl Replay {
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 
-    pub(super) fn decision(&mut self, name: &str) -> Result<Value> {
-        let at = self.decisions.iter().position(|(made, _)| made == name);
-        at.map(|at| self.decisions.remove(at).1)
+    /// What was decided under this name, and what the models used that were asked for it.
+    pub(super) fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
+        let at = self.decisions.iter().position(|(made, ..)| made == name);
+        at.map(|at| self.decisions.remove(at))
+            .map(|(_, value, used)| (value, used))
             .ok_or_else(|| self.missing(&format!("nothing was decided under '{name}'")))
     }
 

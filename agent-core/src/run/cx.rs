@@ -40,6 +40,8 @@ pub(super) struct Inner {
     pub(super) deadline: Option<RunDeadline>,
     /// Sub-agents started so far.
     pub(super) started: AtomicU32,
+    /// Model calls for which allowance was set aside in this attempt.
+    pub(super) booked: AtomicU32,
     pub(super) usage: UsageMeter,
     pub(super) sub_agents: SubAgents,
     pub(super) inherited: Middlewares,
@@ -130,7 +132,12 @@ impl RunCx {
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let body = decide.map(|value| value.map(StepResult::Value)).boxed();
         match self.0.log.step(Step::Named(name.to_owned()), body).await? {
-            StepResult::Value(value) => Ok(value),
+            StepResult::Value(value) => {
+                if self.0.log.is_replay() {
+                    self.0.usage.add(self.0.log.take_usage_beside());
+                }
+                Ok(value)
+            }
             _ => {
                 Err(Error::new(ErrorKind::NonDeterminism, format!("decision '{name}' was another kind of step before")))
             }

@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod background;
+mod booking;
 mod busy;
 mod call_model;
 mod checkpoint;
@@ -26,6 +27,7 @@ pub use self::{
     answer::{Answer, Refusal},
     ask::Ask,
     background::BackgroundRun,
+    booking::Booking,
     busy::WhenBusy,
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     clock::Clock,

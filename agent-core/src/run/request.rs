@@ -153,13 +153,22 @@ impl RunRequest {
 
     /// Runs the newest run of a session again: hooks see it as it was, and what the models and the tools gave is taken from
     /// the journal. Nothing is called and nothing is written; what runs below did is told as it was recorded. The events are
-    /// those of the recorded run, apart from what only passes, such as chunks.
+    /// those of the recorded run, apart from what only passes, such as chunks. Another run than the newest is replayed by its
+    /// [`run_id`](Self::run_id).
     ///
     /// If the run takes another path than the recorded one, it fails with
     /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism), with what differs and (context `step`) where. A recorded run that
     /// is not finished is replayed as far as it came, and is interrupted or paused there. The agent needs the store.
     pub fn replay(session: impl Into<Arc<str>>) -> Self {
         Self::from_input(RunInput::Replay).session(session)
+    }
+
+    /// Sets the run's id, which is made up otherwise. Of a [replay](Self::replay) it says which run is driven again: an older
+    /// one, or one of a sub-agent, which that agent replays.
+    #[must_use]
+    pub fn run_id(mut self, run_id: impl Into<Arc<str>>) -> Self {
+        self.run_id = Some(run_id.into());
+        self
     }
 
     fn from_input(input: RunInput) -> Self {

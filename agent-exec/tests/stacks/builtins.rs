@@ -88,6 +88,7 @@ async fn those_that_add_to_prompts_and_change_outputs_conform() {
     conforms(|| Reminders::new().steps(9).tokens()).await;
     conforms(RuntimeEnvironment::new).await;
     conforms(TodoList::new).await;
-    conforms(|| ToolErrors::new(|_, e| Some(format!("sorry: {}", e.message())))).await;
+    let words = || ToolErrors::new(|_, e| Some(format!("sorry: {}", e.message())));
+    Conformance::new(words).answers_failures().check().await.expect("conforms");
     conforms(|| PatchToolCalls::new().text("It was cut off.")).await;
 }

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -12,6 +12,7 @@ use agent_core::{
     Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, ToolOutput, ToolRequest, async_trait,
 };
 use agent_exec::testing::Conformance;
+use tokio::sync::Semaphore;
 
 /// The claim that the middleware does not stand.
 async fn broken<M: Middleware + fmt::Debug>(make: impl Fn() -> M + Send + Sync + 'static) -> String {
@@ -101,24 +102,13 @@ struct StreamOnly;
 
 #[async_trait]
 impl Middleware for StreamOnly {
-    async fn after_model(&self, _: &RunCx, res: &mut ModelResponse) -> Result<()> {
-        if res.message.text() == "It is 42." && self.is_streaming() {
+    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        let streams = req.stream;
+        let mut res = next.run(req).await?;
+        if streams && res.message.text() == "It is 42." {
             res.message = "It is 43.".into();
         }
-        Ok(())
-    }
-
-    async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
-        STREAMS.store(req.stream, Ordering::SeqCst);
-        Ok(Flow::Continue)
-    }
-}
-
-static STREAMS: AtomicBool = AtomicBool::new(false);
-
-impl StreamOnly {
-    fn is_streaming(&self) -> bool {
-        STREAMS.load(Ordering::SeqCst)
+        Ok(res)
     }
 }
 
@@ -127,34 +117,23 @@ async fn one_that_treats_streams_otherwise_is_found() {
     assert_eq!(broken(|| StreamOnly).await, "what is streamed and what is said at once come to the same");
 }
 
-/// Lets one call through at a time, and is stuck when a call was cut off.
-#[derive(Debug, Default)]
-struct Stuck(AtomicBool);
+/// Lets one call through at a time, and none any more when one was cut off.
+#[derive(Debug)]
+struct Stuck(Semaphore);
 
 #[async_trait]
 impl Middleware for Stuck {
     async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
-        while self.0.swap(true, Ordering::SeqCst) {
-            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            if tokio::time::Instant::now() > req.cx.deadline().map_or_else(far, |deadline| deadline.at) {
-                return Err(agent_core::Error::tool("stuck"));
-            }
-        }
+        self.0.acquire().await.expect("open").forget();
         let answer = next.run(req).await;
-        self.0.store(false, Ordering::SeqCst);
+        self.0.add_permits(1);
         answer
     }
 }
 
-/// As long as the test waits.
-fn far() -> tokio::time::Instant {
-    static BEGAN: std::sync::OnceLock<tokio::time::Instant> = std::sync::OnceLock::new();
-    *BEGAN.get_or_init(tokio::time::Instant::now) + std::time::Duration::from_secs(60)
-}
-
 #[tokio::test(start_paused = true)]
 async fn one_that_is_stuck_after_a_call_was_cut_off_is_found() {
-    let claim = broken(Stuck::default).await;
+    let claim = broken(|| Stuck(Semaphore::new(1))).await;
     assert!(claim.starts_with("a run goes as ever when another was dropped at await"), "{claim}");
 }
 

@@ -51,8 +51,17 @@ struct Inner {
     results: Mutex<Results>,
     tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
     replay: Mutex<Option<Replay>>,
-    /// What replayed runs below used, until somebody counts it.
-    below: Mutex<Usage>,
+    /// What replayed calls used, until somebody counts it.
+    replayed_usage: Mutex<ReplayedUsage>,
+}
+
+/// What calls of a recording used that are not made again.
+#[derive(Default)]
+struct ReplayedUsage {
+    /// The runs below.
+    below: Usage,
+    /// Models beside the agent's own.
+    beside: Usage,
 }
 
 /// What the step under way gave before hooks saw it, so that only what they changed is written again.
@@ -145,7 +154,7 @@ impl RunLog {
             results: Mutex::default(),
             tool_calls: Mutex::default(),
             replay: Mutex::default(),
-            below: Mutex::default(),
+            replayed_usage: Mutex::default(),
         }))
     }
 
@@ -161,7 +170,21 @@ impl RunLog {
 
     /// What the runs below that were replayed since this was last called used.
     pub fn take_usage_below(&self) -> Usage {
-        std::mem::take(&mut *self.0.below.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.replayed_usage().below)
+    }
+
+    /// What the models beside the agent's own used of which a replay told since this was last called.
+    pub(crate) fn take_usage_beside(&self) -> Usage {
+        std::mem::take(&mut self.replayed_usage().beside)
+    }
+
+    fn replayed_usage(&self) -> MutexGuard<'_, ReplayedUsage> {
+        self.0.replayed_usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if a recorded run is driven again.
+    pub fn is_replay(&self) -> bool {
+        self.replayed().is_some()
     }
 
     fn replayed(&self) -> MutexGuard<'_, Option<Replay>> {
@@ -174,7 +197,13 @@ impl RunLog {
         let replay = replay.as_mut()?;
         Some(match step {
             Step::Model { step } => replay.model(*step).map(StepResult::Model),
-            Step::Named(name) => replay.decision(name).map(StepResult::Value),
+            Step::Named(name) => replay.decision(name).map(|(value, used)| {
+                if used != Usage::default() {
+                    self.replayed_usage().beside += used;
+                    self.record(EntryBody::SideModelFinished { usage: used });
+                }
+                StepResult::Value(value)
+            }),
             Step::Tool { call_id, .. } => replay.tool(call_id).and_then(|mut call| {
                 for entry in &call.below {
                     if let EntryBody::StateChanged { globals, .. } = &entry.body {
@@ -183,7 +212,7 @@ impl RunLog {
                 }
                 self.0.globals.set_all(std::mem::take(&mut call.globals), false);
                 self.0.state.set_all(std::mem::take(&mut call.state));
-                *self.0.below.lock().unwrap_or_else(PoisonError::into_inner) += call.usage();
+                self.replayed_usage().below += call.usage();
                 self.noted().append(&mut call.below);
                 call.result().map(StepResult::Tool)
             }),

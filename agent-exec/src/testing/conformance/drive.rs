@@ -9,6 +9,8 @@ use crate::Agent;
 
 /// How long a run may take to end that was cancelled or paused, by the clock of the test.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
+/// How long an undisturbed run may take.
+const ENDS_AT_ALL: Duration = Duration::from_secs(3600);
 
 /// When a run is disturbed, and how: by the number of times that it was polled before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,8 @@ async fn attempt(agent: &Agent, request: RunRequest, moment: Moment) -> Result<(
         run.as_mut().poll(context).map(Some)
     });
     let failed = |e: Error| format!("the run failed: {e}");
-    if let Some(end) = until_disturbed.await {
+    let stuck = |_| format!("it did not come to its end within {ENDS_AT_ALL:?}");
+    if let Some(end) = tokio::time::timeout(ENDS_AT_ALL, until_disturbed).await.map_err(stuck)? {
         return Ok((end.map_err(failed)?, false));
     }
     match moment {

@@ -65,6 +65,7 @@ pub struct Conformance<M> {
     make: Arc<dyn Fn() -> M + Send + Sync>,
     answer: Arc<dyn Fn(&Question) -> Value + Send + Sync>,
     transparent: bool,
+    answers_failures: bool,
 }
 
 /// What a middleware did not stand.
@@ -80,13 +81,25 @@ pub struct Violation {
 impl<M: Middleware + fmt::Debug> Conformance<M> {
     /// Checks what `make` makes: each process of a run has one of its own.
     pub fn new(make: impl Fn() -> M + Send + Sync + 'static) -> Self {
-        Self { make: Arc::new(make), answer: Arc::new(|_| Value::Bool(true)), transparent: false }
+        Self {
+            make: Arc::new(make),
+            answer: Arc::new(|_| Value::Bool(true)),
+            transparent: false,
+            answers_failures: false,
+        }
     }
 
     /// Also checks that it changes nothing.
     #[must_use]
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
+        self
+    }
+
+    /// Says that it makes answers of tools' failures, so that nobody outside of it can try such calls again.
+    #[must_use]
+    pub fn answers_failures(mut self) -> Self {
+        self.answers_failures = true;
         self
     }
 
@@ -108,7 +121,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         let whole = self.outcome(&Scene::new()).await?;
         let streamed = self.outcome(&Scene::new().streaming()).await?;
         same("what is streamed and what is said at once come to the same", &whole.end, &streamed.end)?;
-        let retried = self.outcome(&Scene::new().failing_once()).await?;
+        let retried = self.outcome(&Scene::new().failing_once(!self.answers_failures)).await?;
         same("calls that are tried again come to the same", &whole.end, &retried.end)?;
         let asked = self.outcome(&Scene::new().asking()).await?;
         same("a run that waited for an answer ends as one that knew it", &whole.end, &asked.end)?;
@@ -224,7 +237,12 @@ fn same<T: PartialEq + fmt::Debug>(claim: &str, expected: &T, seen: &T) -> Resul
     if expected == seen {
         return Ok(());
     }
-    Err(violation(claim, format!("expected {expected:#?}\nseen {seen:#?}")))
+    let (expected, seen) = (format!("{expected:#?}"), format!("{seen:#?}"));
+    let (mut expected, mut seen) = (expected.lines(), seen.lines());
+    let differ = std::iter::from_fn(|| Some((expected.next(), seen.next()))).find(|(expected, seen)| expected != seen);
+    let (expected, seen) = differ.unwrap_or_default();
+    let line = |line: Option<&str>| line.unwrap_or("nothing").trim().to_owned();
+    Err(violation(claim, format!("first difference:\nexpected {}\nseen {}", line(expected), line(seen))))
 }
 
 impl fmt::Display for Violation {

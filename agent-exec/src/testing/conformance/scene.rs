@@ -20,7 +20,8 @@ use crate::Agent;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
     stream: bool,
-    fails_once: bool,
+    models_fail: bool,
+    tools_fail: bool,
     asks: bool,
     record: Record,
 }
@@ -59,9 +60,9 @@ impl Scene {
         self
     }
 
-    /// The model and the tools fail for a moment, and are tried again outside of the middleware.
-    pub(super) fn failing_once(mut self) -> Self {
-        self.fails_once = true;
+    /// The model fails for a moment, and so may the tools; they are tried again outside of the middleware.
+    pub(super) fn failing_once(mut self, tools: bool) -> Self {
+        (self.models_fail, self.tools_fail) = (true, tools);
         self
     }
 
@@ -77,7 +78,7 @@ impl Scene {
             .streaming(self.stream)
             .max_steps(12)
             .tools(["look", "fail", "confirm"].map(|name| Arc::new(Prop { name, scene: self.clone() }) as _));
-        if self.fails_once {
+        if self.models_fail {
             builder = builder.middleware(Again);
         }
         builder.middlewares(stack.0).build().expect("the scene is sound with any middleware that can stand alone")
@@ -112,8 +113,10 @@ impl Scene {
         if !record.runs.iter().any(|run| Weak::ptr_eq(run, &Arc::downgrade(ids))) {
             record.runs.push(Arc::downgrade(ids));
         }
+        let given = given.replace(&*ids.run_id, "RUN");
         record.seen.entry(ids.run_id.clone()).or_default().push(format!("{what} {given}"));
-        if self.fails_once && record.failed.insert(format!("{} {} {what}", ids.run_id, cx.step())) {
+        let fails = if what == "model" { self.models_fail } else { self.tools_fail };
+        if fails && record.failed.insert(format!("{} {} {what}", ids.run_id, cx.step())) {
             let e = Error::new(ErrorKind::Overloaded, "for a moment");
             return Err(e.with_retry(Retry::Temporary(None)));
         }

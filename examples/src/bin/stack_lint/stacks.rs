@@ -105,7 +105,8 @@ pub(crate) fn all() -> Vec<Bad> {
             "two sub-agents have one key",
             || {
                 let helper = || Agent::builder("helper", ScriptedModel::new([])).build().expect("is sound");
-                let delegation = Delegation::new().to("helper", "Helps.", helper()).to("helper", "Helps too.", helper());
+                let delegation =
+                    Delegation::new().to("helper", "Helps.", helper()).to("helper", "Helps too.", helper());
                 agent().middleware(delegation)
             },
             "two sub-agents have the key 'helper': rename one",
