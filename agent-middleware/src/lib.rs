@@ -6,6 +6,7 @@
 //! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
 //! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
+//! | [`AskParent`] | lets a sub-agent ask whoever called it | anywhere |
 //! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
 //! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
 //! | [`Snapshots`] | has the application keep where a run stopped | outermost |
@@ -39,7 +40,7 @@
 //! # Order
 //!
 //! The first to be registered is the outermost: its `before_*` hooks run first, its `after_*` hooks last. Each middleware
-//! says under *Order* what that means for it. Without special needs:
+//! says under *Order* what that means for it, and `build()` refuses an order that cannot work. Without special needs:
 //!
 //! ```
 //! use agent_core::Middlewares;
@@ -133,7 +134,7 @@ pub use self::{
         StrategyConfig, Summary, SummaryConfig, Task, Tiers, Trigger, Unit, strategy_fn,
     },
     deferred_tools::{DeferredTools, DeferredToolsConfig},
-    delegation::{Delegation, DelegationConfig},
+    delegation::{AskParent, AskParentConfig, Delegation, DelegationConfig},
     events::{Events, EventsConfig},
     from_fn::{FromFn, FromFnLayer, from_fn},
     guardrails::{

@@ -62,6 +62,7 @@ mod guide {
     document! {
         compaction: "guide/compaction",
         definitions: "guide/definitions",
+        delegation: "guide/delegation",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, RunCx, WhenBusy};
-use crate::{Caps, Message, Resources, Tool};
+use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy};
+use crate::{Caps, History, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -27,6 +27,8 @@ pub struct RunRequest {
     pub run_id: Option<Arc<str>>,
     /// The run above, when an agent runs for another.
     pub parent: Option<Parent>,
+    /// A conversation that a run below another begins with a copy of: its caller's, say.
+    pub history: Option<History>,
     /// Whether the provider is asked to stream; as the agent says if unset.
     pub stream: Option<bool>,
     /// The tools on offer.
@@ -84,12 +86,21 @@ pub struct Parent {
     pub cx: RunCx,
     /// The call that started this one.
     pub call_id: Option<Arc<str>>,
+    /// What steers this one, if anything does.
+    pub handle: Option<SubRunHandle>,
 }
 
 impl Parent {
     /// The run `cx`, by its call `call_id`.
     pub fn new(cx: RunCx, call_id: Option<Arc<str>>) -> Self {
-        Self { cx, call_id }
+        Self { cx, call_id, handle: None }
+    }
+
+    /// Lets `handle` steer the run below.
+    #[must_use]
+    pub fn steered_by(mut self, handle: SubRunHandle) -> Self {
+        self.handle = Some(handle);
+        self
     }
 }
 
@@ -174,6 +185,7 @@ impl RunRequest {
             agent_id: None,
             run_id: None,
             parent: None,
+            history: None,
             stream: None,
             tools: ToolChoices::All,
             state: BTreeMap::new(),
