@@ -138,14 +138,15 @@ pub(crate) struct Beginning {
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
+    let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
         parent.cx.log().release();
         let writer = parent.cx.log().writer()?; // the tree has one writer
-        return run_as(agent, request, place, writer).await;
+        return run_as(agent, request, place, writer, system).await;
     }
     match admit(agent, &mut request, &mut place).await? {
         Admission::Runs { writer, turn } => {
-            let end = run_as(agent, request, place, writer).await;
+            let end = run_as(agent, request, place, writer, system).await;
             if let Some(turn) = turn {
                 turn.end(&end);
             }
@@ -160,8 +161,16 @@ async fn run_as(
     mut request: RunRequest,
     mut place: Place,
     writer: Arc<dyn JournalWriter>,
+    system: Option<Result<String>>,
 ) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
+    if !matches!(request.input, RunInput::Replay) {
+        tokio::select! {
+            biased;
+            warm = agent.lifecycle.before_run(&request.tools) => warm?,
+            () = place.cancel.cancelled() => {} // the run ends at once, with its checkpoint
+        }
+    }
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
             let checkpoint = Box::new(unfinished(agent, &place).await?);
@@ -246,6 +255,7 @@ async fn run_as(
     }
     let job = Job {
         driver: RunDriver::new(parts),
+        system,
         messages: beginning.messages,
         phase,
         resumed,

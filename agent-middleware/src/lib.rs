@@ -8,6 +8,7 @@
 //! | [`Delegation`] | offers other agents to the model | anywhere |
 //! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
 //! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
+//! | [`Snapshots`] | has the application keep where a run stopped | outermost |
 //! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
 //! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
 //! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
@@ -80,12 +81,16 @@ mod prompt_caching;
 mod reminders;
 mod runtime_environment;
 mod seconds;
+mod snapshots;
 mod todo;
 mod tool_errors;
 mod tool_retry;
 
 pub use self::{
-    approval::{Approval, ApprovalConfig, ApprovalRequest, Approver, Decision, DecisionKind, Remember},
+    approval::{
+        Approval, ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover,
+        Decision, DecisionKind, Remember,
+    },
     archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
     breakpoints::{Breakpoint, Breakpoints, BreakpointsConfig},
     compaction::{
@@ -105,6 +110,7 @@ pub use self::{
     prompt_caching::{PromptCaching, PromptCachingConfig},
     reminders::{Reminders, RemindersConfig, Repeated},
     runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    snapshots::Snapshots,
     todo::{Todo, TodoList, TodoListConfig, TodoStatus},
     tool_errors::ToolErrors,
     tool_retry::{ToolRetry, ToolRetryConfig},

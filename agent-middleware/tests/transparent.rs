@@ -11,8 +11,8 @@ use agent_core::{
 use agent_middleware::{
     Approval, ApprovalConfig, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Delegation,
     DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, ToolErrors,
-    ToolRetry, ToolRetryConfig,
+    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig, Snapshots,
+    ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use common::{begin, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
@@ -35,6 +35,7 @@ fn all_with_defaults() -> Vec<Subject> {
         subject(Approval::new()),
         subject(Breakpoints::new()),
         subject(Delegation::new()),
+        subject(Snapshots::default()),
         subject(PromptCaching::new()),
         subject(Reminders::new()),
         subject(ToolErrors::new(|_, _| None)),

@@ -125,6 +125,10 @@ impl Replay {
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 
+    pub(super) fn is_decided(&self, name: &str) -> bool {
+        self.decisions.iter().any(|(made, _)| made == name)
+    }
+
     pub(super) fn decision(&mut self, name: &str) -> Result<Value> {
         let at = self.decisions.iter().position(|(made, _)| made == name);
         at.map(|at| self.decisions.remove(at).1)

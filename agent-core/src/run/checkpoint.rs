@@ -83,6 +83,9 @@ pub struct Checkpoint {
     /// Sub-agents that it started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: u32,
+    /// Where the application keeps it, if it said so when it was shown the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_as: Option<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -203,6 +206,7 @@ impl Checkpoint {
             spent: Amounts::default(),
             elapsed_ms: 0,
             sub_agents: 0,
+            saved_as: None,
         }
     }
 

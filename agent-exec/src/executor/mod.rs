@@ -15,15 +15,16 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
-    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx,
-    RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, Part, PendingTurn, Phase, Result,
+    RunCx, RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
+use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{batch::BatchEnd, due::Due, exit::Exits, table::ToolTable};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
-use crate::builder::Item;
+use crate::{builder::Item, prompts::SYSTEM_PROMPT};
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
@@ -62,6 +63,8 @@ impl Default for Limits {
 /// One run to be driven.
 pub(crate) struct Job<'a> {
     pub(crate) driver: RunDriver,
+    /// What was made of the template of the system prompt, if there is one.
+    pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
     pub(crate) phase: Phase,
     pub(crate) resumed: bool,
@@ -77,6 +80,7 @@ pub(crate) struct Job<'a> {
 struct Active<'a> {
     executor: &'a Executor,
     driver: RunDriver,
+    system: Option<SystemMessage>,
     list: Middlewares,
     table: ToolTable,
     exits: Exits,
@@ -123,6 +127,7 @@ impl Executor {
             executor: self,
             exits: Exits::new(self.exit_on.clone()),
             driver: job.driver,
+            system: self.system.clone(),
             list: list.clone(),
             table,
             phase: job.phase,
@@ -134,7 +139,7 @@ impl Executor {
             elapsed: job.elapsed,
             step_due: Due::of_step(&self.deadlines),
         };
-        let stop = match active.begin(job.messages, entered).await {
+        let stop = match active.begin(job.system, job.messages, entered).await {
             Ok(()) => active.turn_loop().await,
             Err(e) => Err(e),
         };
@@ -195,7 +200,12 @@ impl Active<'_> {
     }
 
     /// Takes the new messages into the history, mended where they are unpaired, and enters the middlewares.
-    async fn begin(&mut self, messages: Vec<Message>, entered: &mut usize) -> Result<()> {
+    async fn begin(
+        &mut self,
+        system: Option<Result<String>>,
+        messages: Vec<Message>,
+        entered: &mut usize,
+    ) -> Result<()> {
         let cx = self.cx().clone();
         let (new, repairs) = History::import(messages);
         let mut new = new.iter().cloned().peekable();
@@ -209,6 +219,7 @@ impl Active<'_> {
                 other => self.driver.push(other)?,
             }
         }
+        self.set_system(system).await?;
         self.driver.keep_steering(); // after the messages of the request, which are not steering
         let hooks = async {
             for m in self.list.iter() {
@@ -223,6 +234,19 @@ impl Active<'_> {
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
         }
+        Ok(())
+    }
+
+    /// Takes the system prompt that the run was given, now or when it began.
+    async fn set_system(&mut self, rendered: Option<Result<String>>) -> Result<()> {
+        let cx = self.cx();
+        let rendered = match rendered {
+            Some(rendered) => rendered,
+            None if cx.log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
+            None => return Ok(()),
+        };
+        let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;
+        self.system = Some(SystemMessage::new(vec![Part::text(text.as_str().unwrap_or_default())]));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ impl Active<'_> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
         request.model = Some(self.executor.model_info.clone());
-        request.system = self.executor.system.clone();
+        request.system = self.system.clone();
         request.tools = tools;
         request.params = self.executor.params.clone();
         request.stream = self.stream;
