@@ -71,6 +71,7 @@ mod guide {
         testing: "guide/testing",
         tools: "guide/tools",
         porting_agentflow: "porting/agentflow",
+        porting_haystack: "porting/haystack",
         porting_nexau: "porting/nexau",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",

@@ -1,24 +1,28 @@
-//! Haystack's human approval: of three tools, a person is asked about two, each time or once.
+//! Haystack's human approval: of three tools, a person is asked about one each time, about one once, and about one never.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use agent::{
-    middleware::{Approval, ApprovalRequest, Approver, Decision, Remember},
+    middleware::{
+        Approval, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover, Decision,
+    },
     prelude::*,
     testing::Turn,
 };
 use agent_examples::{models::ModelArgs, show};
 use clap::Parser;
-use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use serde_json::json;
 
-/// Answers questions about accounts. Asks before it looks at one.
+/// Answers questions about accounts. Asks at the terminal before it looks at one.
 #[derive(Parser, Debug)]
 struct Args {
     /// The question.
     #[arg(long, default_value = "What is in account 56789? If it is less than 2000 dollars, what is in 12345?")]
     question: String,
-    /// Answers to what will be asked, in place of the terminal's.
+    /// Answers where nobody sits at a terminal: `yes`, or why not.
     answers: Vec<String>,
     #[command(flatten)]
     model: ModelArgs,
@@ -42,33 +46,28 @@ fn addition(a: f64, b: f64) -> f64 {
     a + b
 }
 
-/// Who is asked: the given answers first, then the terminal. One question at a time.
-struct Console(Mutex<VecDeque<String>>);
-
-#[async_trait]
-impl Approver for Console {
-    async fn decide(&self, _: &RunCx, request: ApprovalRequest) -> Result<Decision> {
-        let mut given = self.0.lock().await;
-        println!("{} {}: (y)es, (a)lways so, new arguments as JSON, or why not?", request.tool, request.arguments);
-        let answer = match given.pop_front() {
-            Some(answer) => answer,
-            None => tokio::task::spawn_blocking(read_line).await.map_err(|e| Error::tool(e.to_string()))?,
-        };
-        println!("> {}", answer.trim());
-        Ok(match (answer.trim(), serde_json::from_str::<Value>(&answer)) {
-            ("y" | "yes", _) => Decision::approve(),
-            ("a" | "always", _) => Decision::Approve { remember: Some(Remember::Call), always: false },
-            (_, Ok(arguments @ Value::Object(_))) => Decision::edit(arguments),
-            ("", _) => Decision::reject("nobody answered"),
-            (why, _) => Decision::reject(why),
-        })
-    }
+/// Which tool is confirmed, and when.
+fn confirmed_by(approver: impl Approver + Clone) -> Approval {
+    let asked = |policy| ConfirmationStrategy::blocking(policy, approver.clone());
+    Approval::new()
+        .confirm(["get_bank_balance"], asked(ConfirmationPolicy::Always))
+        .confirm(["get_phone_number"], asked(ConfirmationPolicy::Once))
+        .confirm(["addition"], asked(ConfirmationPolicy::Never))
 }
 
-fn read_line() -> String {
-    let mut line = String::new();
-    let _ = std::io::stdin().read_line(&mut line); // no terminal, no answer: that is a no
-    line
+/// Somebody who was told beforehand what to answer.
+fn instructed(answers: Vec<String>) -> impl Approver + Clone {
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    move |_: RunCx, request: ApprovalRequest| {
+        let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        println!("? {} {}: {}", request.tool, request.arguments, answer.as_deref().unwrap_or("(no answer)"));
+        async move {
+            Ok(match answer.as_deref() {
+                Some("yes") => Decision::approve(),
+                why => Decision::reject(why.unwrap_or("nobody answered")),
+            })
+        }
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -78,9 +77,14 @@ async fn main() -> Result<()> {
         Turn::call("c1", "get_bank_balance", json!({"account_id": "56789"})),
         Turn::call("c2", "get_bank_balance", json!({"account_id": "12345"})),
         Turn::call("c3", "addition", json!({"a": 1000, "b": 2500})),
+        Turn::call("c4", "get_phone_number", json!({"name": "Ada"})),
+        Turn::call("c5", "get_phone_number", json!({"name": "Ada"})),
         Turn::text("That is all that I was let see."),
     ];
-    let approval = Approval::new().ask("*").allow("addition").decide_with(Console(Mutex::new(args.answers.into())));
+    let approval = match args.answers.as_slice() {
+        [] => confirmed_by(ConsoleApprover::new()),
+        _ => confirmed_by(instructed(args.answers)),
+    };
     let agent = Agent::builder("banker", args.model.or_script(script).await?)
         .system("You help with questions about accounts. Use the tools.")
         .tool(get_bank_balance)

@@ -1,4 +1,5 @@
-//! Haystack's tipping agent: two tools, a result that is kept in the run's state, and a tool that ends the run.
+//! Haystack's tipping agent: a prompt with inputs, two tools, a result that is kept in the run's state, and a tool that ends
+//! the run.
 
 use agent::{Json, StateField, StateSchema, prelude::*, testing::Turn};
 use agent_examples::{models::ModelArgs, show};
@@ -10,9 +11,12 @@ use serde_json::json;
 /// Says what tip is right. Looks up what is usual, calculates, and ends with the calculation.
 #[derive(Parser, Debug)]
 struct Args {
-    /// The question.
-    #[arg(default_value = "What tip is right for a meal of 85 euros in France?")]
-    question: String,
+    /// What the meal costs, in euros.
+    #[arg(default_value_t = 85.0)]
+    amount: f64,
+    /// Where it was.
+    #[arg(default_value = "France")]
+    country: String,
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -66,6 +70,8 @@ async fn main() -> Result<()> {
     ];
     let agent = Agent::builder("tipping", args.model.or_script(script).await?)
         .system("Look up what is usual before you calculate. Your last step is the calculation of the tip.")
+        .user_prompt("What tip is right for a meal of {{ amount }} euros in {{ country }}?")
+        .input("amount", StateField::of::<f64>())
         .tool(search)
         .tool(calculator)
         .state(StateSchema::default().key("calc_result", StateField::of::<f64>()))
@@ -73,8 +79,8 @@ async fn main() -> Result<()> {
         .max_steps(10)
         .build()?;
 
-    println!("? {}", args.question);
-    let end = agent.run(args.question).await?.finished().map_err(|_| Error::tool("the run was stopped"))?;
+    let request = RunRequest::new(Vec::new()).input("amount", args.amount).input("country", args.country);
+    let end = agent.start(request).await?.finished().map_err(|_| Error::tool("the run was stopped"))?;
     show::history(&end.history);
     println!("The run ended by {} after {} steps, with {:?}.", end.reason, end.steps, end.tool_calls);
     match end.state.get("calc_result") {
