@@ -12,8 +12,8 @@ use serde_json::json;
 #[derive(Parser, Debug)]
 struct Args {
     /// What the meal costs, in euros.
-    #[arg(default_value_t = 85.0)]
-    amount: f64,
+    #[arg(default_value_t = 85)]
+    amount: u32,
     /// Where it was.
     #[arg(default_value = "France")]
     country: String,
@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
     let agent = Agent::builder("tipping", args.model.or_script(script).await?)
         .system("Look up what is usual before you calculate. Your last step is the calculation of the tip.")
         .user_prompt("What tip is right for a meal of {{ amount }} euros in {{ country }}?")
-        .input("amount", StateField::of::<f64>())
+        .input("amount", StateField::of::<u32>())
         .tool(search)
         .tool(calculator)
         .state(StateSchema::default().key("calc_result", StateField::of::<f64>()))
