@@ -67,9 +67,9 @@ pub use self::{
         ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
     },
     run::{
-        Answer, Ask, Begun, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent, PendingCall,
-        PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput, RunParts,
-        RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter, WhenBusy, canonical_json, new_id,
+        Answer, Ask, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent,
+        PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput,
+        RunParts, RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter, WhenBusy, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

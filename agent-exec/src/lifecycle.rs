@@ -83,7 +83,7 @@ impl Agent {
     }
 
     /// Gives back what its tools and its model opened. End its runs first. A later run opens everything again. Tools that a
-    /// run brought are closed by whoever brought them.
+    /// run brought are closed by whoever brought them; a part that several agents have is closed for all of them.
     ///
     /// # Errors
     /// The first failure; everything is closed all the same.

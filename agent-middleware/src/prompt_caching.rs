@@ -54,9 +54,9 @@ impl Default for PromptCachingConfig {
 /// Inside whatever changes the beginning of the prompt from call to call, so that the marks are set on what is sent.
 ///
 /// ```text
-/// // right: the reminder comes after the newest marked message only if it is added first, and is part of what is marked
+/// // right: the marks are at the end of what is sent
 /// builder.middleware(ContextCompaction::new()).middleware(PromptCaching::new())
-/// // wrong: what was marked is compacted afterwards
+/// // wrong: what was marked is compacted afterwards, and the provider keeps a prompt that no call begins with
 /// builder.middleware(PromptCaching::new()).middleware(ContextCompaction::new())
 /// ```
 ///
@@ -101,29 +101,36 @@ impl PromptCaching {
         self
     }
 
+    /// Marks the newest messages. Those before them are shared with what is kept, and so is what wires wrote for them.
     fn mark_messages(&self, history: &mut History) -> Result<()> {
         let PromptCachingConfig { messages, min_messages, keep, .. } = self.config;
-        if messages == 0 || history.len() < min_messages {
+        if history.len() < min_messages {
             return Ok(());
         }
-        history.edit(|all| {
-            let markable = all.iter_mut().rev().filter_map(parts).filter(|parts| parts.last().is_some_and(takes_mark));
-            markable.take(messages).for_each(|parts| mark(parts, keep));
-        })
+        let newest = (0..history.len()).rev().zip(history.iter().rev());
+        let marked = newest.filter_map(|(at, message)| Some((at, marked(message, keep)?)));
+        let marked: Vec<_> = marked.take(messages).collect();
+        marked.into_iter().try_for_each(|(at, message)| history.replace(at, message))
     }
 }
 
-/// The parts of a message that is not the model's own. (Looked at first: to ask for them to be edited copies them.)
-fn parts(message: &mut Message) -> Option<&mut Vec<Part>> {
-    match message {
-        Message::User(message) => Some(message.parts_mut()),
-        Message::Tool(message) => Some(message.parts_mut()),
-        _ => None,
+/// The message with a mark, if it is one that takes a mark: not the model's own, and with something at its end.
+fn marked(message: &Message, keep: Cache) -> Option<Message> {
+    let mut message = message.clone();
+    match &mut message {
+        Message::User(user) if takes_mark(user.parts()) => mark(user.parts_mut(), keep),
+        Message::Tool(result) if takes_mark(result.parts()) => mark(result.parts_mut(), keep),
+        _ => return None,
     }
+    Some(message)
 }
 
-fn takes_mark(part: &Part) -> bool {
-    matches!(part, Part::Text(text) if !text.is_empty()) || matches!(part, Part::Image(_) | Part::Document(_))
+fn takes_mark(parts: &[Part]) -> bool {
+    match parts.last() {
+        Some(Part::Text(text)) => !text.is_empty(),
+        Some(Part::Image(_) | Part::Document(_)) => true,
+        _ => false,
+    }
 }
 
 fn mark(parts: &mut [Part], keep: Cache) {
@@ -156,7 +163,7 @@ impl Middleware for PromptCaching {
             tools.last_mut().into_iter().for_each(|tool| tool.cache = Some(self.config.keep));
             req.tools = tools.into_iter().collect::<ToolSpecs>();
         }
-        if let Some(system) = req.system.as_mut().filter(|_| self.config.system) {
+        if let Some(system) = req.system.as_mut().filter(|system| self.config.system && takes_mark(system.parts())) {
             mark(system.parts_mut(), self.config.keep);
         }
         self.mark_messages(&mut req.messages)?;

@@ -9,16 +9,19 @@ use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker
 use tower::util::rng::HasherRng;
 
 /// How often a tool is tried again, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRetryConfig {
     /// Most tries after the first. Default: 2.
     pub retries: u32,
-    /// Seconds before the second try; each further delay is twice the one before. Default: 1.
-    pub initial_delay: f64,
-    /// The longest delay in seconds, also of those that an error asks for. Default: 60.
-    pub max_delay: f64,
+    /// The time before the second try; each further delay is twice the one before. In configuration files, seconds.
+    /// Default: 1 second.
+    #[serde(with = "crate::seconds::always")]
+    pub initial_delay: Duration,
+    /// The longest delay, also of those that an error asks for. In configuration files, seconds. Default: 60 seconds.
+    #[serde(with = "crate::seconds::always")]
+    pub max_delay: Duration,
     /// The tools that are tried again, by name. Default: none, which means all.
     pub tools: BTreeSet<String>,
     /// Whether errors that do not say if another try may help are tried again too. Default: false.
@@ -27,7 +30,8 @@ pub struct ToolRetryConfig {
 
 impl Default for ToolRetryConfig {
     fn default() -> Self {
-        Self { retries: 2, initial_delay: 1.0, max_delay: 60.0, tools: BTreeSet::new(), unknown: false }
+        let (initial_delay, max_delay) = (Duration::from_secs(1), Duration::from_secs(60));
+        Self { retries: 2, initial_delay, max_delay, tools: BTreeSet::new(), unknown: false }
     }
 }
 
@@ -77,14 +81,14 @@ impl ToolRetry {
     /// Sets the delay before the second try.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
-        self.config.initial_delay = delay.as_secs_f64();
+        self.config.initial_delay = delay;
         self
     }
 
     /// Sets the longest delay.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
-        self.config.max_delay = delay.as_secs_f64();
+        self.config.max_delay = delay;
         self
     }
 
@@ -109,8 +113,7 @@ impl ToolRetry {
     }
 
     fn delays(&self) -> Option<ExponentialBackoff> {
-        let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or_default();
-        let (first, most) = (seconds(self.config.initial_delay), seconds(self.config.max_delay));
+        let ToolRetryConfig { initial_delay: first, max_delay: most, .. } = self.config;
         let maker = ExponentialBackoffMaker::new(first.min(most), most, 0.1, HasherRng::new());
         maker.ok().map(|mut maker| maker.make_backoff())
     }
@@ -143,9 +146,8 @@ impl Middleware for ToolRetry {
                 Retry::Unknown if self.config.unknown && e.kind().is_told() => None,
                 _ => return Err(e),
             };
-            let most = Duration::try_from_secs_f64(self.config.max_delay).unwrap_or_default();
             let own = delays.as_mut().map(|delays| delays.next_backoff().deadline() - tokio::time::Instant::now());
-            let delay = asked.or(own).unwrap_or_default().min(most);
+            let delay = asked.or(own).unwrap_or_default().min(self.config.max_delay);
             req.cx.emit(EventKind::Retry {
                 attempt,
                 delay: delay.as_secs_f64(),

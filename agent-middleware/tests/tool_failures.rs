@@ -4,14 +4,16 @@ mod common;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use agent_core::{Effect, Error, ErrorKind, Middleware, Middlewares, Result, Retry, ToolOutput};
-use agent_middleware::{ToolErrors, ToolRetry};
+use agent_core::{
+    Effect, Error, ErrorKind, Event, EventKind, EventSink, Middleware, Middlewares, Result, Retry, ToolOutput,
+};
+use agent_middleware::{ToolErrors, ToolRetry, ToolRetryConfig};
 use common::{alone, call, root, tool_stack};
 use serde_json::json;
 use tower::ServiceExt;
@@ -48,6 +50,38 @@ async fn a_tool_that_failed_for_a_moment_is_tried_again_with_growing_delays() {
     }
     let (result, tries, _) = tried(&list, Effect::Pure, (soon, 9)).await;
     assert_eq!((result.expect("the model is told").to_text().as_str(), tries), ("busy", 3));
+}
+
+/// The retries among the events: which attempt, and after what.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(u32, ErrorKind, String)>>>);
+
+impl EventSink for Seen {
+    fn emit(&self, event: &Event) {
+        if let EventKind::Retry { attempt, kind, error, .. } = &event.kind {
+            self.0.lock().expect("lock").push((*attempt, *kind, error.clone()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_retry_is_an_event() {
+    let (run, list, seen) = (root(|_| {}), alone(ToolRetry::new()), Seen::default());
+    run.cx().attach(Arc::new(seen.clone()));
+    let tool = tool_stack(&list, |_| async { Err(soon()) });
+    let mut request = call(run.cx(), "c1", "f", json!({}));
+    request.effect = Effect::Pure;
+    drop(tool.oneshot(request).await);
+    let of = |attempt| (attempt, ErrorKind::Tool, "busy".to_owned());
+    assert_eq!(*seen.0.lock().expect("lock"), [of(2), of(3)]);
+}
+
+#[test]
+fn delays_in_a_file_are_seconds_and_one_that_is_none_is_refused() {
+    let read = |json| serde_json::from_value::<ToolRetryConfig>(json);
+    assert_eq!(read(json!({"initial_delay": 0.5})).expect("half a second").initial_delay, Duration::from_millis(500));
+    assert!(read(json!({"max_delay": -1})).is_err());
+    assert!(read(json!({"max_delay": null})).is_err());
 }
 
 #[tokio::test(start_paused = true)]

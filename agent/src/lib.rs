@@ -32,7 +32,9 @@ pub use agent_core::{
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
 };
-pub use agent_exec::{Agent, AgentBuilder, Drain, Run, RunHandle, SessionId, shutdown_signal};
+pub use agent_exec::{
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, shutdown_signal,
+};
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]
@@ -58,6 +60,7 @@ mod guide {
 
     document! {
         compaction: "guide/compaction",
+        definitions: "guide/definitions",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
@@ -65,6 +68,7 @@ mod guide {
         middleware: "guide/middleware",
         models: "guide/models",
         permissions: "guide/permissions",
+        prompts: "guide/prompts",
         reliability: "guide/reliability",
         sessions: "guide/sessions",
         structured: "guide/structured",

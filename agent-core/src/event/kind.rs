@@ -84,7 +84,7 @@ pub enum EventKind {
     },
     /// All calls of a message are answered, and entered the conversation with it: the end of the results.
     ToolsAnswered {
-        /// The step.
+        /// The step; 0 for a message that came with the request.
         step: u32,
     },
     /// A call started a sub-agent.

@@ -52,6 +52,12 @@ struct Item {
     written: Written,
 }
 
+impl Item {
+    fn new(message: Message) -> Arc<Self> {
+        Arc::new(Self { message, written: Written::default() })
+    }
+}
+
 #[derive(Debug, Default)]
 struct Segment {
     items: Vec<Arc<Item>>,
@@ -61,6 +67,15 @@ struct Segment {
 impl Clone for Segment {
     fn clone(&self) -> Self {
         Self { items: self.items.clone(), written: Written::default() }
+    }
+}
+
+impl Segment {
+    /// The same messages, of which those from `at` on must be written again.
+    fn unwritten_from(&self, at: usize) -> Self {
+        let (before, after) = self.items.split_at(at);
+        let after = after.iter().map(|item| Item::new(item.message.clone()));
+        Self { items: before.iter().cloned().chain(after).collect(), written: Written::default() }
     }
 }
 
@@ -80,8 +95,8 @@ impl List {
         self.item(at).map(|item| &item.message)
     }
 
-    /// True if the list begins with all of `earlier`, being made of it by pushes. Items are only ever added at the end, so
-    /// sharing the newest one means sharing all before it.
+    /// True if the list begins with all of `earlier`, being made of it by pushes. An item that is replaced takes all after it
+    /// with it, so sharing the newest one means sharing all before it.
     pub(super) fn continues(&self, earlier: &Self) -> bool {
         let newest = earlier.len().checked_sub(1);
         newest.is_none_or(|at| match (self.item(at), earlier.item(at)) {
@@ -98,11 +113,24 @@ impl List {
 
     pub(super) fn push(&mut self, message: Message) {
         let tail = Arc::make_mut(&mut self.tail);
-        tail.items.push(Arc::new(Item { message, written: Written::default() }));
+        tail.items.push(Item::new(message));
         if tail.items.len() == SEGMENT {
             let full = std::mem::take(&mut self.tail);
             Arc::make_mut(&mut self.sealed).push(full);
         }
+    }
+
+    /// Puts `message` in the place of the one at `at`, which is there. Bytes may depend on the messages before, so that what
+    /// follows is written again; what comes before is shared. Costs what follows, and at most one segment.
+    pub(super) fn replace(&mut self, at: usize, message: Message) {
+        let (first, within) = (at / SEGMENT, at % SEGMENT);
+        let later = if first < self.sealed.len() { &mut Arc::make_mut(&mut self.sealed)[first..] } else { &mut [] };
+        let from = std::iter::once(within).chain(std::iter::repeat(0));
+        for (segment, from) in later.iter_mut().chain([&mut self.tail]).zip(from) {
+            *segment = Arc::new(segment.unwritten_from(from));
+        }
+        let segment = later.first_mut().unwrap_or(&mut self.tail);
+        Arc::make_mut(segment).items[within] = Item::new(message);
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {

@@ -122,6 +122,35 @@ impl History {
         Ok(())
     }
 
+    /// Puts another message in the place of one, counted from the oldest: for edits of single messages, such as marks on the
+    /// newest. Costs what follows it; what comes before keeps the bytes that wires [wrote](Self::write) for it.
+    ///
+    /// ```
+    /// use agent_core::{History, Message};
+    ///
+    /// let mut history = History::from_messages([Message::user("a"), Message::user("b")])?;
+    /// history.replace(1, Message::user("c"))?;
+    /// assert_eq!(history.last(), Some(&Message::user("c")));
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::History`] if there is no such message, or if `message` does not make the same calls, or answer the same
+    /// call, or says nothing; the history is then unchanged.
+    pub fn replace(&mut self, at: usize, message: Message) -> Result<()> {
+        let Some(old) = self.get(at) else {
+            return Err(refused(format!("there is no message {at}: there are {}", self.len())));
+        };
+        if Pairing::of(old) != Pairing::of(&message) {
+            return Err(refused(format!("message {at} can only be replaced by one with the same calls and results")));
+        }
+        if message.as_assistant().is_some_and(AssistantMessage::is_empty) {
+            return Err(refused("an assistant message must say something"));
+        }
+        self.0.replace(at, message);
+        Ok(())
+    }
+
     /// The number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -170,6 +199,23 @@ impl History {
     /// is that of its new messages and of copying the rest.
     pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Message, &mut Vec<u8>)) {
         self.0.write(key, out, &mut write);
+    }
+}
+
+/// What a message needs beside it.
+#[derive(PartialEq)]
+enum Pairing<'a> {
+    Results(Vec<&'a str>),
+    Call(&'a str),
+}
+
+impl<'a> Pairing<'a> {
+    fn of(message: &'a Message) -> Self {
+        match message {
+            Message::Tool(result) => Self::Call(result.call_id()),
+            Message::Assistant(message) => Self::Results(message.calls().map(|call| &*call.id).collect()),
+            Message::System(_) | Message::User(_) => Self::Results(Vec::new()),
+        }
     }
 }
 

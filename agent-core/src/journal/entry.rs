@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question, ReplaceReason,
-    RunIds, ToolMessage, ToolOutput, Usage,
+    Amounts, Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question,
+    ReplaceReason, RunIds, ToolMessage, ToolOutput, Usage,
 };
 
 /// One entry of a session's journal.
@@ -193,13 +193,25 @@ pub enum EntryBody {
     },
     /// Allowance was set aside for a model call. If that is never settled, because the process died, it was used.
     BudgetReserved {
-        /// How much, as [`Amounts`](crate::Amounts).
-        amounts: Value,
+        /// Which of the attempt's model calls, from 0.
+        #[serde(default)]
+        call: u32,
+        /// How much.
+        amounts: Amounts,
     },
     /// A reservation was settled.
     BudgetSettled {
-        /// How much was used, as [`Amounts`](crate::Amounts).
-        amounts: Value,
+        /// Which of the attempt's model calls.
+        #[serde(default)]
+        call: u32,
+        /// How much was used.
+        amounts: Amounts,
+    },
+    /// A model beside the agent's own answered, such as one that writes a summary. What came of it is in a
+    /// [`Decided`](Self::Decided).
+    SideModelFinished {
+        /// What the call used.
+        usage: Usage,
     },
     /// A call started a sub-agent.
     SubAgentLinked {

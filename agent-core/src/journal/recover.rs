@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
@@ -74,8 +73,8 @@ struct RunFold {
     usage: Usage,
     /// What its budget booked.
     spent: Amounts,
-    /// What it set aside for the model call under way: used, if that is never settled.
-    reserved: Amounts,
+    /// What it set aside for model calls under way, by the attempt's number for them: used, if that is never settled.
+    reserved: BTreeMap<u32, Amounts>,
     clock: Clock,
     tool_calls: BTreeMap<String, u32>,
     /// The runs below, with the calls that started them.
@@ -132,7 +131,8 @@ impl Tree {
 
     fn tree_spent(&self, run: &RunFold) -> Amounts {
         let below = run.children.iter().filter_map(|(_, child)| self.runs.get(child));
-        below.fold(run.spent.plus(run.reserved), |all, child| all.plus(self.tree_spent(child)))
+        let spent = run.reserved.values().fold(run.spent, |all, reserved| all.plus(*reserved));
+        below.fold(spent, |all, child| all.plus(self.tree_spent(child)))
     }
 
     fn checkpoint(&self, run: &Arc<str>, histories: &HashMap<Arc<str>, History>) -> Checkpoint {
@@ -221,7 +221,7 @@ impl RunFold {
             answers: BTreeMap::new(),
             usage: Usage::default(),
             spent: Amounts::none(),
-            reserved: Amounts::none(),
+            reserved: BTreeMap::new(),
             clock: Clock::default(),
             tool_calls: BTreeMap::new(),
             children: Vec::new(),
@@ -242,19 +242,18 @@ impl RunFold {
                 self.attempt = attempt.as_str().into();
                 self.status = None;
                 self.steering.clear(); // what it goes on with is written down again
+                std::mem::take(&mut self.reserved).into_values().for_each(|lost| self.spend(lost));
             }
             EntryBody::Steered { message } => self.steering.push_back(message.clone()),
             EntryBody::MessageAppended { message } if self.steering.front() == Some(message) => {
                 self.steering.pop_front();
             }
-            EntryBody::BudgetReserved { amounts } => {
-                self.spent = self.spent.plus(self.reserved);
-                self.reserved = Amounts::deserialize(amounts).unwrap_or_default();
+            EntryBody::BudgetReserved { call, amounts } => drop(self.reserved.insert(*call, *amounts)),
+            EntryBody::BudgetSettled { call, amounts } => {
+                self.reserved.remove(call);
+                self.spend(*amounts);
             }
-            EntryBody::BudgetSettled { amounts } => {
-                self.spent = self.spent.plus(Amounts::deserialize(amounts).unwrap_or_default());
-                self.reserved = Amounts::none();
-            }
+            EntryBody::SideModelFinished { usage } => self.usage += *usage,
             EntryBody::ModelFinished { response, .. } => {
                 self.usage += response.usage;
                 self.exit = None;
@@ -306,6 +305,10 @@ impl RunFold {
             }
             _ => {}
         }
+    }
+
+    fn spend(&mut self, amounts: Amounts) {
+        self.spent = self.spent.plus(amounts);
     }
 
     fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {

@@ -1,7 +1,7 @@
 //! Calls of models beside the agent's own.
 
 use super::RunCx;
-use crate::{Model, ModelRequest, ModelResponse, Reservation, Result};
+use crate::{EntryBody, Model, ModelRequest, ModelResponse, Result};
 
 impl RunCx {
     /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before
@@ -24,22 +24,13 @@ impl RunCx {
     /// }
     /// ```
     pub async fn call_model(&self, model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
-        let budget = self.budget();
-        let mut reserved = budget.reserve_model_call(&mut request).await?;
-        let asked = reserved.is_some().then(|| request.clone());
-        reserved.iter_mut().for_each(Reservation::begin);
+        let booking = self.book_model_call(&mut request).await?;
         let answered = model.call(request).await;
-        let used = match (&answered, &asked) {
-            (Ok(response), Some(asked)) => Some(budget.used_by(asked, response)),
-            (Err(e), _) => budget.used_by_failed(e),
-            (Ok(_), None) => None,
-        };
-        if let (Some(reserved), Some(used)) = (reserved, used) {
-            reserved.settle(used).await?;
-        }
         if let Ok(response) = &answered {
             self.usage_meter().add(response.usage);
+            self.log().record(EntryBody::SideModelFinished { usage: response.usage });
         }
+        booking.settle(&answered).await?;
         answered
     }
 }

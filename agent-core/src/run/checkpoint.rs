@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Answer, Exit, Question, RunIds};
-use crate::{
-    Amounts, AssistantMessage, Effect, Error, ErrorKind, History, Message, ModelResponse, Result, ToolOutput, Usage,
-};
+use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
 ///
@@ -224,12 +222,7 @@ impl Checkpoint {
     /// # Errors
     /// [`ErrorKind::History`](crate::ErrorKind::History) if there is no such message, or if a call would be unpaired.
     pub fn edit(&mut self, index: usize, message: Message) -> Result<()> {
-        let mut messages: Vec<_> = self.history.iter().cloned().collect();
-        let len = messages.len();
-        let missing = || Error::new(ErrorKind::History, format!("there is no message {index}: there are {len}"));
-        *messages.get_mut(index).ok_or_else(missing)? = message;
-        self.history = History::from_messages(messages)?;
-        Ok(())
+        self.history.replace(index, message)
     }
 
     /// The checkpoint as JSON text.

@@ -38,6 +38,8 @@ pub(super) struct Inner {
     pub(super) deadline: Option<RunDeadline>,
     /// Sub-agents started so far.
     pub(super) started: AtomicU32,
+    /// Model calls for which allowance was set aside in this attempt.
+    pub(super) booked: AtomicU32,
     pub(super) usage: UsageMeter,
     pub(super) sub_agents: SubAgents,
     pub(super) inherited: Middlewares,

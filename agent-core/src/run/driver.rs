@@ -110,6 +110,7 @@ impl RunDriver {
             budget: parts.budget,
             deadline: parts.deadline,
             started: AtomicU32::new(parts.sub_agents_started),
+            booked: AtomicU32::new(0),
             usage: parts.usage,
             sub_agents: parts.sub_agents,
             inherited: parts.inherited,

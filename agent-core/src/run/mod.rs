@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod booking;
 mod busy;
 mod call_model;
 mod checkpoint;
@@ -21,6 +22,7 @@ mod usage;
 pub use self::{
     answer::{Answer, Refusal},
     ask::Ask,
+    booking::Booking,
     busy::WhenBusy,
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     clock::Clock,

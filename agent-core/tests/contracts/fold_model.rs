@@ -227,7 +227,7 @@ impl Agent {
             }
             Doing::Noise => {
                 log.add(&run, EntryBody::Decided { name: "n".into(), value: true.into(), beginning: false });
-                log.add(&run, EntryBody::BudgetReserved { amounts: 1.into() });
+                log.add(&run, EntryBody::SideModelFinished { usage: Usage::default() });
                 log.add(&run, EntryBody::Unknown("new".into()));
             }
         }

@@ -44,6 +44,7 @@ enum Doing {
     Remove(Index),
     Swap(Index, Index),
     Insert(Index, Message),
+    Replace(Index, Message),
     Import(Vec<Message>),
     Restart(Vec<Message>),
 }
@@ -57,6 +58,7 @@ fn doing() -> impl Strategy<Value = Doing> {
         1 => index().prop_map(Doing::Remove),
         1 => (index(), index()).prop_map(|(a, b)| Doing::Swap(a, b)),
         1 => (index(), any::message()).prop_map(|(at, message)| Doing::Insert(at, message)),
+        2 => (index(), any::message()).prop_map(|(at, message)| Doing::Replace(at, message)),
         1 => vec(any::message(), 0..8).prop_map(Doing::Import),
         1 => vec(any::message(), 0..3).prop_map(Doing::Restart),
     ]
@@ -79,6 +81,14 @@ fn apply(doing: Doing, history: &mut History) -> bool {
         }
         Doing::Remove(_) | Doing::Swap(..) => true,
         Doing::Insert(at, message) => history.edit(|all| all.insert(at.index(all.len() + 1), message)).is_ok(),
+        Doing::Replace(at, message) => {
+            let at = at.index(history.len() + 1);
+            let mut all = messages(history);
+            let taken = history.replace(at, message.clone()).is_ok();
+            let allowed = all.get_mut(at).map(|old| *old = message).is_some() && is_paired(&all);
+            assert_eq!(taken, allowed, "a message is replaced exactly when all stay paired");
+            taken
+        }
         Doing::Import(more) => {
             let all = messages(history).into_iter().chain(more);
             *history = History::import(all).0;

@@ -6,23 +6,27 @@ use proptest::{collection::vec, prelude::*};
 /// Two wires that write every message differently.
 const WIRES: [&str; 2] = ["one", "two"];
 
-fn encode(wire: &str, message: &Message, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("<{wire}:{}>", message.text()).as_bytes());
+/// What stands for a message depends on the one before it, as it does on wires that put messages together.
+fn encode(wire: &str, before: Option<&Message>, message: &Message, out: &mut Vec<u8>) {
+    let before = before.map(Message::text).unwrap_or_default();
+    out.extend_from_slice(format!("<{wire}:{before}>{}>", message.text()).as_bytes());
 }
 
 /// The bytes on a wire, and how many messages were encoded for them.
 fn write(history: &History, wire: &str) -> (Vec<u8>, usize) {
     let (mut out, mut encoded) = (b"[".to_vec(), 0);
-    history.write(WireKey::new(&wire), &mut out, |_, message, out| {
+    history.write(WireKey::new(&wire), &mut out, |at, message, out| {
         encoded += 1;
-        encode(wire, message, out);
+        encode(wire, at.checked_sub(1).and_then(|at| history.get(at)), message, out);
     });
     (out, encoded)
 }
 
 fn afresh(messages: &[Message], wire: &str) -> Vec<u8> {
     let mut out = b"[".to_vec();
-    messages.iter().for_each(|message| encode(wire, message, &mut out));
+    for (at, message) in messages.iter().enumerate() {
+        encode(wire, at.checked_sub(1).map(|at| &messages[at]), message, &mut out);
+    }
     out
 }
 
@@ -48,6 +52,7 @@ fn is_like(history: &History, model: &[Message]) -> Result<(), TestCaseError> {
 #[derive(Clone, Debug)]
 enum Doing {
     Push { to: usize, count: usize },
+    Replace { to: usize, back: usize },
     Clone { from: usize, to: usize },
     Write { from: usize, wire: usize },
 }
@@ -58,6 +63,8 @@ fn doing() -> impl Strategy<Value = Doing> {
     let count = prop_oneof![4 => 1_usize..4, 1 => 28_usize..36];
     prop_oneof![
         4 => (0..COPIES, count).prop_map(|(to, count)| Doing::Push { to, count }),
+        3 => (0..COPIES, prop_oneof![0_usize..4, 0_usize..100])
+            .prop_map(|(to, back)| Doing::Replace { to, back }),
         2 => (0..COPIES, 0..COPIES).prop_map(|(from, to)| Doing::Clone { from, to }),
         3 => (0..COPIES, 0..WIRES.len()).prop_map(|(from, wire)| Doing::Write { from, wire }),
     ]
@@ -80,6 +87,18 @@ proptest! {
                         copies[to].0.push(message.clone()).expect("no call");
                         copies[to].1.push(message);
                     }
+                }
+                Doing::Replace { to, back } => {
+                    let (history, model) = &mut copies[to];
+                    let Some(at) = model.len().checked_sub(back + 1) else {
+                        prop_assert!(history.replace(model.len(), Message::user("?")).is_err());
+                        continue;
+                    };
+                    let before = history.clone();
+                    model[at] = named.next().expect("no end");
+                    history.replace(at, model[at].clone()).expect("no call");
+                    prop_assert!(!history.continues(&before));
+                    prop_assert!(history.continues(&History::default()));
                 }
                 Doing::Clone { from, to } => copies[to] = copies[from].clone(),
                 Doing::Write { from, wire } => {
@@ -105,6 +124,21 @@ fn a_step_encodes_its_new_messages_only() {
         let kept = history.clone(); // a request of the step before may still be around
         history.push(Message::user(format!("{n}"))).expect("no call");
         assert_eq!(write(&history, WIRES[0]).1, 1, "with {} messages", kept.len());
+    }
+}
+
+#[test]
+fn a_view_with_marks_on_its_newest_messages_encodes_those_and_what_is_new() {
+    let mut history = History::default();
+    for n in 0..200 {
+        history.push(Message::user(format!("{n}"))).expect("no call");
+        let mut view = history.clone();
+        for at in history.len().saturating_sub(2)..history.len() {
+            view.replace(at, Message::user(format!("{at}, marked"))).expect("no call");
+        }
+        let encoded = write(&view, WIRES[0]).1;
+        // A segment that was just sealed has marks in it for two steps, and is then written as a whole.
+        assert!(encoded <= if history.len() % 32 < 3 { 34 } else { 4 }, "{encoded} with {n} messages");
     }
 }
 

@@ -6,8 +6,7 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, BoxFuture, Deadline, Deadlines, EntryBody, Error, ErrorKind, Model, ModelRequest, ModelResponse,
-    Reservation, Result, RunLog, Step, StepResult,
+    BoxFuture, Deadline, Deadlines, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, Step, StepResult,
 };
 use tokio::{
     sync::Notify,
@@ -32,30 +31,18 @@ impl ModelCore {
         if let Some(answered) = cx.log().next_answered() {
             return Ok(answered);
         }
-        let reserved = cx.budget().reserve_model_call(&mut request).await?;
-        let asked = reserved.is_some().then(|| request.clone());
-        let mut booking = reserved.map(|reserved| Booking::begin(reserved, cx.log()));
+        let booking = cx.book_model_call(&mut request).await?;
         let body = async {
             let response = in_time(&self.deadlines, request, |request| (*self.model).call(request)).await?;
             Ok(StepResult::Model(response))
         };
-        let response = match cx.log().step(Step::Model { step: cx.step() }, body).await {
-            Ok(StepResult::Model(response)) => response,
-            Ok(_) => {
-                return Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before"));
-            }
-            Err(e) => {
-                if let Some(used) = cx.budget().used_by_failed(&e)
-                    && let Some(booking) = &mut booking
-                {
-                    booking.settle(used).await?;
-                }
-                return Err(e);
-            }
+        let answered = match cx.log().step(Step::Model { step: cx.step() }, body).await {
+            Ok(StepResult::Model(response)) => Ok(response),
+            Ok(_) => Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before")),
+            Err(e) => Err(e),
         };
-        if let (Some(booking), Some(asked)) = (&mut booking, asked) {
-            booking.settle(cx.budget().used_by(&asked, &response)).await?;
-        }
+        booking.settle(&answered).await?;
+        let response = answered?;
         cx.usage_meter().add(response.usage);
         Ok(response)
     }
@@ -73,44 +60,6 @@ impl Service<ModelRequest> for ModelCore {
     fn call(&mut self, request: ModelRequest) -> Self::Future {
         Box::pin(self.clone().run(request))
     }
-}
-
-/// A reservation and its entries in the journal. Dropped unsettled, all of it counts as used: the call was cut off.
-struct Booking {
-    reserved: Option<Reservation>,
-    log: RunLog,
-}
-
-impl Booking {
-    /// The call begins. If its process dies, the journal says what it may have used.
-    fn begin(mut reserved: Reservation, log: &RunLog) -> Self {
-        reserved.begin();
-        log.record(EntryBody::BudgetReserved { amounts: json(reserved.amounts()) });
-        log.flush();
-        Self { reserved: Some(reserved), log: log.clone() }
-    }
-
-    async fn settle(&mut self, used: Amounts) -> Result<()> {
-        match self.reserved.take() {
-            Some(reserved) => {
-                self.log.record(EntryBody::BudgetSettled { amounts: json(used) });
-                reserved.settle(used).await
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Booking {
-    fn drop(&mut self) {
-        if let Some(reserved) = &self.reserved {
-            self.log.record(EntryBody::BudgetSettled { amounts: json(reserved.amounts()) });
-        }
-    }
-}
-
-fn json(amounts: Amounts) -> serde_json::Value {
-    serde_json::to_value(amounts).unwrap_or_default()
 }
 
 /// Makes the call; ends it if a chunk of its stream is too late.

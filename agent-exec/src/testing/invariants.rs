@@ -32,11 +32,14 @@ async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -
     }
     let (mut own, mut tree) = (Usage::default(), Usage::default());
     for entry in entries {
-        if let EntryBody::ModelFinished { response, .. } = &entry.body {
-            tree += response.usage;
-            if entry.run == finished.ids.run_id {
-                own += response.usage;
-            }
+        let used = match &entry.body {
+            EntryBody::ModelFinished { response, .. } => response.usage,
+            EntryBody::SideModelFinished { usage } => *usage,
+            _ => continue,
+        };
+        tree += used;
+        if entry.run == finished.ids.run_id {
+            own += used;
         }
     }
     if (own, tree) != (finished.usage, finished.tree_usage) {

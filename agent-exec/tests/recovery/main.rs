@@ -56,7 +56,18 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
         assert_eq!(said(&end.history), said(&whole.history), "died at {dies_at}");
         assert_eq!((&end.answer, end.steps), (&whole.answer, whole.steps), "died at {dies_at}");
         assert_eq!(end.state, whole.state, "died at {dies_at}");
-        assert_eq!((end.usage, end.tree_usage), (whole.usage, whole.tree_usage), "died at {dies_at}");
+        // Whoever dies before the opinion is kept asks for it again, and pays for both.
+        let opinions = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
+        let opinions = opinions.iter().filter_map(|entry| match &entry.body {
+            EntryBody::SideModelFinished { usage } => Some(*usage),
+            _ => None,
+        });
+        let (mut own, mut all) = (whole.usage, whole.tree_usage);
+        opinions.skip(1).for_each(|again| {
+            own += again;
+            all += again;
+        });
+        assert_eq!((end.usage, end.tree_usage), (own, all), "died at {dies_at}");
         assert_eq!(end.tool_calls, whole.tool_calls, "died at {dies_at}");
         assert_eq!(asked.0.len(), doubted, "died at {dies_at}: {asked:?}");
         let again = outside.0.lock().expect("lock").clone();

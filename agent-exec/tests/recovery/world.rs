@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Finished, Journal, MemoryJournal, Message, Model, ModelInfo, ModelRequest,
-    ModelResponse, Reconciled, Result, RunEnd, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
-    async_trait,
+    AssistantMessage, Block, Budget, Caps, Effect, Finished, Flow, History, Journal, MemoryJournal, Message,
+    Middleware, Model, ModelInfo, ModelRequest, ModelResponse, Reconciled, Result, RunCx, RunEnd, RunRequest, Tool,
+    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
 };
 use agent_exec::Agent;
 use agent_middleware::Delegation;
@@ -103,6 +103,28 @@ impl Model for Echo {
     }
 }
 
+/// Asks a model beside the agent's own, once a run.
+struct Opinion;
+
+#[async_trait]
+impl Middleware for Opinion {
+    fn name(&self) -> &str {
+        "opinion"
+    }
+
+    async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        if cx.step() == 2 {
+            cx.decide("opinion", async {
+                let mut request = ModelRequest::new(cx.clone());
+                request.messages = History::from_messages([Message::user("fine")])?;
+                Ok(cx.call_model(&Echo, request).await?.message.text().into())
+            })
+            .await?;
+        }
+        Ok(Flow::Continue)
+    }
+}
+
 /// The tree, as each process builds it anew.
 pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
     let tools = |builder: agent_exec::AgentBuilder| {
@@ -132,6 +154,8 @@ pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
     ]);
     let echo = Agent::builder("echo", Echo).build().expect("builds");
     tools(Agent::builder("root", root))
+        .budget(Budget::new(Caps::default().tokens(1_000_000)))
+        .middleware(Opinion)
         .middleware(Delegation::new().to("middle", "Helps.", middle).to("echo", "Repeats.", echo))
         .store(journal)
         .build()

@@ -375,6 +375,17 @@ fn without_a_listener_the_answer_is_the_same_and_no_chunks_are_made() {
 }
 
 #[test]
+fn what_was_heard_is_kept_whatever_else_its_block_holds() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": true});
+    let marked = json!({"type": "text", "text": "a", "cache_control": 5});
+    let kept = content(&[start(0, thinking.clone()), stop(0), start(1, marked.clone()), stop(1)]);
+    assert_eq!(kept, json!([thinking, marked]));
+    let (response, _) = read_stream(&[start(0, thinking), start(1, marked)]);
+    assert!(matches!(&response.message.blocks()[0], Block::Reasoning(reasoning) if reasoning.text == "hm"));
+    assert_eq!(response.message.text(), "a");
+}
+
+#[test]
 fn half_a_character_does_not_spoil_the_stream() {
     let body = stream_of(&[start(0, empty_text()), text_delta(0, "FIRST"), text_delta(0, "SECOND")]);
     let body = body.replace("FIRST", r"a\ud83d").replace("SECOND", r"\ude00b");

@@ -31,7 +31,8 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 
 /// Rules, and where they say so a person, decide before tools run.
 ///
-/// What is done about a call goes by the [`Permissions`]: it runs, it is denied, or a person is asked. Then the run stops with
+/// What is done about a call goes by the [`Permissions`], and where they let it run by the [strategy](Self::confirm) for its
+/// tool: it runs, it is denied, or a person is asked. Then the run stops with
 /// a question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is gone on with and the answer, a
 /// [`Decision`]. Other calls of the same message run meanwhile; nothing that ran is run again. [`batched`](Self::batched), it
 /// is one question of the kind `approvals` about all calls of a message, with `calls` as the payload and an object of

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Entry, EntryBody, Exit, ExitReason, History, Media, Message, ModelResponse,
-    Origin, Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
+    Amounts, AssistantMessage, Block, Effect, Entry, EntryBody, Exit, ExitReason, History, Media, Message,
+    ModelResponse, Origin, Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -61,12 +61,13 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::RunResumed { ids: ids.clone(), attempt: "a".into() },
         EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
         EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
-        EntryBody::BudgetReserved { amounts: json!({"tokens": 100}) },
+        EntryBody::BudgetReserved { call: 0, amounts: Amounts::none().tokens(100) },
         EntryBody::ModelFinished {
             step: 1,
             response: std::sync::Arc::new(ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2))),
         },
-        EntryBody::BudgetSettled { amounts: json!({"tokens": 9}) },
+        EntryBody::BudgetSettled { call: 0, amounts: Amounts::none().tokens(9) },
+        EntryBody::SideModelFinished { usage: Usage::new(30, 3) },
         EntryBody::ModelAccepted { step: 1, message: None, exit: Some(Exit::new(ExitReason::Text, "done")) },
         EntryBody::ToolSuspended { call_id: call_id.clone() },
         EntryBody::ToolStarted {

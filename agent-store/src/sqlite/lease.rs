@@ -1,8 +1,11 @@
 //! The right to append, and the writer that has it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use agent_core::{Ack, Entry, EntryBody, JournalWriter, Result};
@@ -17,21 +20,38 @@ use crate::{
     error::{earlier_failed, lost, thread_ended},
 };
 
+/// The leases that a journal holds, by their epochs: those that are renewed. One that could not be given back expires.
+#[derive(Clone, Default)]
+pub(super) struct Leases(Arc<Mutex<BTreeSet<i64>>>);
+
+impl Leases {
+    pub(super) fn all(&self) -> Vec<i64> {
+        self.lock().iter().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A lease on a session and an agent; given back when it is dropped.
 pub(super) struct Lease {
     epoch: i64,
+    held: Leases,
     queue: Arc<Queue>,
 }
 
 impl Lease {
-    pub(super) fn new(epoch: i64, queue: Arc<Queue>) -> Self {
-        Self { epoch, queue }
+    pub(super) fn new(epoch: i64, held: Leases, queue: Arc<Queue>) -> Self {
+        held.lock().insert(epoch);
+        Self { epoch, held, queue }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         let epoch = self.epoch;
+        self.held.lock().remove(&epoch);
         let release = job(
             move |tables| tables.release_lease(epoch),
             |result| {

@@ -99,10 +99,11 @@ impl Journal for SqliteJournal {
         let (reply, answer) = oneshot::channel();
         let thread = self.0.thread.clone();
         let work = {
-            let (session, agent, queue) = (session.clone(), agent.clone(), thread.queue().clone());
+            let (session, agent) = (session.clone(), agent.clone());
+            let (held, queue) = (thread.leases().clone(), thread.queue().clone());
             let take = move |tables: &Tables<'_>| tables.take_lease(&session, &agent);
             // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
-            let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, queue))));
+            let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
             job(take, deliver)
         };
         thread.queue().push(0, work)?;

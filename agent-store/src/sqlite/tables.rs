@@ -39,9 +39,9 @@ impl Tables<'_> {
         })
     }
 
-    pub(super) fn renew_leases(&self) -> rusqlite::Result<()> {
-        let mut renew = self.connection.prepare_cached("UPDATE lease SET expires = ?1 WHERE holder = ?2")?;
-        renew.execute((self.expires.cast_signed(), self.holder))?;
+    pub(super) fn renew_lease(&self, epoch: i64) -> rusqlite::Result<()> {
+        let mut renew = self.connection.prepare_cached("UPDATE lease SET expires = ?1 WHERE epoch = ?2")?;
+        renew.execute((self.expires.cast_signed(), epoch))?;
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use super::{
     builder::Clock,
     connect::Location,
     error::store_error,
+    lease::Leases,
     queue::{Queue, Work},
     tables::Tables,
 };
@@ -25,6 +26,7 @@ use crate::{
 /// The thread; dropping it waits until the queue is empty.
 pub(super) struct WriterThread {
     queue: Arc<Queue>,
+    leases: Leases,
     counters: Arc<Counters>,
     clock: Clock,
     handle: Option<JoinHandle<()>>,
@@ -41,10 +43,12 @@ impl WriterThread {
     ) -> Result<Self> {
         let kept = clock.clone();
         let (queue, counters) = (Arc::new(Queue::new(queue_bytes)), Arc::<Counters>::default());
+        let leases = Leases::default();
         let mut writer = Writer {
             connection,
             path: location.path().to_owned(),
             queue: queue.clone(),
+            leases: leases.clone(),
             counters: counters.clone(),
             clock,
             holder: new_id(),
@@ -60,11 +64,16 @@ impl WriterThread {
             Error::new(ErrorKind::Store, "the journal's thread cannot be started: raise the limit of threads")
                 .with_source(e)
         })?;
-        Ok(Self { queue, counters, clock: kept, handle: Some(handle) })
+        Ok(Self { queue, leases, counters, clock: kept, handle: Some(handle) })
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// Those that the thread renews.
+    pub(super) fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     /// Milliseconds since 1970, by the journal's clock.
@@ -94,6 +103,7 @@ struct Writer {
     connection: Connection,
     path: PathBuf,
     queue: Arc<Queue>,
+    leases: Leases,
     counters: Arc<Counters>,
     clock: Clock,
     holder: String,
@@ -131,7 +141,8 @@ impl Writer {
 
     fn renew(&mut self) {
         let now = self.now();
-        match self.tables(&self.connection, now).renew_leases() {
+        let tables = self.tables(&self.connection, now);
+        match self.leases.all().into_iter().try_for_each(|epoch| tables.renew_lease(epoch)) {
             Ok(()) => self.renewed = now,
             // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
             Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),

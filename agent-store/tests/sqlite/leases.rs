@@ -72,6 +72,25 @@ async fn a_renewal_that_fails_once_is_made_up_for() {
 }
 
 #[tokio::test]
+async fn a_lease_that_could_not_be_given_back_expires() {
+    let (place, clock) = (Place::new(), FakeClock::new());
+    let (ours, theirs) = (clock.open(&place), clock.open(&place));
+    let writer = ours.open("s", "a").await.expect("is free");
+    let file = place.sqlite();
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON lease BEGIN SELECT RAISE(FAIL, 'no'); END";
+    file.execute_batch(refuse).expect("a trigger");
+    drop(writer);
+    ours.delete("nothing").await.expect("a turn of the thread");
+    file.execute_batch("DROP TRIGGER refuse").expect("is there");
+    assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
+    for _ in 0..2 {
+        clock.advance(FakeClock::TTL / 2);
+        ours.delete("nothing").await.expect("a turn of the thread, which renews what is held");
+    }
+    assert_eq!(kind(theirs.open("s", "a").await), None);
+}
+
+#[tokio::test]
 async fn a_process_that_died_keeps_its_sessions_as_long_as_the_lease_and_no_longer() {
     let (alive, dead, clock) = (Place::new(), Place::new(), FakeClock::new());
     let journal = clock.open(&alive);

@@ -22,7 +22,7 @@ struct Typed<'a> {
 #[derive(Deserialize)]
 struct Marked<'a> {
     #[serde(borrow)]
-    cache_control: Option<CacheSaid<'a>>,
+    cache_control: Option<&'a RawValue>,
 }
 
 /// What somebody said: a text or blocks.
@@ -37,7 +37,7 @@ open_struct! {
         _kind: &'a RawValue = "type",
         text: Str<'a> = "text",
         citations: &'a RawValue = "citations",
-        cache_control: CacheSaid<'a> = "cache_control",
+        cache_control: &'a RawValue = "cache_control",
     }
 }
 
@@ -56,7 +56,7 @@ open_struct! {
 }
 
 open_struct! {
-    ThinkingSaid { _kind: &'a RawValue = "type", thinking: Str<'a> = "thinking", signature: Str<'a> = "signature", }
+    ThinkingSaid { _kind: &'a RawValue = "type", thinking: Str<'a> = "thinking", signature: &'a RawValue = "signature", }
 }
 
 open_struct! {
@@ -77,7 +77,7 @@ open_struct! {
         _kind: &'a RawValue = "type",
         source: SourceSaid<'a> = "source",
         title: Str<'a> = "title",
-        cache_control: CacheSaid<'a> = "cache_control",
+        cache_control: &'a RawValue = "cache_control",
     }
 }
 
@@ -151,14 +151,20 @@ fn text(json: &str, origin: &Origin) -> Option<Text> {
     let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
     let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw(json, origin)));
     text.citations = said.citations.map(citations).unwrap_or_default();
-    text.cache = said.cache_control.map(|said| said.cache());
+    text.cache = said.cache_control.and_then(marked);
     Some(text)
 }
 
 /// The cache mark of a block or a tool.
 pub(super) fn cache(json: &RawValue) -> Option<Cache> {
-    let marked: Marked<'_> = serde_json::from_str(json.get()).ok()?;
-    marked.cache_control.map(|said| said.cache())
+    let said: Marked<'_> = serde_json::from_str(json.get()).ok()?;
+    said.cache_control.and_then(marked)
+}
+
+/// The cache mark that is meant by this JSON; none if it is no mark.
+fn marked(json: &RawValue) -> Option<Cache> {
+    let said: CacheSaid<'_> = serde_json::from_str(json.get()).ok()?;
+    Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
 }
 
 /// In a request, `citations` are a setting.
@@ -175,18 +181,15 @@ fn citations(json: &RawValue) -> Vec<Citation> {
     typed.collect()
 }
 
-impl CacheSaid<'_> {
-    fn cache(&self) -> Cache {
-        if self.ttl.as_ref().is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short }
-    }
-}
-
+/// A signature that is no text takes nothing from the words: it is in the JSON.
 fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
     let said: ThinkingSaid<'_> = serde_json::from_str(json).ok()?;
+    let signature: Option<Str<'_>> = said.signature.and_then(|signature| serde_json::from_str(signature.get()).ok());
+    let says_more = !said.rest.is_empty() || (said.signature.is_some() && signature.is_none());
     Some(Reasoning {
-        raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
+        raw: says_more.then(|| raw(json, origin)),
         text: said.thinking.unwrap_or_default().0.into_owned(),
-        signature: owned(said.signature),
+        signature: owned(signature),
         encrypted: None,
     })
 }
@@ -221,7 +224,7 @@ fn media(json: &str, origin: &Origin) -> Option<Media> {
     let mut media = Media::new(place).with_raw(says_more.then(|| raw(json, origin)));
     media.mime = owned(source.media_type);
     media.name = owned(said.title);
-    media.cache = said.cache_control.map(|said| said.cache());
+    media.cache = said.cache_control.and_then(marked);
     Some(media)
 }
 

@@ -1,0 +1,85 @@
+//! [`Booking`]: one model call on a run's account.
+
+use std::sync::atomic::Ordering;
+
+use super::RunCx;
+use crate::{Amounts, EntryBody, ModelRequest, ModelResponse, Reservation, Result};
+
+/// One model call on the account of a run: what it may use is set aside, and journalled, before it begins; what it used is
+/// booked when it is [settled](Self::settle). Dropped unsettled, all of it counts as used: nobody knows what a call used that
+/// was cut off.
+///
+/// ```
+/// use agent_core::{Model, ModelRequest, ModelResponse, Result};
+///
+/// async fn call(model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
+///     let booking = request.cx.clone().book_model_call(&mut request).await?;
+///     let answered = model.call(request).await;
+///     booking.settle(&answered).await?;
+///     answered
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "a call that is not settled counts as if it had used everything"]
+pub struct Booking(Option<Booked>);
+
+/// What is set aside, and for what.
+#[derive(Debug)]
+struct Booked {
+    cx: RunCx,
+    asked: ModelRequest,
+    reserved: Reservation,
+    call: u32,
+}
+
+impl RunCx {
+    /// Sets aside what a model call of this run may use; a request that may use more than is left is told to write less.
+    /// Waits while other calls hold what it needs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
+    pub async fn book_model_call(&self, request: &mut ModelRequest) -> Result<Booking> {
+        let Some(mut reserved) = self.budget().reserve_model_call(request).await? else { return Ok(Booking(None)) };
+        reserved.begin();
+        let call = self.0.booked.fetch_add(1, Ordering::Relaxed);
+        self.log().record(EntryBody::BudgetReserved { call, amounts: reserved.amounts() });
+        self.log().flush();
+        Ok(Booking(Some(Booked { cx: self.clone(), asked: request.clone(), reserved, call })))
+    }
+}
+
+impl Booking {
+    /// Books what the call used: what the answer says, nothing for a call that the provider refused to make, and all that was
+    /// set aside if nobody knows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
+    pub async fn settle(mut self, answered: &Result<ModelResponse>) -> Result<()> {
+        let Some(Booked { cx, asked, .. }) = &self.0 else { return Ok(()) };
+        let used = match answered {
+            Ok(response) => Some(cx.budget().used_by(asked, response)),
+            Err(e) => cx.budget().used_by_failed(e),
+        };
+        match used.and_then(|used| Some((self.0.take()?, used))) {
+            Some((booked, used)) => {
+                booked.record(used);
+                booked.reserved.settle(used).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Booked {
+    fn record(&self, used: Amounts) {
+        self.cx.log().record(EntryBody::BudgetSettled { call: self.call, amounts: used });
+    }
+}
+
+impl Drop for Booking {
+    fn drop(&mut self) {
+        if let Some(booked) = self.0.take() {
+            booked.record(booked.reserved.amounts());
+        }
+    }
+}
