@@ -47,7 +47,7 @@ fn addition(a: f64, b: f64) -> f64 {
 }
 
 /// Which tool is confirmed, and when.
-fn confirmed_by(approver: impl Approver + Clone) -> Approval {
+fn confirmed_by(approver: &(impl Approver + Clone)) -> Approval {
     let asked = |policy| ConfirmationStrategy::blocking(policy, approver.clone());
     Approval::new()
         .confirm(["get_bank_balance"], asked(ConfirmationPolicy::Always))
@@ -82,8 +82,8 @@ async fn main() -> Result<()> {
         Turn::text("That is all that I was let see."),
     ];
     let approval = match args.answers.as_slice() {
-        [] => confirmed_by(ConsoleApprover::new()),
-        _ => confirmed_by(instructed(args.answers)),
+        [] => confirmed_by(&ConsoleApprover::new()),
+        _ => confirmed_by(&instructed(args.answers)),
     };
     let agent = Agent::builder("banker", args.model.or_script(script).await?)
         .system("You help with questions about accounts. Use the tools.")
