@@ -6,9 +6,10 @@ use agent_core::{Middleware, Question};
 use agent_exec::testing::Conformance;
 use agent_middleware::{
     Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
-    Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig,
-    RuntimeEnvironment, TodoList, ToolErrors, ToolRetry, ToolRetryConfig,
+    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Guardrails, Limits,
+    LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PiiKind,
+    PromptCaching, PromptCachingConfig, PromptInjection, Reminders, RemindersConfig, RuntimeEnvironment, Snapshots,
+    TodoList, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +68,18 @@ async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_around_safety_and_tools_change_nothing() {
+    changes_nothing(Guardrails::new).await;
+    changes_nothing(Pii::new).await;
+    changes_nothing(PromptInjection::new).await;
+    changes_nothing(DeferredTools::new).await;
+    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
+    changes_nothing(ToolEmulator::new).await;
+    changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
+    changes_nothing(Snapshots::default).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_that_watch_and_limit_conform() {
     conforms(|| Events::new().on(|_| {})).await;
     conforms(|| Logging::new().content(10).arguments(10)).await;
@@ -81,6 +94,14 @@ async fn those_that_ask_conform() {
     conforms(|| Approval::new().ask("*")).await;
     conforms(|| Breakpoints::new().before_model(2)).await;
     conforms(AskParent::new).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_guard_and_choose_conform() {
+    conforms(|| Pii::builder().redact(PiiKind::Secret).tool_input(true).build().expect("sound")).await;
+    conforms(|| PromptInjection::builder().untrusted("no_such_tool").build().expect("sound")).await;
+    conforms(|| DeferredTools::new().defer("*")).await;
+    conforms(|| ToolEmulator::new().answer("no_such_tool", 7)).await;
 }
 
 #[tokio::test(start_paused = true)]
