@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use agent_core::{
-    Effect, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Part, Result, RunCx, RunEnd,
+    Effect, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
     SystemMessage, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
@@ -109,6 +109,10 @@ impl From<TodoListConfig> for TodoList {
 impl Middleware for TodoList {
     fn name(&self) -> &str {
         "todo_list"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

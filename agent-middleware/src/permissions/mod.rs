@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::rule::Unit;
+pub(crate) use self::wildcard::fits;
 pub use self::{
     rule::{Match, Rule},
     store::{RuleFile, RuleStore},
