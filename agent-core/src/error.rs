@@ -251,6 +251,11 @@ impl Error {
         self.0.checkpoint.as_deref()
     }
 
+    /// As [`checkpoint`](Self::checkpoint), to change it.
+    pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
+        self.0.checkpoint.as_deref_mut()
+    }
+
     /// Takes the questions and the checkpoint out.
     pub fn into_suspension(self) -> (Vec<Question>, Option<Box<Checkpoint>>) {
         (self.0.questions, self.0.checkpoint)

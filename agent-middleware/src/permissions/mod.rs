@@ -4,7 +4,7 @@ mod paths;
 mod rule;
 mod shell;
 mod store;
-mod wildcard;
+pub(crate) mod wildcard;
 
 use std::collections::BTreeSet;
 

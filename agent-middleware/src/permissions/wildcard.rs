@@ -38,6 +38,11 @@ pub(crate) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
     ends[text.len()]
 }
 
+/// True if a tool's name fits one of the patterns.
+pub(crate) fn any_fits<'a>(patterns: impl IntoIterator<Item = &'a String>, name: &str) -> bool {
+    patterns.into_iter().any(|pattern| fits(pattern, name, None))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
