@@ -1,7 +1,7 @@
 //! A model that does whatever a page tells it to gives nothing away, in whatever order and by whichever way it tries.
 
 use agent_core::{
-    Chunk, EventKind, History, Message, RunRequest, ToolOutput,
+    Chunk, EventKind, History, MemoryJournal, Message, RunRequest, ToolOutput,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -127,7 +127,11 @@ async fn labels_outlive_the_run_that_brought_them() {
     let sent = Log::default();
     let turns =
         [reads("1", "fetch_page"), Turn::text("read"), reads("2", "read_notes"), leaks("3"), Turn::text("done")];
-    let agent = agent(turns, &sent, Some(injection()));
+    let agent = tools(Agent::builder("main", ScriptedModel::new(turns)), &sent)
+        .middleware(injection())
+        .store(MemoryJournal::default())
+        .build()
+        .expect("builds");
     for text in ["Read the page.", "And my notes."] {
         finished(agent.start(RunRequest::user(text).session("s")).await);
     }
@@ -162,26 +166,19 @@ async fn labels_outlive_a_compaction_and_come_with_a_history_from_elsewhere() {
 async fn a_person_is_asked_once_the_answer_holds_for_that_call_and_labels_survive_the_wait() {
     for (answer, sent_then) in [(json!({"decision": "approve"}), 1), (json!({"decision": "reject"}), 0)] {
         let sent = Log::default();
-        let ask = || labels().sink(Sink::new("send_mail").ask()).sink(Sink::new("clock")).build();
-        let ask_only = || {
-            let mut config = agent_middleware::PromptInjectionConfig::default();
-            config.tools.insert(
-                "read_mail".into(),
-                [agent_middleware::Label::Untrusted, agent_middleware::Label::Secret].into(),
-            );
-            config.sinks.push(Sink::new("send_mail").ask());
-            PromptInjection::from_config(config).expect("sound")
+        let asks = || {
+            let injection = PromptInjection::builder().untrusted("read_mail").secret("read_mail");
+            injection.sink(Sink::new("send_mail").ask()).build().ok()
         };
-        assert!(ask().is_ok());
         let turns = [reads("1", "read_mail"), leaks("2"), leaks("3"), Turn::text("done")];
-        let first = agent(turns.clone(), &sent, Some(ask_only()));
+        let first = agent(turns.clone(), &sent, asks());
         let (how, checkpoint) = stopped(first.run("Do it.").await);
         let question = &checkpoint.questions[0];
         assert_eq!((how, question.id.as_str(), question.kind.as_str()), ("interrupted", "2/egress", "egress"));
         assert_eq!(question.payload["arguments"]["text"], SECRET, "a person sees what would leave");
         assert_eq!(question.payload["why"], "untrusted and secret content is in the conversation");
         let model = turns.into_iter().skip(2);
-        let again = agent(model, &sent, Some(ask_only()));
+        let again = agent(model, &sent, asks());
         let resumed = again.start(RunRequest::resume_with(checkpoint.clone(), [question.answer(answer)])).await;
         let (_, checkpoint) = stopped(resumed);
         assert_eq!(checkpoint.questions[0].id, "3/egress", "the next call is asked about too");

@@ -6,10 +6,11 @@ use agent_core::{Middleware, Question};
 use agent_exec::testing::Conformance;
 use agent_middleware::{
     Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
-    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Guardrails, Limits,
-    LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PiiKind,
-    PromptCaching, PromptCachingConfig, PromptInjection, Reminders, RemindersConfig, RuntimeEnvironment, Snapshots,
-    TodoList, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, GuardStage, GuardVerdict,
+    Guarded, Guardrails, GuardrailsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
+    PatchToolCalls, PatchToolCallsConfig, Pii, PiiConfig, PiiKind, PromptCaching, PromptCachingConfig, PromptInjection,
+    PromptInjectionConfig, Reminders, RemindersConfig, RuntimeEnvironment, Sink, Snapshots, TodoList, ToolEmulator,
+    ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use serde_json::{Value, json};
 
@@ -68,10 +69,7 @@ async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_their_defaults_those_around_safety_and_tools_change_nothing() {
-    changes_nothing(Guardrails::new).await;
-    changes_nothing(Pii::new).await;
-    changes_nothing(PromptInjection::new).await;
+async fn with_their_defaults_those_that_choose_tools_change_nothing() {
     changes_nothing(DeferredTools::new).await;
     changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
     changes_nothing(ToolEmulator::new).await;
@@ -97,9 +95,7 @@ async fn those_that_ask_conform() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_guard_and_choose_conform() {
-    conforms(|| Pii::builder().redact(PiiKind::Secret).tool_input(true).build().expect("sound")).await;
-    conforms(|| PromptInjection::builder().untrusted("no_such_tool").build().expect("sound")).await;
+async fn those_that_choose_tools_conform() {
     conforms(|| DeferredTools::new().defer("*")).await;
     conforms(|| ToolEmulator::new().answer("no_such_tool", 7)).await;
 }
@@ -112,4 +108,25 @@ async fn those_that_add_to_prompts_and_change_outputs_conform() {
     let words = || ToolErrors::new(|_, e| Some(format!("sorry: {}", e.message())));
     Conformance::new(words).answers_failures().check().await.expect("conforms");
     conforms(|| PatchToolCalls::new().text("It was cut off.")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_that_keep_things_back_change_nothing() {
+    changes_nothing(Guardrails::new).await;
+    changes_nothing(|| Guardrails::from(GuardrailsConfig::default())).await;
+    changes_nothing(Pii::new).await;
+    changes_nothing(|| Pii::from_config(PiiConfig::default()).expect("sound")).await;
+    changes_nothing(PromptInjection::new).await;
+    changes_nothing(|| PromptInjection::from_config(PromptInjectionConfig::default()).expect("sound")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_keep_things_back_conform() {
+    let pii = || Pii::builder().redact(PiiKind::Email).redact(PiiKind::Phone).tool_input(true).build();
+    conforms(move || pii().expect("sound")).await;
+    let guard = || Guarded::new("guard", |_, _| async { Ok(GuardVerdict::Pass) }).at(GuardStage::Input);
+    conforms(move || Guardrails::new().guard(guard().at(GuardStage::Output).at(GuardStage::ToolOutput))).await;
+    conforms(move || Guardrails::new().guard(guard().at(GuardStage::Output).parallel())).await;
+    let labels = || PromptInjection::builder().untrusted("no_such_tool").sink(Sink::new("*")).build();
+    conforms(move || labels().expect("sound")).await;
 }

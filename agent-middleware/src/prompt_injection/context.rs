@@ -85,7 +85,7 @@ pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A run begins: its context has what its agent's last one had, and what its caller's has.
 pub(super) fn begin(cx: &RunCx) -> Result<()> {
-    let mut labels = of_agent(cx).get(&LABELS)?.unwrap_or_default();
+    let mut labels = of_this_agent(cx).get(&LABELS)?.unwrap_or_default();
     if let Some(caller) = &cx.ids().parent_run_id {
         labels.extend(of_run(cx, caller).get(&LABELS)?.unwrap_or_default());
     }
@@ -95,14 +95,20 @@ pub(super) fn begin(cx: &RunCx) -> Result<()> {
 /// Content with these labels came into the context.
 pub(super) fn add(cx: &RunCx, labels: &Labels) -> Result<()> {
     join(&of_run(cx, &cx.ids().run_id), labels)?;
-    join(&of_agent(cx), labels)
+    join(&of_this_agent(cx), labels)
 }
 
 /// A run ends: what it says to its caller has its labels.
 pub(super) fn end(cx: &RunCx, labels: &Labels, finished: bool) -> Result<()> {
-    join(&of_agent(cx), labels)?;
+    join(&of_this_agent(cx), labels)?;
     if let Some(caller) = &cx.ids().parent_run_id {
         join(&of_run(cx, caller), labels)?;
+    }
+    // A caller at the top may have ended meanwhile: its next run is told then.
+    if cx.ids().depth == 1
+        && let Some(root) = cx.ids().path.split('/').next()
+    {
+        join(&of_agent(cx, root), labels)?;
     }
     if finished {
         of_run(cx, &cx.ids().run_id).remove(&LABELS);
@@ -123,6 +129,10 @@ fn of_run(cx: &RunCx, run_id: &str) -> GlobalStorage {
     cx.globals().scope("prompt_injection").scope("runs").scope(run_id)
 }
 
-fn of_agent(cx: &RunCx) -> GlobalStorage {
-    cx.globals().scope("prompt_injection").scope("agents").scope(&cx.ids().agent_id)
+fn of_this_agent(cx: &RunCx) -> GlobalStorage {
+    of_agent(cx, &cx.ids().agent_id)
+}
+
+fn of_agent(cx: &RunCx, agent_id: &str) -> GlobalStorage {
+    cx.globals().scope("prompt_injection").scope("agents").scope(agent_id)
 }

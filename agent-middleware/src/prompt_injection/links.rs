@@ -66,7 +66,11 @@ impl Detector for Link {
             if start < past {
                 continue;
             }
-            let end = text[after_scheme..].find(|c| ")\"'<>]".contains(c)).map_or(text.len(), |len| after_scheme + len);
+            let rest = &text[after_scheme..];
+            // Of an IPv6 address the brackets are a part.
+            let bracketed = rest.trim_start_matches(['/', '\\']).starts_with('[');
+            let ends = |c| ")\"'<>".contains(c) || (c == ']' && !bracketed);
+            let end = rest.find(ends).map_or(text.len(), |len| after_scheme + len);
             let goes_on = text[after_scheme..end].contains(|c: char| c.is_alphanumeric() || c == '[');
             let within_a_word = text[..start].ends_with(|c: char| c.is_ascii_alphanumeric());
             if !goes_on || (within_a_word && after_scheme != start) {
