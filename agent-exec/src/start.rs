@@ -115,6 +115,7 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
         None => {
             let session = request.session.clone().unwrap_or_else(|| new_id().into());
             let mut ids = RunIds::root(agent.name.clone(), session);
+            ids.user = request.user.clone();
             if let Some(agent_id) = &request.agent_id {
                 ids.agent_id = agent_id.clone();
             }
@@ -142,14 +143,15 @@ pub(crate) struct Beginning {
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
+    let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
         parent.cx.log().release();
         let writer = parent.cx.log().writer()?; // the tree has one writer
-        return run_as(agent, request, place, writer).await;
+        return run_as(agent, request, place, writer, system).await;
     }
     match admit(agent, &mut request, &mut place).await? {
         Admission::Runs { writer, turn } => {
-            let end = run_as(agent, request, place, writer).await;
+            let end = run_as(agent, request, place, writer, system).await;
             if let Some(turn) = turn {
                 turn.end(&end);
             }
@@ -164,8 +166,16 @@ async fn run_as(
     mut request: RunRequest,
     mut place: Place,
     writer: Arc<dyn JournalWriter>,
+    system: Option<Result<String>>,
 ) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
+    if !matches!(request.input, RunInput::Replay) {
+        tokio::select! {
+            biased;
+            warm = agent.lifecycle.before_run(&request.tools) => warm?,
+            () = place.cancel.cancelled() => {} // the run ends at once, with its checkpoint
+        }
+    }
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
             let checkpoint = Box::new(unfinished(agent, &place).await?);
@@ -221,7 +231,10 @@ async fn run_as(
     parts.budget = match above {
         Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
         None if recording.is_some() => Budget::default(), // nothing is spent
-        None => agent.budget.of_run(&place.ids, request.user.as_deref(), request.caps, spent),
+        None => {
+            let user = place.ids.user.as_deref().or(request.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&place.ids, user, request.caps, spent)
+        }
     };
     let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
     parts.deadline = deadline(agent, &parts.budget, above.and_then(|cx| cx.deadline()), elapsed);
@@ -251,6 +264,7 @@ async fn run_as(
     }
     let job = Job {
         driver: RunDriver::new(parts),
+        system,
         messages: beginning.messages,
         phase,
         resumed,

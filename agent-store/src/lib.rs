@@ -2,7 +2,7 @@
 //!
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
 //! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
-//! * [`SqliteLedger`] (the same feature) keeps the accounts of budgets that processes share.
+//! * [`SqliteLedger`] and [`PostgresLedger`] (the same features) keep the accounts of budgets that processes share.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
 //!   others. It has suites for the stores below too.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
@@ -51,7 +51,7 @@ mod stats;
 mod transfer;
 
 #[cfg(feature = "postgres")]
-pub use self::postgres::{PostgresBuilder, PostgresJournal};
+pub use self::postgres::{PostgresBuilder, PostgresJournal, PostgresLedger};
 pub use self::{
     check::{Problem, check},
     retention::Retention,

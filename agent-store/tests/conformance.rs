@@ -13,6 +13,31 @@ mod sqlite {
     });
 }
 
+mod ledger_in_memory {
+    use std::sync::Arc;
+
+    use agent_core::{Ledger, MemoryLedger};
+
+    agent_store::ledger_conformance!(|| {
+        let ledger = Arc::new(MemoryLedger::new());
+        (move || ledger.clone() as Arc<dyn Ledger>, ())
+    });
+}
+
+#[cfg(feature = "sqlite")]
+mod ledger_in_sqlite {
+    use std::sync::Arc;
+
+    use agent_core::Ledger;
+
+    agent_store::ledger_conformance!(|| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("budget.db");
+        let open = move || Arc::new(agent_store::SqliteLedger::open(&path).expect("opens")) as Arc<dyn Ledger>;
+        (open, dir)
+    });
+}
+
 mod messages_in_memory {
     agent_store::message_store_conformance!(|| (agent_store::InMemoryChatMessageStore::default(), ()));
 }

@@ -82,6 +82,11 @@ pub enum EventKind {
         /// The answer, as the hooks left it.
         output: ToolOutput,
     },
+    /// All calls of a message are answered, and entered the conversation with it: the end of the results.
+    ToolsAnswered {
+        /// The step; 0 for a message that came with the request.
+        step: u32,
+    },
     /// A call started a sub-agent.
     SubAgentStarted {
         /// The call.
@@ -252,6 +257,7 @@ impl Projector {
                 let finished = run.outputs.remove(&call_id);
                 EventKind::ToolAnswered { call_id, name, output: output.or(finished)? }
             }
+            EntryBody::TurnEnded { step, .. } => EventKind::ToolsAnswered { step },
             EntryBody::SubAgentLinked { call_id, key, run, .. } => EventKind::SubAgentStarted { call_id, key, run },
             EntryBody::SubAgentReported { run, .. } => EventKind::SubAgentReported { run },
             EntryBody::HistoryReplaced { reason, before, history } => {

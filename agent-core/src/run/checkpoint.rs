@@ -84,6 +84,9 @@ pub struct Checkpoint {
     /// Those that ran in the background, and of whose end it was not told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundRun>,
+    /// Where the application keeps it, if it said so when it was shown the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_as: Option<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -205,6 +208,7 @@ impl Checkpoint {
             elapsed_ms: 0,
             sub_agents: 0,
             background: Vec::new(),
+            saved_as: None,
         }
     }
 

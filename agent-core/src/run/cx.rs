@@ -1,6 +1,7 @@
 //! [`RunCx`]: what every hook, layer and tool sees of its run.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     fmt,
     sync::{
@@ -52,6 +53,8 @@ pub(super) struct Inner {
     pub(super) inbox: Inbox,
     pub(super) control: Mutex<Control>,
     pub(super) tasks: Tasks,
+    /// What middlewares keep for this run; it goes with the run.
+    pub(super) live: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     pub(super) emitter: Emitter,
     pub(super) log: RunLog,
 }

@@ -129,6 +129,7 @@ impl RunDriver {
                 ..Control::default()
             }),
             tasks: Tasks::default(),
+            live: Mutex::default(),
             emitter: parts.emitter,
             log: parts.log,
         })))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Checkpoint, RunIds};
-use crate::{Error, ErrorKind, History, Usage};
+use crate::{Error, ErrorKind, History, Message, Usage};
 
 /// How a run ended without failing. A failed run is an [`Error`](crate::Error), which carries a checkpoint too.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +121,11 @@ impl Finished {
             tool_calls: BTreeMap::new(),
             state: BTreeMap::new(),
         }
+    }
+
+    /// The newest message of the conversation.
+    pub fn last_message(&self) -> Option<&Message> {
+        self.history.iter().next_back()
     }
 
     /// The final text as a type: for an agent whose answer is JSON.

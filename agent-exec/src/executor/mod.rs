@@ -63,6 +63,8 @@ impl Default for Limits {
 /// One run to be driven.
 pub(crate) struct Job<'a> {
     pub(crate) driver: RunDriver,
+    /// What was made of the template of the system prompt, if there is one.
+    pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
     pub(crate) phase: Phase,
     pub(crate) resumed: bool,
@@ -78,6 +80,7 @@ pub(crate) struct Job<'a> {
 struct Active<'a> {
     executor: &'a Executor,
     driver: RunDriver,
+    system: Option<SystemMessage>,
     list: Middlewares,
     table: ToolTable,
     exits: Exits,
@@ -129,6 +132,7 @@ impl Executor {
             executor: self,
             exits: Exits::new(self.exit_on.clone()),
             driver: job.driver,
+            system: self.system.clone(),
             list: list.clone(),
             table,
             phase: job.phase,
@@ -140,7 +144,7 @@ impl Executor {
             elapsed: job.elapsed,
             step_due: Due::of_step(&self.deadlines),
         };
-        let stop = match active.begin(job.messages, entered).await {
+        let stop = match active.begin(job.system, job.messages, entered).await {
             Ok(()) => active.turn_loop().await,
             Err(e) => Err(e),
         };
@@ -201,7 +205,12 @@ impl Active<'_> {
     }
 
     /// Takes the new messages into the history, mended where they are unpaired, and enters the middlewares.
-    async fn begin(&mut self, messages: Vec<Message>, entered: &mut usize) -> Result<()> {
+    async fn begin(
+        &mut self,
+        system: Option<Result<String>>,
+        messages: Vec<Message>,
+        entered: &mut usize,
+    ) -> Result<()> {
         let cx = self.cx().clone();
         let (new, repairs) = History::import(messages);
         let mut new = new.iter().cloned().peekable();
@@ -215,6 +224,7 @@ impl Active<'_> {
                 other => self.driver.push(other)?,
             }
         }
+        self.set_system(system).await?;
         self.driver.keep_steering(); // after the messages of the request, which are not steering
         let hooks = async {
             for m in self.list.iter() {

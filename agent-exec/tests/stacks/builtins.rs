@@ -6,9 +6,10 @@ use agent_core::{Middleware, Question};
 use agent_exec::testing::Conformance;
 use agent_middleware::{
     Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
-    Delegation, DelegationConfig, Events, EventsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, PromptCaching, PromptCachingConfig, Reminders, RemindersConfig,
-    RuntimeEnvironment, TodoList, ToolErrors, ToolRetry, ToolRetryConfig,
+    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Guardrails, Limits,
+    LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PromptCaching,
+    PromptCachingConfig, PromptInjection, Reminders, RemindersConfig, RuntimeEnvironment, Snapshots, TodoList,
+    ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +53,10 @@ async fn with_their_defaults_they_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
+    changes_nothing(DeferredTools::new).await;
+    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
+    changes_nothing(ToolEmulator::new).await;
+    changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
     changes_nothing(PromptCaching::new).await;
     changes_nothing(|| PromptCaching::from(PromptCachingConfig::default())).await;
     changes_nothing(Reminders::new).await;
@@ -64,6 +69,14 @@ async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
     changes_nothing(LongToolOutput::new).await;
     changes_nothing(PatchToolCalls::new).await;
     changes_nothing(|| PatchToolCalls::from(PatchToolCallsConfig::default())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_that_guard_change_nothing() {
+    changes_nothing(Guardrails::new).await;
+    changes_nothing(Pii::new).await;
+    changes_nothing(PromptInjection::new).await;
+    changes_nothing(Snapshots::default).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@
 //! ```
 
 mod content;
+mod ledgers;
 mod memories;
 mod messages;
 mod order;
@@ -30,7 +31,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{Entry, Journal, JournalWriter};
 
-pub use self::{content::*, memories::*, messages::*, order::*, sample::every_kind, writers::*};
+pub use self::{content::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, writers::*};
 
 /// Makes a test of each claim of the [suite](crate::conformance).
 #[macro_export]

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, Result};
+use tokio::time::timeout;
 use tokio_postgres::{Client, Config, NoTls};
 
-use super::{error::store_error, statements::Statements};
+use super::{
+    error::{lost_connection, store_error},
+    statements::Statements,
+};
 use crate::Durability;
-
-/// From nothing to format 1, from 1 to 2, and so on. The schema's `format` says how many of them it has seen. What is here
-/// was released and is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
-const FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Keeps two processes from migrating at once: "AGJL".
 const MIGRATION_LOCK: i64 = 0x4147_4a4c;
@@ -36,11 +35,11 @@ impl Location {
     pub(super) fn new(url: &str, schema: &str, durability: Durability, patience: Duration) -> Result<Self> {
         // The parser's message does not repeat the URL, which may hold a password.
         let mut config = url.parse::<Config>().map_err(|e| {
-            let message = "the journal's URL cannot be read: write postgres://user:password@host/database";
+            let message = "the database's URL cannot be read: write postgres://user:password@host/database";
             Error::config(message).with_context("postgres", e.to_string())
         })?;
         if schema.is_empty() || schema.contains('\0') {
-            return Err(Error::config("the journal's schema needs a name"));
+            return Err(Error::config("the schema needs a name"));
         }
         config.application_name(format!("agent-journal {schema}")).connect_timeout(patience);
         Ok(Self { config, schema: schema.to_owned(), durability, patience })
@@ -50,10 +49,6 @@ impl Location {
         self.durability
     }
 
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
-    }
-
     /// Connects and prepares; runs on the runtime that is to drive the connection.
     pub(super) async fn connect(&self) -> Result<Db> {
         let client = self.attach().await?;
@@ -61,7 +56,23 @@ impl Location {
         Ok(Db { client, statements })
     }
 
-    async fn attach(&self) -> Result<Client> {
+    /// As [`connect`](Self::connect) or [`attach`](Self::attach), tried again and again while there is patience.
+    pub(super) async fn reconnect<T>(&self, connect: impl AsyncFn(&Self) -> Result<T>) -> Result<T> {
+        const PAUSE: Duration = Duration::from_millis(100);
+        let trying = async {
+            loop {
+                match connect(self).await {
+                    Ok(connected) => return connected,
+                    Err(e) => tracing::warn!(error = %e, "no connection to the database; trying again"),
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        timeout(self.patience, trying).await.map_err(|_| lost_connection())
+    }
+
+    /// Connects; runs on the runtime that is to drive the connection.
+    pub(super) async fn attach(&self) -> Result<Client> {
         let (client, connection) = self.config.connect(NoTls).await.map_err(|e| store_error(&e))?;
         // Its end is seen by whoever uses the client next.
         drop(tokio::spawn(connection));
@@ -75,18 +86,20 @@ impl Location {
         Ok(client)
     }
 
-    /// Creates the tables, or brings older ones up to date.
-    pub(super) async fn migrate(&self) -> Result<()> {
+    /// Creates the tables, or brings older ones up to date. The migrations lead from nothing to format 1, from 1 to 2, and so
+    /// on; the schema's `format` says how many of them it has seen. What was released is never edited.
+    pub(super) async fn migrate(&self, migrations: &[&str]) -> Result<()> {
+        let format = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
         let mut client = self.attach().await?;
         let encoding = client.query_one("SHOW server_encoding", &[]).await.map_err(|e| store_error(&e))?;
         if encoding.get::<_, &str>(0) != "UTF8" {
-            let message = "the journal needs a database whose encoding is UTF8: create it with ENCODING 'UTF8'";
+            let message = "the database must have the encoding UTF8: create it with ENCODING 'UTF8'";
             return Err(Error::new(ErrorKind::Store, message));
         }
-        let version = self.set_up(&mut client).await.map_err(|e| store_error(&e))?;
-        if version > FORMAT {
+        let version = self.set_up(&mut client, migrations).await.map_err(|e| store_error(&e))?;
+        if version > format {
             let message = format!(
-                "the journal has format {version} and this release knows formats up to {FORMAT}: use the newer release"
+                "the tables have format {version} and this release knows formats up to {format}: use the newer release"
             );
             return Err(Error::new(ErrorKind::Store, message));
         }
@@ -94,7 +107,7 @@ impl Location {
     }
 
     /// Gives the format that was found, or made.
-    async fn set_up(&self, client: &mut Client) -> Result<i32, tokio_postgres::Error> {
+    async fn set_up(&self, client: &mut Client, migrations: &[&str]) -> Result<i32, tokio_postgres::Error> {
         let transaction = client.transaction().await?;
         transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
         let schema = quoted(&self.schema);
@@ -110,15 +123,17 @@ impl Location {
                 0
             }
         };
-        if version >= FORMAT {
-            return Ok(version);
-        }
-        for (_, migration) in (0..).zip(MIGRATIONS).filter(|(from, _)| *from >= version) {
+        let mut reached = version;
+        for (from, migration) in (0..).zip(migrations).filter(|(from, _)| *from >= version) {
             transaction.batch_execute(migration).await?;
+            reached = from + 1;
         }
-        transaction.execute("UPDATE format SET version = $1", &[&FORMAT]).await?;
-        transaction.commit().await?;
-        Ok(FORMAT)
+        // A database that is up to date may be read-only.
+        if reached > version {
+            transaction.execute("UPDATE format SET version = $1", &[&reached]).await?;
+            transaction.commit().await?;
+        }
+        Ok(reached)
     }
 }
 

@@ -1,12 +1,15 @@
 //! [`PostgresJournal`]: sessions in a PostgreSQL database.
 
+mod background;
 mod builder;
 mod connect;
 mod error;
 mod job;
+mod ledger;
 mod read;
 mod statements;
 mod thread;
+mod upkeep;
 mod writer;
 
 use std::{fmt, sync::Arc};
@@ -14,7 +17,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
 use tokio::sync::oneshot;
 
-pub use self::builder::PostgresBuilder;
+pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
 use self::{
     job::Job,
     read::Reader,

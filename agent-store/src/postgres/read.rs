@@ -25,6 +25,10 @@ impl Reader {
         Self { location, db: Mutex::default() }
     }
 
+    pub(super) fn location(&self) -> &Location {
+        &self.location
+    }
+
     async fn db(&self, runtime: &Handle) -> Result<Arc<Db>> {
         let mut db = self.db.lock().await;
         match &*db {
@@ -117,7 +121,7 @@ fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)>
     Ok((row.get::<_, i64>(0).cast_unsigned(), encoded))
 }
 
-fn name(row: &Row, column: usize) -> Result<&str> {
+pub(super) fn name(row: &Row, column: usize) -> Result<&str> {
     std::str::from_utf8(row.get(column)).map_err(|_| damaged("a name that is not UTF-8"))
 }
 

@@ -7,29 +7,29 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    thread::{self, JoinHandle},
     time::Duration,
 };
 
-use agent_core::{Error, ErrorKind, Result, new_id};
+use agent_core::{Error, Result, new_id};
 use futures::{
     future::{BoxFuture, MaybeDone, maybe_done},
     poll,
 };
 use tokio::{
-    runtime::{Builder, Handle},
-    sync::{mpsc, oneshot},
+    runtime::Handle,
+    sync::mpsc,
     time::{Instant, timeout},
 };
 
 use super::{
+    background::Background,
     connect::{Db, Location},
     error::{is_conflict, is_consequence, is_fatal, lost_connection, store_error},
     job::{Given, Job, Waiting},
 };
 use crate::{
     Durability,
-    error::{cannot_keep_up, thread_ended},
+    error::cannot_keep_up,
     stats::{Counters, Stats},
 };
 
@@ -40,63 +40,43 @@ pub(super) struct Settings {
     pub(super) queue_bytes: usize,
 }
 
-/// The thread, with a runtime of its own that drives all connections: a busy application does not keep a lease from being
-/// renewed. Dropping it waits until the queue is empty.
+/// From nothing to format 1, and so on.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// The thread, and what waits for it.
 pub(super) struct JournalThread {
-    queue: Option<mpsc::UnboundedSender<Job>>,
+    thread: Background<Job>,
     waiting: Arc<AtomicUsize>,
     queue_bytes: usize,
     counters: Arc<Counters>,
-    runtime: Handle,
-    handle: Option<JoinHandle<()>>,
 }
 
 impl JournalThread {
     /// Starts the thread, which connects and brings the tables up to date.
     pub(super) async fn start(location: Location, settings: Settings) -> Result<Self> {
-        let cannot = |e| {
-            Error::new(ErrorKind::Store, "the journal's thread cannot be started: raise the limit of threads")
-                .with_source(e)
-        };
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-        let (queue, jobs) = mpsc::unbounded_channel();
-        let (counters, driver) = (Arc::<Counters>::default(), runtime.handle().clone());
-        let (ready, started) = oneshot::channel();
         let Settings { ttl, group, queue_bytes } = settings;
+        let counters = Arc::<Counters>::default();
         let counted = counters.clone();
-        let spawned = thread::Builder::new().name("agent-journal".into()).spawn(move || {
-            runtime.block_on(async move {
-                let connected = async {
-                    location.migrate().await?;
-                    location.connect().await
-                };
-                match connected.await {
-                    Err(e) => drop(ready.send(Err(e))),
-                    Ok(db) => {
-                        drop(ready.send(Ok(())));
-                        let renewed = Instant::now();
-                        let (holder, db) = (new_id(), Some(db));
-                        let (counters, leases) = (counted, BTreeSet::new());
-                        let writer = Writer { location, db, jobs, counters, holder, leases, ttl, group, renewed };
-                        writer.run().await;
-                    }
-                }
-            });
-        });
-        let handle = Some(spawned.map_err(cannot)?);
-        let waiting = Arc::default();
-        let thread = Self { queue: Some(queue), waiting, queue_bytes, counters, runtime: driver, handle };
-        started.await.map_err(|_| thread_ended())??;
-        Ok(thread)
+        let begin = move || async move {
+            location.migrate(MIGRATIONS).await?;
+            let db = location.connect().await?;
+            Ok((location, db))
+        };
+        let run = move |(location, db), jobs| {
+            let (holder, db, leases) = (new_id(), Some(db), BTreeSet::new());
+            let renewed = Instant::now();
+            Writer { location, db, jobs, counters: counted, holder, leases, ttl, group, renewed }.run()
+        };
+        let thread = Background::start("agent-journal", begin, run).await?;
+        Ok(Self { thread, waiting: Arc::default(), queue_bytes, counters })
     }
 
     pub(super) fn push(&self, job: Job) -> Result<()> {
-        let queue = self.queue.as_ref().ok_or_else(thread_ended)?;
-        queue.send(job).map_err(|_| thread_ended())
+        self.thread.push(job)
     }
 
     pub(super) fn queue(&self) -> Result<mpsc::UnboundedSender<Job>> {
-        self.queue.clone().ok_or_else(thread_ended)
+        self.thread.queue()
     }
 
     /// Room for entries of `bytes`, until they are written.
@@ -110,23 +90,11 @@ impl JournalThread {
     }
 
     pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
+        self.thread.runtime()
     }
 
     pub(super) fn stats(&self) -> Stats {
         self.counters.stats()
-    }
-}
-
-impl Drop for JournalThread {
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(handle) = self.handle.take()
-            && handle.thread().id() != thread::current().id()
-            && handle.join().is_err()
-        {
-            tracing::error!("the journal's thread panicked; what it had not acknowledged is lost");
-        }
     }
 }
 
@@ -180,10 +148,7 @@ impl Writer {
         }
         let db = match self.db.take() {
             Some(db) => db,
-            None => {
-                let patience = self.location.patience();
-                timeout(patience, reconnect(&self.location)).await.map_err(|_| lost_connection())?
-            }
+            None => self.location.reconnect(Location::connect).await?,
         };
         Ok(self.db.insert(db))
     }
@@ -282,18 +247,6 @@ impl Writer {
                 Err(Failure::All(store_error(e)))
             }
         }
-    }
-}
-
-/// Tries until there is a connection. Whoever waits sets the limit.
-async fn reconnect(location: &Location) -> Db {
-    const PAUSE: Duration = Duration::from_millis(100);
-    loop {
-        match location.connect().await {
-            Ok(db) => return db,
-            Err(e) => tracing::warn!(error = %e, "no connection to the journal's database; trying again"),
-        }
-        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -3,8 +3,10 @@
 #![cfg(all(unix, feature = "postgres"))]
 
 mod leases;
+mod ledger;
 mod losses;
 mod server;
+mod upkeep;
 
 use std::sync::Arc;
 
@@ -24,6 +26,22 @@ mod conformance {
             None => Arc::new(MemoryJournal::default()),
         };
         (journal, ())
+    });
+}
+
+mod ledger_conformance {
+    use agent_core::{Ledger, MemoryLedger};
+
+    use super::{Arc, Place, ledger};
+
+    agent_store::ledger_conformance!(|| {
+        let (place, memory) = (Place::new(), Arc::new(MemoryLedger::new()));
+        let open = move || -> Arc<dyn Ledger> {
+            let Some(place) = &place else { return memory.clone() };
+            let runtime = tokio::runtime::Handle::current();
+            Arc::new(tokio::task::block_in_place(|| runtime.block_on(ledger::open(place))))
+        };
+        (open, ())
     });
 }
 

@@ -1,9 +1,13 @@
 //! Calls whose arguments come piece by piece, which the API does only for those who ask for it.
 
-use agent_core::{Block, Origin, ToolCall};
-use serde_json::{Map, Value, json};
+use agent_core::{Block, Origin, Raw, ToolCall};
+use serde::Serialize;
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
-use super::part::{CallSaid, PartSaid, raw};
+use super::part::{CallSaid, PartSaid};
 use crate::wire::{lenient::Str, open_struct::open_struct};
 
 open_struct! {
@@ -14,6 +18,23 @@ open_struct! {
         number: Value = "numberValue" | "number_value",
         truth: Value = "boolValue" | "bool_value",
     }
+}
+
+/// A call as it would have come at once.
+#[derive(Serialize)]
+struct WholePart<'a> {
+    #[serde(rename = "functionCall")]
+    call: WholeCall<'a>,
+    #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
+    signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct WholeCall<'a> {
+    name: &'a str,
+    args: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
 }
 
 /// A call under way.
@@ -65,17 +86,14 @@ impl Partial {
 
     /// The whole call, as it would have come at once.
     pub(super) fn finish(self, origin: &Origin) -> Block {
-        let arguments = self.args.to_string();
-        let mut call = Map::from_iter([("name".to_owned(), json!(self.name)), ("args".to_owned(), self.args)]);
-        if !self.is_made_up {
-            call.insert("id".into(), json!(self.id));
-        }
-        let says_more = !self.is_made_up || self.signature.is_some();
-        let mut part = json!({"functionCall": call});
-        if let Some(signature) = self.signature {
-            part["thoughtSignature"] = signature.into();
-        }
-        let raw = says_more.then(|| raw(&part.to_string(), origin));
+        // Arguments may be long: they are written once.
+        let args = to_raw_value(&self.args).expect("a value is JSON");
+        let id = (!self.is_made_up).then_some(&*self.id);
+        let part =
+            WholePart { call: WholeCall { name: &self.name, args: &args, id }, signature: self.signature.as_deref() };
+        let says_more = id.is_some() || part.signature.is_some();
+        let raw = says_more.then(|| Raw::new(origin.clone(), to_raw_value(&part).expect("made of JSON")));
+        let arguments = Box::<str>::from(args).into_string();
         Block::ToolCall(ToolCall { id: self.id.into(), name: self.name.into(), arguments, raw })
     }
 }

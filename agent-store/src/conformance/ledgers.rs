@@ -1,0 +1,152 @@
+//! What every ledger must do.
+
+use std::sync::Arc;
+
+use agent_core::{Amounts, Balance, Budget, Caps, Ledger};
+use futures::future::join_all;
+
+/// Makes a test of each claim about a [`Ledger`](agent_core::Ledger). It takes a closure that gives a way to open handles on
+/// the same fresh accounts, and whatever must live as long as they.
+///
+/// ```
+/// mod in_memory {
+///     use std::sync::Arc;
+///
+///     use agent_core::{Ledger, MemoryLedger};
+///
+///     agent_store::ledger_conformance!(|| {
+///         let ledger = Arc::new(MemoryLedger::new());
+///         (move || ledger.clone() as Arc<dyn Ledger>, ())
+///     });
+/// }
+/// ```
+#[macro_export]
+macro_rules! ledger_conformance {
+    ($make:expr) => {
+        $crate::ledger_conformance! { @each $make;
+            all_who_open_an_account_see_the_same
+            accounts_are_kept_apart
+            what_does_not_fit_is_not_set_aside
+            a_reservation_ends_once
+            a_settling_that_nobody_waits_for_is_done_all_the_same
+            all_amounts_are_booked_even_more_than_was_set_aside
+            budgets_over_one_account_never_pass_the_cap_together
+        }
+    };
+    (@each $make:expr; $($claim:ident)*) => {$(
+        #[test]
+        fn $claim() {
+            $crate::conformance::run_with($make, async |open| $crate::conformance::$claim(&open).await);
+        }
+    )*};
+}
+
+type Open<'a> = &'a (dyn Fn() -> Arc<dyn Ledger> + Send + Sync);
+
+fn tokens(n: u64) -> Amounts {
+    Amounts::none().tokens(n)
+}
+
+async fn reserve(ledger: &dyn Ledger, account: &str, caps: &Caps, wanted: Amounts) -> Option<u64> {
+    ledger.reserve(account, caps, wanted).await.expect("works")
+}
+
+async fn balance(ledger: &dyn Ledger, account: &str) -> Balance {
+    ledger.balance(account).await.expect("reads")
+}
+
+/// What is settled and set aside is the same for every handle.
+pub async fn all_who_open_an_account_see_the_same(open: Open<'_>) {
+    let (a, b, caps) = (open(), open(), Caps::default().tokens(100));
+    let first = reserve(&a, "x", &caps, tokens(60)).await.expect("fits");
+    assert_eq!(reserve(&b, "x", &caps, tokens(60)).await, None);
+    assert_eq!(balance(&b, "x").await, Balance::new(Amounts::none(), tokens(60)));
+    a.settle("x", first, tokens(50)).await.expect("settles");
+    assert_eq!(balance(&b, "x").await, Balance::new(tokens(50), Amounts::none()));
+    assert!(reserve(&b, "x", &caps, tokens(50)).await.is_some());
+    assert_eq!(reserve(&open(), "x", &caps, tokens(1)).await, None);
+}
+
+/// Accounts may have any names, and know nothing of each other.
+pub async fn accounts_are_kept_apart(open: Open<'_>) {
+    let (ledger, caps) = (open(), Caps::default().tokens(100));
+    let names = ["x", "X", "x ", "é", "a/b", "'; DROP TABLE account; --"];
+    for name in names {
+        let receipt = reserve(&ledger, name, &caps, tokens(60)).await.expect("fits");
+        assert_eq!(reserve(&ledger, name, &caps, tokens(60)).await, None);
+        ledger.settle(name, receipt, tokens(7)).await.expect("settles");
+    }
+    for name in names {
+        assert_eq!(balance(&ledger, name).await.settled, tokens(7), "{name}");
+    }
+    assert_eq!(balance(&ledger, "nobody's").await, Balance::default());
+}
+
+/// Each amount has its cap, and whoever reserves brings it.
+pub async fn what_does_not_fit_is_not_set_aside(open: Open<'_>) {
+    let ledger = open();
+    for (caps, fits, too_much) in [
+        (Caps::default().tokens(9), tokens(9), tokens(1)),
+        (Caps::default().cost(9), Amounts::none().cost(9), Amounts::none().cost(1)),
+        (Caps::default().model_calls(9), Amounts::none().model_calls(9), Amounts::none().model_calls(1)),
+        (Caps::default().tool_calls(9), Amounts::none().tool_calls(9), Amounts::none().tool_calls(1)),
+    ] {
+        let account = format!("{caps:?}");
+        assert!(reserve(&ledger, &account, &caps, fits).await.is_some(), "{caps:?}");
+        assert_eq!(reserve(&ledger, &account, &caps, too_much).await, None, "{caps:?}");
+        assert_eq!(balance(&ledger, &account).await.reserved, fits);
+        assert!(reserve(&ledger, &account, &Caps::default(), too_much).await.is_some(), "whoever has no cap");
+    }
+}
+
+/// A second settling, and one of a receipt that nobody gave, change nothing.
+pub async fn a_reservation_ends_once(open: Open<'_>) {
+    let (a, b) = (open(), open());
+    let receipt = reserve(&a, "x", &Caps::default(), tokens(9)).await.expect("fits");
+    a.settle("x", receipt, tokens(5)).await.expect("settles");
+    for ledger in [&a, &b] {
+        ledger.settle("x", receipt, tokens(5)).await.expect("changes nothing");
+        ledger.settle("x", receipt + 1_000_000, tokens(5)).await.expect("nobody's");
+    }
+    assert_eq!(balance(&b, "x").await, Balance::new(tokens(5), Amounts::none()));
+}
+
+/// A settling is handed over when it is called.
+pub async fn a_settling_that_nobody_waits_for_is_done_all_the_same(open: Open<'_>) {
+    let (ledger, watcher) = (open(), open());
+    let receipt = reserve(&ledger, "x", &Caps::default(), tokens(9)).await.expect("fits");
+    drop(ledger.settle("x", receipt, tokens(5)));
+    drop(ledger); // one that has a thread waits for it
+    assert_eq!(balance(&watcher, "x").await, Balance::new(tokens(5), Amounts::none()));
+}
+
+/// What was really used is booked, and added up.
+pub async fn all_amounts_are_booked_even_more_than_was_set_aside(open: Open<'_>) {
+    let ledger = open();
+    let used = tokens(7).cost(1 << 40).model_calls(2).tool_calls(3);
+    for _ in 0..2 {
+        let receipt = reserve(&ledger, "x", &Caps::default(), tokens(1)).await.expect("fits");
+        ledger.settle("x", receipt, used).await.expect("settles");
+    }
+    assert_eq!(balance(&ledger, "x").await, Balance::new(used.plus(used), Amounts::none()));
+}
+
+/// A cap holds however many reserve at once.
+pub async fn budgets_over_one_account_never_pass_the_cap_together(open: Open<'_>) {
+    let workers = (0..4).map(|worker| {
+        let ledger = open();
+        tokio::spawn(async move {
+            let budget = Budget::builder().caps(Caps::default().tokens(100)).ledger(ledger).build().expect("builds");
+            for i in 0..20 {
+                if let Ok(held) = budget.reserve(tokens(7)).await {
+                    held.settle(tokens((i + worker) % 8)).await.expect("settles");
+                }
+            }
+        })
+    });
+    for worker in join_all(workers).await {
+        worker.expect("no panic");
+    }
+    let Balance { settled, reserved, .. } = balance(&open(), "budget/all").await;
+    assert!(settled.tokens <= 100 && settled.tokens > 70 && reserved == Amounts::none(), "{settled:?}");
+}

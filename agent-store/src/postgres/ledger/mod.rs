@@ -1,0 +1,107 @@
+//! [`PostgresLedger`]: accounts of budgets that processes on several machines share.
+
+mod books;
+
+use std::{fmt, time::Duration};
+
+use agent_core::{Amounts, Balance, BoxFuture, Caps, Error, Ledger, Result, async_trait};
+use tokio::sync::oneshot;
+
+use self::books::{Books, Work};
+use super::{background::Background, connect::Location};
+use crate::{Durability, error::thread_ended};
+
+/// Accounts in a PostgreSQL database: all processes that connect to it share what budgets allow.
+///
+/// Each reservation is renewed while its process lives. One of a process that died is settled as used when its time has run
+/// out, by the server's clock, since nobody knows how much of it was; so is one whose settling could not reach the database.
+/// A booking is durable when its settling says so. A lost connection is made again.
+///
+/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, and can share its database: it has a schema of its own.
+///
+/// ```no_run
+/// use agent_core::{Budget, Caps, Window};
+/// use agent_store::PostgresLedger;
+///
+/// # async fn example() -> Result<(), agent_core::Error> {
+/// let ledger = PostgresLedger::connect("postgres://agent@localhost/agents").await?;
+/// let budget = Budget::builder().window(Window::Day, Caps::default().tokens(1_000_000)).ledger(ledger).build()?;
+/// # drop(budget);
+/// # Ok(()) }
+/// ```
+pub struct PostgresLedger {
+    schema: String,
+    thread: Background<Work>,
+}
+
+impl PostgresLedger {
+    /// The shortest time after which a process counts as dead: saying that it lives must not come too late because the
+    /// network was slow once.
+    const SOONEST: Duration = Duration::from_secs(1);
+
+    /// Connects to the database at `url`, and creates the tables in the schema `agent_ledger` if they are missing.
+    /// Reservations of a process that died are settled after 30 seconds.
+    ///
+    /// # Errors
+    /// As [`connect_with`](Self::connect_with).
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::connect_with(url, "agent_ledger", Duration::from_secs(30)).await
+    }
+
+    /// As [`connect`](Self::connect), with another schema, and another time after which a process that does not renew its
+    /// reservations counts as dead: at least a second.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, or has tables of a
+    /// newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a time that cannot work. None shows
+    /// the URL.
+    pub async fn connect_with(url: &str, schema: &str, dead_after: Duration) -> Result<Self> {
+        if dead_after < Self::SOONEST {
+            let least = Self::SOONEST;
+            return Err(Error::config(format!(
+                "{dead_after:?} is too short a time to say that one lives: set {least:?} or more"
+            )));
+        }
+        let location = Location::new(url, schema, Durability::Sync, dead_after / 3)?;
+        let begin = move || Books::open(location, dead_after);
+        let thread = Background::start("agent-ledger", begin, Books::run).await?;
+        Ok(Self { schema: schema.to_owned(), thread })
+    }
+
+    /// Hands work to the thread at once; the future is its answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
+    ) -> BoxFuture<'static, Result<T>> {
+        let (reply, answer) = oneshot::channel();
+        let taken = self.thread.push(work(reply));
+        Box::pin(async move {
+            taken?;
+            answer.await.map_err(|_| thread_ended())?
+        })
+    }
+}
+
+#[async_trait]
+impl Ledger for PostgresLedger {
+    async fn balance(&self, account: &str) -> Result<Balance> {
+        let account = account.to_owned();
+        self.ask(|reply| Work::Balance { account, reply }).await
+    }
+
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        let (account, caps) = (account.to_owned(), *caps);
+        self.ask(|reply| Work::Reserve { account, caps, wanted, reply }).await
+    }
+
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
+        let account = account.to_owned();
+        self.ask(|reply| Work::Settle { account, receipt, used, reply })
+    }
+}
+
+impl fmt::Debug for PostgresLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLedger").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
