@@ -251,7 +251,7 @@ impl Error {
         self.0.checkpoint.as_deref()
     }
 
-    /// As [`checkpoint`](Self::checkpoint), to be changed.
+    /// As [`checkpoint`](Self::checkpoint), to change it.
     pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
         self.0.checkpoint.as_deref_mut()
     }

@@ -81,12 +81,12 @@ pub struct Checkpoint {
     /// Sub-agents that it started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: u32,
-    /// Those that ran in the background, and of whose end it was not told.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub background: Vec<BackgroundRun>,
     /// Where the application keeps it, if it said so when it was shown the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_as: Option<String>,
+    /// Those that ran in the background, and of whose end it was not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundRun>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -207,8 +207,8 @@ impl Checkpoint {
             spent: Amounts::default(),
             elapsed_ms: 0,
             sub_agents: 0,
-            background: Vec::new(),
             saved_as: None,
+            background: Vec::new(),
         }
     }
 

@@ -52,9 +52,9 @@ pub(super) struct Inner {
     pub(super) pause: Pause,
     pub(super) inbox: Inbox,
     pub(super) control: Mutex<Control>,
-    pub(super) tasks: Tasks,
     /// What middlewares keep for this run; it goes with the run.
     pub(super) live: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(super) tasks: Tasks,
     pub(super) emitter: Emitter,
     pub(super) log: RunLog,
 }

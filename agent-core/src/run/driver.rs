@@ -128,8 +128,8 @@ impl RunDriver {
                 open: parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect(),
                 ..Control::default()
             }),
-            tasks: Tasks::default(),
             live: Mutex::default(),
+            tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
         })))

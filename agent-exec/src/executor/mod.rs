@@ -239,6 +239,10 @@ impl Active<'_> {
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
         }
+        if cx.history().iter().all(|message| matches!(message, Message::System(_))) {
+            let message = "nobody but the system says anything: the model is asked all the same".into();
+            cx.emit(EventKind::Warning { message });
+        }
         Ok(())
     }
 

@@ -7,9 +7,9 @@ use agent_exec::testing::Conformance;
 use agent_middleware::{
     Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
     DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, Guardrails, Limits,
-    LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PromptCaching,
-    PromptCachingConfig, PromptInjection, Reminders, RemindersConfig, RuntimeEnvironment, Snapshots, TodoList,
-    ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+    LimitsConfig, Logging, LoggingConfig, LongToolOutput, PatchToolCalls, PatchToolCallsConfig, Pii, PiiKind,
+    PromptCaching, PromptCachingConfig, PromptInjection, Reminders, RemindersConfig, RuntimeEnvironment, Snapshots,
+    TodoList, ToolEmulator, ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
 };
 use serde_json::{Value, json};
 
@@ -72,10 +72,14 @@ async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_their_defaults_those_that_guard_change_nothing() {
+async fn with_their_defaults_those_around_safety_and_tools_change_nothing() {
     changes_nothing(Guardrails::new).await;
     changes_nothing(Pii::new).await;
     changes_nothing(PromptInjection::new).await;
+    changes_nothing(DeferredTools::new).await;
+    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
+    changes_nothing(ToolEmulator::new).await;
+    changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
     changes_nothing(Snapshots::default).await;
 }
 
@@ -94,6 +98,14 @@ async fn those_that_ask_conform() {
     conforms(|| Approval::new().ask("*")).await;
     conforms(|| Breakpoints::new().before_model(2)).await;
     conforms(AskParent::new).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_guard_and_choose_conform() {
+    conforms(|| Pii::builder().redact(PiiKind::Secret).tool_input(true).build().expect("sound")).await;
+    conforms(|| PromptInjection::builder().untrusted("no_such_tool").build().expect("sound")).await;
+    conforms(|| DeferredTools::new().defer("*")).await;
+    conforms(|| ToolEmulator::new().answer("no_such_tool", 7)).await;
 }
 
 #[tokio::test(start_paused = true)]
