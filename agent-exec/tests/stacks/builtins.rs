@@ -53,10 +53,6 @@ async fn with_their_defaults_they_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
-    changes_nothing(DeferredTools::new).await;
-    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
-    changes_nothing(ToolEmulator::new).await;
-    changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
     changes_nothing(PromptCaching::new).await;
     changes_nothing(|| PromptCaching::from(PromptCachingConfig::default())).await;
     changes_nothing(Reminders::new).await;
