@@ -76,6 +76,7 @@ fn visit() -> FnTool {
 
 // --- what is shared and what is not ---
 
+// NexAU 61
 #[tokio::test]
 async fn storage_is_shared_and_history_is_not() {
     let helper_model = ScriptedModel::new([Turn::call("k", "visit", json!({})), Turn::text("counted")]);
@@ -88,6 +89,7 @@ async fn storage_is_shared_and_history_is_not() {
     assert_eq!(helper_model.requests()[1].results(), [("k".to_owned(), "visit 2".to_owned())]);
 }
 
+// NexAU 61
 #[tokio::test]
 async fn ids_name_every_agents_place_in_the_tree() {
     let (watch, session) = (Watch::default(), "the session");
@@ -113,6 +115,7 @@ async fn ids_name_every_agents_place_in_the_tree() {
     assert_eq!(links, linked.map(|(id, key, run)| (id.to_owned(), key.to_owned(), run.clone())));
 }
 
+// NexAU 62
 #[tokio::test]
 async fn what_happens_below_is_reported_between_the_calls_beginning_and_its_answer() {
     let watch = Watch::default();
@@ -185,6 +188,7 @@ impl Model for CallsOnce {
     }
 }
 
+// NexAU 61 (B)
 #[tokio::test]
 async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
     let look = tool("look", |req: ToolRequest| async move {
@@ -206,6 +210,7 @@ async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
 
 // --- what goes wrong ---
 
+// NexAU 59
 #[tokio::test]
 async fn an_unknown_key_is_told_with_those_that_there_are() {
     let calling = tool("calling", async |req: ToolRequest| {
@@ -408,6 +413,7 @@ async fn a_pause_from_inside_a_sub_agent_pauses_the_tree_and_the_tree_goes_on() 
     assert_eq!(results(&end.history)[0].1, "helped", "the sub-agent went on from where it stood");
 }
 
+// NexAU 61 (B)
 #[tokio::test(start_paused = true)]
 async fn cancelling_reaches_the_agents_below_and_they_hand_up_where_they_stand() {
     let (log, again) = (Log::default(), Log::default());

@@ -63,6 +63,7 @@ async fn delegate(
     delegation.tools()[0].call(req).await
 }
 
+// NexAU 59
 #[test]
 fn one_tool_lists_the_keys_and_takes_no_others() {
     let delegation = echo(echo(Delegation::new(), "writer"), "critic");
@@ -116,6 +117,7 @@ async fn a_sub_agent_that_was_not_done_says_so_in_brackets() {
     }
 }
 
+// NexAU 59
 #[tokio::test]
 async fn another_name_than_the_key_is_not_found_and_the_keys_are_listed() {
     let delegation = echo(echo(Delegation::new(), "writer"), "critic");

@@ -52,7 +52,7 @@ impl RunCx {
     /// As [`Inbox::push`](super::Inbox::push).
     pub fn report(&self, run: &Arc<str>, message: Option<Message>) -> Result<()> {
         match message {
-            Some(message) => self.0.inbox.push_report(run.clone(), message),
+            Some(message) => self.0.inbox.push_report(run, message),
             None => {
                 self.log().record(EntryBody::SubAgentReported { run: run.clone(), message: None });
                 Ok(())

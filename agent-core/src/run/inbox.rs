@@ -60,7 +60,7 @@ impl Inbox {
     }
 
     /// Adds the message that tells of the end of the run `run` below, and notes that it was told.
-    pub(super) fn push_report(&self, run: Arc<str>, message: Message) -> Result<()> {
+    pub(super) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
         self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
     }
 

@@ -6,6 +6,7 @@ mod common;
 mod ask_parent;
 mod background;
 mod crash;
+mod events;
 mod limits;
 mod recall;
 

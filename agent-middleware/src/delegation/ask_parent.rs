@@ -130,10 +130,11 @@ impl Middleware for AskParent {
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {
-        if !self.config.person && exit.reason == ExitReason::Verdict {
-            if let Some(question) = question(cx) {
-                *exit = Exit::new(ExitReason::Tool(ASK_PARENT.to_owned()), question);
-            }
+        if !self.config.person
+            && exit.reason == ExitReason::Verdict
+            && let Some(question) = question(cx)
+        {
+            *exit = Exit::new(ExitReason::Tool(ASK_PARENT.to_owned()), question);
         }
         Ok(Verdict::Proceed)
     }

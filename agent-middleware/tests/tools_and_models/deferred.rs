@@ -190,7 +190,7 @@ async fn shown_between(queries: Vec<String>) -> Vec<Vec<String>> {
     let names = ["xa", "look", "xab", "xbc", "search_tools", "xc", "xca", "stay"];
     let offered: ToolSpecs = names.iter().map(|name| ToolSpec::new(*name, "", json!({}))).collect();
     let run = detached_run(History::default());
-    let search = deferred.tools().remove(0);
+    let search = Middleware::tools(&deferred).remove(0);
     let mut all = Vec::new();
     for query in queries.into_iter().map(Some).chain([None]) {
         let mut req = ModelRequest::new(run.cx().clone());

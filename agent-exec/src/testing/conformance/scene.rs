@@ -107,7 +107,7 @@ impl Scene {
     }
 
     /// Notes what a run gave to the model or to a tool; fails if it is to fail the first time.
-    fn note(&self, cx: &RunCx, what: &str, given: String) -> Result<()> {
+    fn note(&self, cx: &RunCx, what: &str, given: &str) -> Result<()> {
         let mut record = self.record.lock();
         let ids = cx.ids();
         if !record.runs.iter().any(|run| Weak::ptr_eq(run, &Arc::downgrade(ids))) {
@@ -150,7 +150,7 @@ impl Model for Scene {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         tokio::task::yield_now().await;
         let given = format!("{:?} {:?} {:?} {:?}", req.system, req.messages, req.tools, req.params);
-        self.note(&req.cx, "model", given)?;
+        self.note(&req.cx, "model", &given)?;
         let spoke = req.messages.iter().filter(|message| message.as_assistant().is_some()).count();
         let message = AssistantMessage::new(match spoke {
             0 => vec![
@@ -190,7 +190,7 @@ impl Tool for Prop {
             req.ask::<bool>("conformance", json!({}))?;
         }
         let kept: Vec<_> = req.cx.globals().snapshot().into_keys().collect();
-        self.scene.note(&req.cx, self.name, format!("{:?} {:?} {kept:?}", req.call, req.args))?;
+        self.scene.note(&req.cx, self.name, &format!("{:?} {:?} {kept:?}", req.call, req.args))?;
         tokio::task::yield_now().await;
         match self.name {
             "look" => Ok(ToolOutput::value(json!({"n": 42}))),
