@@ -10,12 +10,12 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `workspace` |
-//! | [`middleware`] | built-in middleware | `middleware` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
+//! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `postgres` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! All features but `otlp`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
@@ -62,6 +62,7 @@ mod guide {
     document! {
         compaction: "guide/compaction",
         definitions: "guide/definitions",
+        delegation: "guide/delegation",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
@@ -71,11 +72,17 @@ mod guide {
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         reliability: "guide/reliability",
+        safety: "guide/safety",
         sessions: "guide/sessions",
         structured: "guide/structured",
+        telemetry: "guide/telemetry",
         testing: "guide/testing",
         tools: "guide/tools",
+        tools_and_models: "guide/tools-and-models",
         porting_agentflow: "porting/agentflow",
+        porting_haystack: "porting/haystack",
+        porting_langchain: "porting/langchain",
+        porting_nexau: "porting/nexau",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",
         rfc_0005: "rfcs/0005-messages-and-history",

@@ -1,8 +1,13 @@
 //! How a call is judged before it is made: what it may use at most, and what that costs.
 
-use std::sync::Arc;
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+};
 
-use crate::{Block, Error, Message, ModelRequest, Part, PriceTable, Result, TokenCounter, ToolSpecs, Usage};
+use crate::{
+    Block, Error, History, Message, ModelRequest, Part, PriceTable, Result, TokenCounter, ToolSpecs, Usage, WireKey,
+};
 
 /// What a budget's calls are counted and priced with.
 #[derive(Clone)]
@@ -95,9 +100,34 @@ impl TokenCounter for Generous {
 
     fn tools(&self, tools: &ToolSpecs) -> u64 {
         let texts = |text: &str| self.text(text);
-        let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + texts(&t.parameters.to_string());
+        let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
         tools.iter().map(|t| AROUND + tool(t)).sum()
     }
+
+    /// Before every call: it must not cost more as the conversation grows.
+    fn history(&self, history: &History) -> u64 {
+        static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
+        history.total(*KEY, |message| self.message(message))
+    }
+}
+
+/// Bytes of the value as JSON, which is not made for that.
+fn length(value: &serde_json::Value) -> u64 {
+    struct Length(u64);
+
+    impl io::Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, value).map_or(0, |()| length.0)
 }
 
 impl Generous {

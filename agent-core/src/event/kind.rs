@@ -96,6 +96,11 @@ pub enum EventKind {
         /// Its run.
         run: Arc<str>,
     },
+    /// The run was told how a sub-agent ended that ran in the background.
+    SubAgentReported {
+        /// The sub-agent's run.
+        run: Arc<str>,
+    },
     /// The kept history was replaced.
     HistoryReplaced {
         /// Why.
@@ -253,7 +258,8 @@ impl Projector {
                 EventKind::ToolAnswered { call_id, name, output: output.or(finished)? }
             }
             EntryBody::TurnEnded { step, .. } => EventKind::ToolsAnswered { step },
-            EntryBody::SubAgentLinked { call_id, key, run } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::SubAgentLinked { call_id, key, run, .. } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::SubAgentReported { run, .. } => EventKind::SubAgentReported { run },
             EntryBody::HistoryReplaced { reason, before, history } => {
                 EventKind::HistoryReplaced { reason: reason.to_string(), before, after: history.len() }
             }

@@ -62,11 +62,13 @@ impl Item {
 struct Segment {
     items: Vec<Arc<Item>>,
     written: Written,
+    /// What one measure made of all its messages together.
+    total: Mutex<Option<(WireKey, u64)>>,
 }
 
 impl Clone for Segment {
     fn clone(&self) -> Self {
-        Self { items: self.items.clone(), written: Written::default() }
+        Self { items: self.items.clone(), ..Self::default() }
     }
 }
 
@@ -75,7 +77,11 @@ impl Segment {
     fn unwritten_from(&self, at: usize) -> Self {
         let (before, after) = self.items.split_at(at);
         let after = after.iter().map(|item| Item::new(item.message.clone()));
-        Self { items: before.iter().cloned().chain(after).collect(), written: Written::default() }
+        Self { items: before.iter().cloned().chain(after).collect(), ..Self::default() }
+    }
+
+    fn total(&self, measure: &dyn Fn(&Message) -> u64) -> u64 {
+        self.items.iter().map(|item| measure(&item.message)).sum()
     }
 }
 
@@ -136,6 +142,17 @@ impl List {
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         let all = self.sealed.iter().chain(std::iter::once(&self.tail));
         all.flat_map(|segment| segment.items.iter().map(|item| &item.message))
+    }
+
+    pub(super) fn total(&self, key: WireKey, measure: &dyn Fn(&Message) -> u64) -> u64 {
+        let sealed = self.sealed.iter().map(|segment| {
+            let mut slot = segment.total.lock().unwrap_or_else(PoisonError::into_inner);
+            match *slot {
+                Some((k, total)) if k == key => total,
+                _ => slot.insert((key, segment.total(measure))).1,
+            }
+        });
+        sealed.sum::<u64>() + self.tail.total(measure)
     }
 
     pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>)) {

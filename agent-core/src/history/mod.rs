@@ -192,6 +192,20 @@ impl History {
         self.0.iter()
     }
 
+    /// Adds up what `measure` makes of every message: its tokens, for example. The totals of older messages are kept under
+    /// `key`, so that a step costs its new messages and a look at every 32nd of the others.
+    ///
+    /// ```
+    /// use agent_core::{History, Message, WireKey};
+    ///
+    /// let history = History::from_messages([Message::user("four"), Message::assistant("five!")])?;
+    /// assert_eq!(history.total(WireKey::new(&"bytes"), |message| message.text().len() as u64), 9);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn total(&self, key: WireKey, measure: impl Fn(&Message) -> u64) -> u64 {
+        self.0.total(key, &measure)
+    }
+
     /// Appends to `out` what `write` makes of every message, in order; it is told the message's place in the history.
     /// What it makes of one may depend on the messages before it, not on those after it: more may follow.
     ///

@@ -160,6 +160,14 @@ impl RunEnd {
         }
     }
 
+    /// As [`checkpoint`](Self::checkpoint), to change it.
+    pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
+        match self {
+            Self::Finished(_) => None,
+            Self::Interrupted(c) | Self::Paused(c) | Self::Cancelled(c) => Some(c),
+        }
+    }
+
     /// `finished`, `interrupted`, `paused` or `cancelled`.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -1,17 +1,18 @@
 //! Live values of the runs under way.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    fmt,
+    any::Any,
+    collections::HashMap,
+    fmt, ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use super::{RunCx, RunIds};
+use super::RunCx;
 
 /// One live value for each run under way, for a middleware, which serves many runs at once: a clock, a span, a semaphore. What
 /// must survive a pause or a restart belongs in the run's [`state`](RunCx::state) or [`globals`](RunCx::globals) instead.
 ///
-/// A run that was dropped never comes to `after_agent`; its value goes when the map would grow.
+/// A run that was dropped never comes to `after_agent`; its value is dropped with it.
 ///
 /// ```
 /// use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, async_trait};
@@ -34,50 +35,51 @@ use super::{RunCx, RunIds};
 ///     }
 /// }
 /// ```
-pub struct PerRun<T>(Mutex<HashMap<Arc<str>, Slot<T>>>);
+pub struct PerRun<T>(Mutex<HashMap<Arc<str>, Weak<T>>>);
 
-struct Slot<T> {
-    run: Weak<RunIds>,
-    value: Arc<T>,
-}
-
-impl<T> PerRun<T> {
+impl<T: Send + Sync + 'static> PerRun<T> {
     /// The value of the run, made now if it has none.
     pub fn of(&self, cx: &RunCx, make: impl FnOnce() -> T) -> Arc<T> {
-        let ids = cx.ids();
-        if let Some(value) = self.get(&ids.run_id) {
+        let run_id = &cx.ids().run_id;
+        if let Some(value) = self.get(run_id) {
             return value;
         }
-        let value = Arc::new(make()); // not under the lock: it may look at the values of other runs
+        let made = Arc::new(make()); // not under the lock: it may look at the values of other runs
         let mut runs = self.lock();
         if runs.len() == runs.capacity() {
-            runs.retain(|_, slot| slot.is_live());
+            runs.retain(|_, value| value.strong_count() > 0);
         }
-        let slot = match runs.entry(ids.run_id.clone()) {
-            Entry::Occupied(faster) if faster.get().is_live() => faster.into_mut(),
-            entry => entry.insert_entry(Slot { run: Arc::downgrade(ids), value }).into_mut(),
-        };
-        slot.value.clone()
-    }
-
-    /// The value of the run with this id, if it has one.
-    pub fn get(&self, run_id: &str) -> Option<Arc<T>> {
-        self.lock().get(run_id).filter(|slot| slot.is_live()).map(|slot| slot.value.clone())
+        if let Some(faster) = runs.get(run_id).and_then(Weak::upgrade) {
+            return faster;
+        }
+        runs.insert(run_id.clone(), Arc::downgrade(&made));
+        cx.live().push(made.clone());
+        made
     }
 
     /// Takes the value of a run that ends.
     pub fn end(&self, cx: &RunCx) -> Option<Arc<T>> {
-        self.lock().remove(&cx.ids().run_id).map(|slot| slot.value)
+        let value = self.lock().remove(&cx.ids().run_id)?.upgrade()?;
+        cx.live().retain(|other| !ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&value)));
+        Some(value)
+    }
+}
+
+impl<T> PerRun<T> {
+    /// The value of the run with this id, if it has one.
+    pub fn get(&self, run_id: &str) -> Option<Arc<T>> {
+        self.lock().get(run_id)?.upgrade()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Slot<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Weak<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> Slot<T> {
-    fn is_live(&self) -> bool {
-        self.run.strong_count() > 0
+impl RunCx {
+    /// The values of this run, which hold them alive.
+    fn live(&self) -> MutexGuard<'_, Vec<Arc<dyn Any + Send + Sync>>> {
+        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,6 +111,16 @@ mod tests {
         values.end(a.cx());
         assert!(values.get(&a.cx().ids().run_id).is_none());
         assert!(values.get(&b.cx().ids().run_id).is_some());
+    }
+
+    #[test]
+    fn a_value_is_dropped_with_its_run() {
+        let (values, alive) = (PerRun::default(), Arc::new(()));
+        let run = detached_run(History::default());
+        values.of(run.cx(), || alive.clone());
+        assert_eq!(Arc::strong_count(&alive), 2);
+        drop(run);
+        assert_eq!(Arc::strong_count(&alive), 1);
     }
 
     #[test]

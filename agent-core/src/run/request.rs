@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, RunCx, WhenBusy};
-use crate::{Caps, Message, Resources, Tool};
+use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy};
+use crate::{Caps, History, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -27,6 +27,8 @@ pub struct RunRequest {
     pub run_id: Option<Arc<str>>,
     /// The run above, when an agent runs for another.
     pub parent: Option<Parent>,
+    /// A conversation that a run below another begins with a copy of: its caller's, say.
+    pub history: Option<History>,
     /// Whether the provider is asked to stream; as the agent says if unset.
     pub stream: Option<bool>,
     /// The tools on offer.
@@ -43,7 +45,8 @@ pub struct RunRequest {
     pub resources: Resources,
     /// What to do if another run of the agent holds the session; as the agent says if unset.
     pub when_busy: Option<WhenBusy>,
-    /// On whose behalf the agent runs, for budgets that count for a user; not for runs below another.
+    /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
+    /// A run that goes on has the user that it began with, and one below another that one's.
     pub user: Option<Arc<str>>,
     /// What this run may use with everything below it, beside what others allow it.
     pub caps: Option<Caps>,
@@ -83,12 +86,21 @@ pub struct Parent {
     pub cx: RunCx,
     /// The call that started this one.
     pub call_id: Option<Arc<str>>,
+    /// What steers this one, if anything does.
+    pub handle: Option<SubRunHandle>,
 }
 
 impl Parent {
     /// The run `cx`, by its call `call_id`.
     pub fn new(cx: RunCx, call_id: Option<Arc<str>>) -> Self {
-        Self { cx, call_id }
+        Self { cx, call_id, handle: None }
+    }
+
+    /// Lets `handle` steer the run below.
+    #[must_use]
+    pub fn steered_by(mut self, handle: SubRunHandle) -> Self {
+        self.handle = Some(handle);
+        self
     }
 }
 
@@ -173,6 +185,7 @@ impl RunRequest {
             agent_id: None,
             run_id: None,
             parent: None,
+            history: None,
             stream: None,
             tools: ToolChoices::All,
             state: BTreeMap::new(),
@@ -265,7 +278,8 @@ impl RunRequest {
         self
     }
 
-    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there.
+    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there, and hooks and tools find the
+    /// user in the run's [ids](crate::RunIds).
     #[must_use]
     pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
         self.user = Some(user.into());

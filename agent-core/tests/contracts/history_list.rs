@@ -30,12 +30,21 @@ fn afresh(messages: &[Message], wire: &str) -> Vec<u8> {
     out
 }
 
+/// The total of two measures: neither may be taken for the other.
+fn totals(history: &History) -> [u64; 2] {
+    let measure = |name: &str, of: fn(&Message) -> u64| history.total(WireKey::new(&name), of);
+    [measure("bytes", |message| message.text().len() as u64), measure("messages", |_| 1)]
+}
+
 fn is_like(history: &History, model: &[Message]) -> Result<(), TestCaseError> {
     prop_assert_eq!(history.len(), model.len());
     prop_assert_eq!(history.is_empty(), model.is_empty());
     prop_assert_eq!(history.last(), model.last());
     prop_assert!(history.iter().eq(model));
     prop_assert!(history.iter().rev().eq(model.iter().rev()));
+    let bytes = model.iter().map(|message| message.text().len() as u64).sum();
+    prop_assert_eq!(totals(history), [bytes, model.len() as u64]);
+    prop_assert_eq!(totals(history), [bytes, model.len() as u64], "from what is kept");
     for at in 0..model.len() + 34 {
         prop_assert_eq!(history.get(at), model.get(at), "at {}", at);
     }
@@ -95,6 +104,7 @@ proptest! {
                         continue;
                     };
                     let before = history.clone();
+                    totals(&before);
                     model[at] = named.next().expect("no end");
                     history.replace(at, model[at].clone()).expect("no call");
                     prop_assert!(!history.continues(&before));
@@ -124,6 +134,21 @@ fn a_step_encodes_its_new_messages_only() {
         let kept = history.clone(); // a request of the step before may still be around
         history.push(Message::user(format!("{n}"))).expect("no call");
         assert_eq!(write(&history, WIRES[0]).1, 1, "with {} messages", kept.len());
+    }
+}
+
+#[test]
+fn a_total_of_a_long_history_measures_few_messages() {
+    let mut history = History::default();
+    for n in 0..500 {
+        history.push(Message::user(format!("{n}"))).expect("no call");
+        let measured = std::cell::Cell::new(0);
+        let total = history.total(WireKey::new(&"messages"), |_| {
+            measured.set(measured.get() + 1);
+            1
+        });
+        assert_eq!(total, history.len() as u64);
+        assert!(measured.get() <= 32, "{} of {}", measured.get(), history.len());
     }
 }
 

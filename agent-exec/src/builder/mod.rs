@@ -241,6 +241,12 @@ impl AgentBuilder {
         self.add_middleware(Arc::new(middleware), false)
     }
 
+    /// Adds middlewares that others may share, outermost first, inside those that are there.
+    pub fn middlewares(mut self, middlewares: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
+        self.items.extend(middlewares.into_iter().map(Item::Middleware));
+        self
+    }
+
     /// Adds a middleware that covers every run below, too.
     pub fn middleware_for_all(self, middleware: impl Middleware) -> Self {
         self.add_middleware(Arc::new(middleware), true)

@@ -1,6 +1,7 @@
 //! The loop: model call, tool calls, repeat, stopping wherever it must.
 
 mod batch;
+mod beside;
 mod call;
 mod core;
 mod due;
@@ -21,7 +22,7 @@ use agent_core::{
 
 use tokio::time::Instant;
 
-use self::{batch::BatchEnd, due::Due, exit::Exits, table::ToolTable};
+use self::{batch::BatchEnd, beside::beside, due::Due, exit::Exits, table::ToolTable};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
 use crate::builder::Item;
 
@@ -105,6 +106,11 @@ enum Stop {
 impl Executor {
     /// Runs a job to its end: `before_agent`, the loop, `after_agent` whatever happened.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
+        let cx = job.driver.cx().clone();
+        beside(&cx, self.execute_alone(job)).await
+    }
+
+    async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
@@ -232,6 +238,10 @@ impl Active<'_> {
         cx.log().commit().await?;
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
+        }
+        if cx.history().iter().all(|message| matches!(message, Message::System(_))) {
+            let message = "nobody but the system says anything: the model is asked all the same".into();
+            cx.emit(EventKind::Warning { message });
         }
         Ok(())
     }
@@ -379,6 +389,14 @@ impl Active<'_> {
             Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
+            // What the run waited for paused with it.
+            Err(e)
+                if e.kind() == ErrorKind::Interrupted
+                    && self.cx().pause_requested()
+                    && !self.driver.has_questions() =>
+            {
+                Ok(RunEnd::Paused(self.checkpoint()))
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(RunEnd::Interrupted(self.checkpoint())),
             Err(e) if e.kind() == ErrorKind::Cancelled && self.cx().cancellation().is_cancelled() => {
                 Ok(RunEnd::Cancelled(self.checkpoint()))
@@ -420,6 +438,7 @@ impl Active<'_> {
         c.spent = cx.budget().spent();
         c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
         c.sub_agents = cx.sub_agents_started();
+        c.background = cx.take_background(|_| true);
         if let Phase::Tools(turn) = &c.phase {
             c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
             c.finished = cx.log().finished_tools(turn.open_calls());

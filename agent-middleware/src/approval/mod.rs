@@ -254,6 +254,9 @@ impl Approval {
     }
 
     fn report(&self, cx: &RunCx, req: &ToolRequest, ruling: &Ruling) {
+        if !cx.emitter().is_observed() {
+            return;
+        }
         let value = json!({
             "call_id": req.call.id,
             "tool": req.call.name,
@@ -328,6 +331,16 @@ impl Approval {
             Decision::Respond { content } => settle(cx, req, ToolOutput::text(content)),
         }
     }
+}
+
+/// Asks a person, with a question of this kind, whether a call may run: it is approved or rejected, this once. What is no
+/// decision is the text that says why.
+pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Result<Decision, String>> {
+    let config = ApprovalConfig { decisions: [DecisionKind::Approve].into(), ..ApprovalConfig::default() };
+    let payload = to_json(&form::request(&config, req, why));
+    let answer =
+        req.ask_with(Ask::new(kind, payload).schema(form::schema(&config, req, 0, false)).or(to_json(&unanswered())))?;
+    Ok(accept(answer.value, &config.accepted()))
 }
 
 /// Why a standing decision holds.

@@ -3,6 +3,8 @@
 //!
 //! Prints one JSON line with what it measured. See `--help`.
 
+#[path = "../middleware_bench/builtins.rs"]
+mod builtins;
 mod measure;
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
@@ -55,7 +57,7 @@ pub(crate) struct Args {
     /// Middlewares that override every hook and do nothing.
     #[arg(long, default_value_t = 0)]
     middlewares: usize,
-    /// The built-in middlewares with their defaults.
+    /// Ten built-ins, none of which has anything to do.
     #[arg(long)]
     builtins: bool,
     /// The form of the report.
@@ -103,6 +105,7 @@ fn agent(args: &Args) -> Result<Agent> {
         .max_steps(u32::MAX)
         .tool_concurrency(usize::MAX);
     let builder = (0..args.middlewares).fold(builder, |b: AgentBuilder, _| b.middleware(EveryHook));
+    let builder = if args.builtins { builtins::with(builder, 10) } else { builder };
     match args.store {
         Store::None => builder,
         Store::Memory => builder.store(MemoryJournal::default()),
@@ -173,10 +176,6 @@ async fn run(args: &Args, started: Instant) -> Result<Report> {
 
 fn main() -> std::process::ExitCode {
     let (started, args) = (Instant::now(), Args::parse());
-    if args.builtins {
-        println!("{}", json!({"ok": false, "skip": "the set of built-ins is not complete yet"}));
-        return std::process::ExitCode::SUCCESS;
-    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {

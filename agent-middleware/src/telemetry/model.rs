@@ -1,0 +1,34 @@
+//! Models that are called beside an agent's own.
+
+use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result};
+use async_trait::async_trait;
+
+use super::{Telemetry, is_wanted};
+
+/// A model whose calls have spans: what [`Telemetry::model`] makes.
+#[derive(Clone, Debug)]
+pub struct TracedModel<M> {
+    telemetry: Telemetry,
+    inner: M,
+}
+
+impl<M> TracedModel<M> {
+    pub(super) fn new(telemetry: Telemetry, inner: M) -> Self {
+        Self { telemetry, inner }
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for TracedModel<M> {
+    fn info(&self) -> ModelInfo {
+        self.inner.info()
+    }
+
+    async fn call(&self, mut req: ModelRequest) -> Result<ModelResponse> {
+        if !is_wanted() {
+            return self.inner.call(req).await;
+        }
+        req.model.get_or_insert_with(|| self.inner.info().into());
+        self.telemetry.chat(req, |req| self.inner.call(req)).await
+    }
+}
