@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Quota,
     /// The provider refused the request as it stands; sending it again cannot help.
     InvalidRequest,
-    /// The provider withheld the answer for its content.
+    /// The provider withheld the answer for its content, or a middleware what it was to pass on.
     ContentFiltered,
     /// The stream ended before its terminal event.
     Truncated,
@@ -249,6 +249,11 @@ impl Error {
     /// Where the failed or suspended run stood.
     pub fn checkpoint(&self) -> Option<&Checkpoint> {
         self.0.checkpoint.as_deref()
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), to change it.
+    pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
+        self.0.checkpoint.as_deref_mut()
     }
 
     /// Takes the questions and the checkpoint out.

@@ -47,8 +47,8 @@ pub use self::{
     history::{History, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
-        RecordedBeginning, Recording, RunLog, RunStatus, SessionView, Standing, Step, StepBody, StepResult, diff,
-        each_entry, fold_session, fork_at, recover, standing,
+        RecordedBeginning, Recording, RunLog, RunStatus, SessionView, Standing, Step, StepBody, StepResult,
+        SubAgentRecord, diff, each_entry, fold_session, fork_at, recover, standing, sub_agents_of,
     },
     memory::{
         ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
@@ -67,9 +67,10 @@ pub use self::{
         ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
     },
     run::{
-        Answer, Ask, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox, Parent,
-        PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds, RunInput,
-        RunParts, RunRequest, SubAgent, SubAgents, ToolChoices, UsageMeter, WhenBusy, canonical_json, new_id,
+        Answer, Ask, BackgroundRun, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox,
+        Parent, Pause, PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds,
+        RunInput, RunParts, RunRequest, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
+        UsageMeter, WhenBusy, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

@@ -12,7 +12,10 @@ use agent_core::{
 };
 use tower::Service;
 
-use crate::{AgentBuilder, Drain, Executor, Run, Sessions, sessions::Lines, start};
+use crate::{
+    AgentBuilder, AgentDefinition, Drain, Executor, Run, Sessions, definition, lifecycle::Lifecycle, prompts::Prompts,
+    sessions::Lines, start,
+};
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
 /// layered, limited, and run below other agents.
@@ -27,6 +30,10 @@ pub(crate) type Migration = Arc<dyn Fn(&mut Checkpoint) -> Result<()> + Send + S
 pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
     pub(crate) executor: Executor,
+    pub(crate) prompts: Prompts,
+    pub(crate) lifecycle: Lifecycle,
+    /// What it was built from.
+    pub(crate) origin: Box<AgentBuilder>,
     pub(crate) covers: Middlewares,
     pub(crate) sub_agents: SubAgents,
     pub(crate) stream: bool,
@@ -48,6 +55,30 @@ impl Agent {
     /// Begins an agent of this name on this model.
     pub fn builder(name: impl Into<String>, model: impl Model) -> AgentBuilder {
         AgentBuilder::new(name.into(), Arc::new(model))
+    }
+
+    /// What it was built from, to be changed and built again. The new agent shares the parts of this one: model, tools,
+    /// middleware, store and budget.
+    ///
+    /// ```
+    /// use agent_core::testing::{ScriptedModel, Turn};
+    /// use agent_exec::Agent;
+    ///
+    /// let patient = Agent::builder("a", ScriptedModel::new([Turn::text("hello")])).max_steps(50).build()?;
+    /// let hasty = patient.to_builder().name("b").max_steps(1).build()?;
+    /// assert!(patient.explain().contains("50 steps") && hasty.explain().contains("1 steps"));
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn to_builder(&self) -> AgentBuilder {
+        (*self.0.origin).clone()
+    }
+
+    /// The agent as data, by the names that a [`Registry`](crate::Registry) has its parts under.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the parts that did not come from a registry.
+    pub fn definition(&self) -> Result<AgentDefinition> {
+        definition::define(&self.0.origin)
     }
 
     /// Its name.

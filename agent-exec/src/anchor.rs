@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Phase, Result, RunLog, Standing, standing,
+    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Phase, Result, RunLog, RunStatus, Standing, standing,
 };
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
@@ -68,6 +68,15 @@ fn stand(log: &RunLog, checkpoint: &Checkpoint) {
     if !state.is_empty() || !globals.is_empty() {
         note(EntryBody::StateChanged { state, globals });
     }
+    for background in &checkpoint.background {
+        let (call_id, key, run) = (background.call_id.clone(), background.key.clone(), background.run.clone());
+        note(EntryBody::SubAgentLinked { call_id, key, run, background: true });
+        background.checkpoint.iter().for_each(|child| stand(log, child));
+    }
+    if let Phase::Ended(exit) = &checkpoint.phase {
+        let (status, answer) = (RunStatus::Finished(exit.reason.clone()), Some(exit.answer.clone()));
+        note(EntryBody::RunEnded { status, usage: checkpoint.usage, error: None, answer });
+    }
     let Phase::Tools(turn) = &checkpoint.phase else { return };
     note(EntryBody::ModelAccepted { step: checkpoint.step, message: Some(turn.message.clone()), exit: None });
     for (call, pending) in turn.message.calls().zip(&turn.calls) {
@@ -78,7 +87,7 @@ fn stand(log: &RunLog, checkpoint: &Checkpoint) {
             }
             CallState::Suspended { child: Some(child) } => {
                 let (key, run) = (child.ids.agent.to_string(), child.ids.run_id.clone());
-                note(EntryBody::SubAgentLinked { call_id, key, run });
+                note(EntryBody::SubAgentLinked { call_id, key, run, background: false });
                 stand(log, child);
             }
             _ => {}

@@ -19,9 +19,13 @@ mod agent;
 mod anchor;
 mod answers;
 mod builder;
+mod definition;
 mod drain;
 mod executor;
 pub mod flow;
+mod lifecycle;
+mod pending;
+mod prompts;
 mod replay;
 mod run;
 pub mod sessions;
@@ -33,8 +37,13 @@ pub mod testing;
 pub use self::{
     agent::Agent,
     builder::AgentBuilder,
+    definition::{
+        AgentDefinition, FieldDefinition, MiddlewareDefinition, PartKind, Registry, SubAgentDefinition, UnknownPart,
+    },
     drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
+    pending::WaitingCall,
+    prompts::RequiredVariables,
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
 };

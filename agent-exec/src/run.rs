@@ -3,14 +3,10 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Event, EventHub, EventStream, Inbox, Message, Result, RunEnd};
+use agent_core::{BoxFuture, Event, EventHub, EventStream, Inbox, Message, Pause, Result, RunEnd};
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +44,7 @@ pub struct Run {
 #[derive(Clone)]
 pub struct RunHandle {
     pub(crate) cancel: CancellationToken,
-    pub(crate) pause: Arc<AtomicBool>,
+    pub(crate) pause: Pause,
     pub(crate) inbox: Inbox,
     pub(crate) hub: EventHub,
 }
@@ -85,7 +81,7 @@ impl RunHandle {
 
     /// Pauses the run, and all of its tree, at the next boundary.
     pub fn pause(&self) {
-        self.pause.store(true, Ordering::Release);
+        self.pause.request_all();
     }
 
     /// Puts a message before the next model call. A run that was about to finish goes on for it. It is in the run's journal

@@ -1,16 +1,12 @@
 //! From a request to a run: ids, journal, history, context.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
     Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Phase, Result, RunDeadline,
-    RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session, new_id,
-    recover,
+    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase, Result,
+    RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session,
+    new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -32,7 +28,7 @@ pub(crate) struct Place {
     pub(crate) hub: EventHub,
     pub(crate) journal: Arc<dyn Journal>,
     above: Option<Emitter>,
-    pause: Arc<AtomicBool>,
+    pause: Pause,
     pub(crate) inbox: Inbox,
     pub(crate) cancel: tokio_util::sync::CancellationToken,
 }
@@ -81,6 +77,7 @@ impl Place {
             (None, Some(journal)) => journal.clone(),
             (None, None) => Arc::new(MemoryJournal::default()),
         };
+        let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
         Self {
             hub: parent.map_or_else(
                 || EventHub::new(journal.clone(), ids.session.clone()),
@@ -88,9 +85,16 @@ impl Place {
             ),
             journal,
             above: parent.map(|above| above.emitter().clone()),
-            pause: parent.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
-            inbox: Inbox::default(),
-            cancel: parent.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+            pause: match (handle, parent) {
+                (Some(handle), _) => handle.pause_flag().clone(),
+                (None, above) => above.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
+            },
+            // A layer that runs the agent again finds the first run's closed.
+            inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),
+            cancel: match (handle, parent) {
+                (Some(handle), _) => handle.cancellation().clone(),
+                (None, above) => above.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+            },
             ids,
         }
     }
@@ -111,6 +115,7 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
         None => {
             let session = request.session.clone().unwrap_or_else(|| new_id().into());
             let mut ids = RunIds::root(agent.name.clone(), session);
+            ids.user = request.user.clone();
             if let Some(agent_id) = &request.agent_id {
                 ids.agent_id = agent_id.clone();
             }
@@ -138,14 +143,15 @@ pub(crate) struct Beginning {
 }
 
 async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
+    let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
         parent.cx.log().release();
         let writer = parent.cx.log().writer()?; // the tree has one writer
-        return run_as(agent, request, place, writer).await;
+        return run_as(agent, request, place, writer, system).await;
     }
     match admit(agent, &mut request, &mut place).await? {
         Admission::Runs { writer, turn } => {
-            let end = run_as(agent, request, place, writer).await;
+            let end = run_as(agent, request, place, writer, system).await;
             if let Some(turn) = turn {
                 turn.end(&end);
             }
@@ -160,8 +166,16 @@ async fn run_as(
     mut request: RunRequest,
     mut place: Place,
     writer: Arc<dyn JournalWriter>,
+    system: Option<Result<String>>,
 ) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
+    if !matches!(request.input, RunInput::Replay) {
+        tokio::select! {
+            biased;
+            warm = agent.lifecycle.before_run(&request.tools) => warm?,
+            () = place.cancel.cancelled() => {} // the run ends at once, with its checkpoint
+        }
+    }
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
             let checkpoint = Box::new(unfinished(agent, &place).await?);
@@ -217,7 +231,10 @@ async fn run_as(
     parts.budget = match above {
         Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
         None if recording.is_some() => Budget::default(), // nothing is spent
-        None => agent.budget.of_run(&place.ids, request.user.as_deref(), request.caps, spent),
+        None => {
+            let user = place.ids.user.as_deref().or(request.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&place.ids, user, request.caps, spent)
+        }
     };
     let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
     parts.deadline = deadline(agent, &parts.budget, above.and_then(|cx| cx.deadline()), elapsed);
@@ -237,6 +254,7 @@ async fn run_as(
         Some(mut c) => {
             parts.step = c.step;
             parts.questions = std::mem::take(&mut c.questions);
+            parts.background = std::mem::take(&mut c.background);
             parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
             log.restore_tool_calls(&c.tool_calls);
             log.restore(&mut c);
@@ -246,6 +264,7 @@ async fn run_as(
     }
     let job = Job {
         driver: RunDriver::new(parts),
+        system,
         messages: beginning.messages,
         phase,
         resumed,
@@ -286,6 +305,10 @@ async fn begin(
                 let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
                 beginning.history = kept.history;
                 beginning.globals = kept.globals;
+            } else if !is_root && let Some(copied) = &request.history {
+                beginning.history = copied.clone();
+            } else if !is_root && let Some(recalled) = &request.agent_id {
+                beginning.history = fold_session(&*place.journal, &place.ids.session, recalled).await?.history;
             }
             Ok(beginning)
         }
@@ -354,6 +377,9 @@ fn record_begin(
 ) {
     let Some(checkpoint) = resumed else {
         log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: agent.fingerprint.clone() });
+        if let Some(history) = request.history.clone().filter(|_| ids.depth > 0) {
+            log.record(EntryBody::HistoryReplaced { reason: "forked".into(), before: 0, history });
+        }
         if !request.state.is_empty() {
             log.record(EntryBody::StateChanged { state: request.state.clone(), globals: BTreeMap::new() });
         }

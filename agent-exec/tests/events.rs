@@ -102,6 +102,7 @@ async fn a_step_reads_in_the_order_in_which_it_happens() {
         EventKind::ModelAnswered { .. } => Some("model answered"),
         EventKind::ToolStarted { .. } => Some("tool started"),
         EventKind::ToolAnswered { .. } => Some("tool answered"),
+        EventKind::ToolsAnswered { .. } => Some("tools answered"),
         EventKind::RunEnded { .. } => Some("run ended"),
         other => panic!("unexpected: {other:?}"),
     };
@@ -115,6 +116,7 @@ async fn a_step_reads_in_the_order_in_which_it_happens() {
             "model answered",
             "tool started",
             "tool answered",
+            "tools answered",
             "step started",
             "model answered",
             "run ended",

@@ -69,6 +69,16 @@ async fn an_answer_cut_at_the_token_limit_or_withheld_ends_the_run_with_that_rea
     }
 }
 
+#[tokio::test]
+async fn a_run_in_which_only_the_system_speaks_is_warned_of_and_the_model_is_asked_all_the_same() {
+    for (messages, warnings) in [(vec![], 1), (vec![Message::system("Begin.")], 1), (vec![Message::user("go")], 0)] {
+        let (watch, model) = (Watch::default(), ScriptedModel::new([Turn::text("hello")]));
+        let agent = Agent::builder("a", model).system("Be kind.").middleware(watch.clone()).build().expect("builds");
+        assert_eq!(finished(agent.start(RunRequest::new(messages)).await).answer, "hello");
+        assert_eq!(watch.warnings().len(), warnings, "{:?}", watch.warnings());
+    }
+}
+
 // Haystack 16
 #[tokio::test]
 async fn a_text_ends_the_run_even_if_only_a_tool_is_named_as_its_end() {

@@ -12,15 +12,15 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse,
-    ModelService, Result, Retry, Usage, async_trait,
+    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Flow, Message, Model, ModelInfo, ModelRequest,
+    ModelResponse, ModelService, Result, Retry, RunRequest, Usage, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_llm::{
     Catalogue, OpenAiChat, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer, cache::MemoryCache, transport_fn,
 };
-use agent_middleware::{Delegation, from_fn};
+use agent_middleware::{Delegation, before_model_fn, from_fn};
 use futures::future::join_all;
 use http::Response;
 use proptest::prelude::*;
@@ -40,6 +40,30 @@ fn asks(calls: &[(String, String, Value)]) -> Turn {
 
 fn built(builder: AgentBuilder) -> Agent {
     builder.build().expect("builds")
+}
+
+// --- what the provider is told ---
+
+// NexAU 78
+#[tokio::test]
+async fn a_hook_tells_the_provider_for_which_session_it_works() {
+    let body = Arc::new(Mutex::new(Value::Null));
+    let seen = body.clone();
+    let provider = transport_fn(move |request| {
+        *seen.lock().expect("free") = serde_json::from_slice(request.body()).expect("JSON");
+        let answer = r#"{"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}"#;
+        async move { Ok(Response::new(answer.into())) }
+    });
+    let identity = before_model_fn("identity", |cx, req| {
+        let params = (*req.params).clone().extra("user", cx.ids().session.as_ref());
+        req.params = Arc::new(params.extra("prompt_cache_key", cx.ids().agent.as_ref()));
+        Ok(Flow::Continue)
+    });
+    let model = OpenAiChat::builder("m").transport(provider).build().expect("builds");
+    let agent = built(Agent::builder("a", model).middleware(identity));
+    finished(agent.start(RunRequest::user("go").session("ada's")).await);
+    let body = body.lock().expect("free").clone();
+    assert_eq!((&body["user"], &body["prompt_cache_key"]), (&json!("ada's"), &json!("a")));
 }
 
 // --- usage ---

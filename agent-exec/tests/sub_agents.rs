@@ -28,7 +28,7 @@ use self::common::{FnTool, Log, Watch, finished, hangs, hooks, ms, results, role
 
 /// An agent whose model may call `helper` under the key of that name.
 fn over(name: &str, model: &ScriptedModel, helper: Agent) -> AgentBuilder {
-    Agent::builder(name, model.clone()).middleware(Delegation::new().to("helper", "Helps.", helper))
+    Agent::builder(name, model.clone()).middleware(Delegation::new().without_recall().to("helper", "Helps.", helper))
 }
 
 /// A call of the helper.
@@ -76,6 +76,7 @@ fn visit() -> FnTool {
 
 // --- what is shared and what is not ---
 
+// NexAU 61
 #[tokio::test]
 async fn storage_is_shared_and_history_is_not() {
     let helper_model = ScriptedModel::new([Turn::call("k", "visit", json!({})), Turn::text("counted")]);
@@ -88,6 +89,7 @@ async fn storage_is_shared_and_history_is_not() {
     assert_eq!(helper_model.requests()[1].results(), [("k".to_owned(), "visit 2".to_owned())]);
 }
 
+// NexAU 61
 #[tokio::test]
 async fn ids_name_every_agents_place_in_the_tree() {
     let (watch, session) = (Watch::default(), "the session");
@@ -113,6 +115,7 @@ async fn ids_name_every_agents_place_in_the_tree() {
     assert_eq!(links, linked.map(|(id, key, run)| (id.to_owned(), key.to_owned(), run.clone())));
 }
 
+// NexAU 62
 #[tokio::test]
 async fn what_happens_below_is_reported_between_the_calls_beginning_and_its_answer() {
     let watch = Watch::default();
@@ -185,6 +188,7 @@ impl Model for CallsOnce {
     }
 }
 
+// NexAU 61 (B)
 #[tokio::test]
 async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
     let look = tool("look", |req: ToolRequest| async move {
@@ -194,7 +198,7 @@ async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
     });
     let helper = Agent::builder("helper", CallsOnce::new([("k", "look", json!({}))])).tool(look).exit_on(["look"]);
     let calls = [("v", "visit", json!({})), ("d", "delegate", json!({"agent": "helper", "message": "look"}))];
-    let delegation = Delegation::new().to("helper", "Looks.", built(helper));
+    let delegation = Delegation::new().without_recall().to("helper", "Looks.", built(helper));
     let boss = built(Agent::builder("boss", CallsOnce::new(calls)).middleware(delegation).tool(visit()));
     for end in join_all((0..20).map(|_| boss.run("go"))).await {
         let end = finished(end);
@@ -206,6 +210,7 @@ async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
 
 // --- what goes wrong ---
 
+// NexAU 59
 #[tokio::test]
 async fn an_unknown_key_is_told_with_those_that_there_are() {
     let calling = tool("calling", async |req: ToolRequest| {
@@ -255,7 +260,8 @@ async fn any_service_from_a_runs_request_to_its_end_is_an_agent() {
         Ok::<_, Error>(agent_core::RunEnd::Finished(Box::new(end)))
     });
     let model = ScriptedModel::new([ask("p", "help"), Turn::text("done")]);
-    let boss = Agent::builder("boss", model).middleware(Delegation::new().to("helper", "Helps.", remote));
+    let boss =
+        Agent::builder("boss", model).middleware(Delegation::new().without_recall().to("helper", "Helps.", remote));
     assert_eq!(results(&finished(built(boss).run("go").await).history)[0].1, "from afar");
 }
 
@@ -407,6 +413,7 @@ async fn a_pause_from_inside_a_sub_agent_pauses_the_tree_and_the_tree_goes_on() 
     assert_eq!(results(&end.history)[0].1, "helped", "the sub-agent went on from where it stood");
 }
 
+// NexAU 61 (B)
 #[tokio::test(start_paused = true)]
 async fn cancelling_reaches_the_agents_below_and_they_hand_up_where_they_stand() {
     let (log, again) = (Log::default(), Log::default());

@@ -1,4 +1,4 @@
-//! What layers that call a model more than once have in common.
+//! What those have in common that call a model more than once, or one of several.
 
 use agent_core::{Error, ErrorKind, ModelInfo, Result, RunCx};
 
@@ -18,4 +18,14 @@ pub(crate) fn label(info: &ModelInfo) -> String {
         "" => info.name.clone(),
         provider => format!("{provider}/{}", info.name),
     }
+}
+
+/// The first one's info, with the smallest limits of all.
+pub(crate) fn what_holds_for_all(infos: &[ModelInfo]) -> ModelInfo {
+    let mut all = infos[0].clone();
+    all.context_window = infos.iter().filter_map(|info| info.context_window).min();
+    all.max_output = infos.iter().filter_map(|info| info.max_output).min();
+    all.tools = infos.iter().all(|info| info.tools);
+    all.json_schema = infos.iter().all(|info| info.json_schema);
+    all
 }

@@ -62,6 +62,14 @@ impl Model for LayeredModel {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         self.service.clone().oneshot(req).await
     }
+
+    async fn warm_up(&self) -> Result<()> {
+        self.model.warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.model.close().await
+    }
 }
 
 /// A model as a service.

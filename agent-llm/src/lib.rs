@@ -8,6 +8,7 @@
 //! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
+//! | ask the model that fits the call best | [`ModelRouter`] |
 //! | leave a failing model alone for a while | [`Breakers`] |
 //! | not wait for a slow call | [`HedgeLayer`] |
 //! | put tower layers around one model | [`LayeredModel`] |
@@ -92,6 +93,7 @@ pub mod models;
 pub mod offline;
 mod redact;
 pub mod retry;
+pub mod router;
 mod service;
 mod sse;
 pub mod tokens;
@@ -117,6 +119,7 @@ pub use self::{
     model::{Auth, Credentials, HttpModel, HttpModelBuilder},
     models::Catalogue,
     retry::RetryLayer,
+    router::ModelRouter,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{

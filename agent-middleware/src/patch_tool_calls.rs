@@ -1,6 +1,6 @@
 //! [`PatchToolCalls`].
 
-use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Part, Result, RunCx, ToolMessage};
+use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Ordering, Part, Result, RunCx, ToolMessage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,10 @@ fn is_patch(message: &Message) -> bool {
 impl Middleware for PatchToolCalls {
     fn name(&self) -> &str {
         "patch_tool_calls"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("context_compaction").unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

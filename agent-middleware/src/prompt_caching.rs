@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Cache, Flow, History, Message, Middleware, ModelRequest, ModelResponse, Part, Result, RunCx, ToolSpecs,
+    Cache, Flow, History, Message, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, ToolSpecs,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -151,6 +151,10 @@ impl From<PromptCachingConfig> for PromptCaching {
 impl Middleware for PromptCaching {
     fn name(&self) -> &str {
         "prompt_caching"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("context_compaction").inside("runtime_environment").inside("todo_list").unique()
     }
 
     async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

@@ -1,9 +1,9 @@
 //! [`Reminders`]: tells a model how far it is.
 
-use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd};
+use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a model is reminded of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl Reminders {
     fn of_tokens(&self, cx: &RunCx, req: &ModelRequest) -> Option<String> {
         let window = req.model.as_ref().and_then(|model| model.context_window);
         let window = self.config.context_window.or(window).filter(|_| self.config.tokens)?;
-        let used = self.used.get(&cx.ids().run_id)?.load(Ordering::Relaxed);
+        let used = self.used.get(&cx.ids().run_id)?.load(Relaxed);
         let left = window.saturating_sub(used);
         let room = self.config.room.unwrap_or(ROOM);
         Some(match left < room.saturating_mul(3) {
@@ -135,6 +135,10 @@ impl Middleware for Reminders {
         "reminders"
     }
 
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("context_compaction").inside("prompt_caching")
+    }
+
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
         if !req.messages.iter().rev().any(|message| message.as_assistant().is_some()) {
             return Ok(Flow::Continue);
@@ -150,7 +154,7 @@ impl Middleware for Reminders {
 
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
         if self.config.tokens {
-            self.used.of(cx, AtomicU64::default).store(res.usage.total(), Ordering::Relaxed);
+            self.used.of(cx, AtomicU64::default).store(res.usage.total(), Relaxed);
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, env};
 
-use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, Part, PerRun, Result, RunCx, RunEnd, SystemMessage};
+use agent_core::{
+    Flow, Middleware, ModelRequest, ModelResponse, Ordering, Part, PerRun, Result, RunCx, RunEnd, SystemMessage,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -102,6 +104,10 @@ impl From<RuntimeEnvironmentConfig> for RuntimeEnvironment {
 impl Middleware for RuntimeEnvironment {
     fn name(&self) -> &str {
         "runtime_environment"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use agent_core::{
-    Effect, EventKind, Flow, Middleware, ModelRequest, ModelResponse, Part, Result, RunCx, RunEnd, SystemMessage, Tool,
-    ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    Effect, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
+    SystemMessage, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,8 @@ pub enum TodoStatus {
 
 /// Gives the model a list of todos: a tool that writes it whole, and words about when to.
 ///
-/// The list belongs to the run and survives a pause and a restart. Each change is an event of the name `todos`, whose value is
+/// The list belongs to the run and survives a pause and a restart. The model sees it as it wrote it; if compaction took that out
+/// of the conversation, the list is the last message of each call, until it is written again. Each change is an event of the name `todos`, whose value is
 /// the list. Two writes in one message would be a race, so both are refused.
 ///
 /// # Order
@@ -110,11 +111,19 @@ impl Middleware for TodoList {
         "todo_list"
     }
 
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
+    }
+
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         vec![Arc::new(WriteTodos)]
     }
 
-    async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let todos = Self::todos(cx)?;
+        if !todos.is_empty() && !req.messages.iter().rev().any(is_written) {
+            req.messages.push(Message::user(listed(&todos)))?;
+        }
         if !self.config.prompt.is_empty() && req.tools.iter().any(|tool| tool.name == TOOL) {
             let system = req.system.get_or_insert_with(|| SystemMessage::new(Vec::new()));
             system.parts_mut().push(Part::text(self.config.prompt.as_str()));
@@ -136,6 +145,24 @@ impl Middleware for TodoList {
         TODOS.end(cx, end);
         Ok(())
     }
+}
+
+/// True for the result of a write of the list.
+fn is_written(message: &Message) -> bool {
+    message.as_tool().is_some_and(|result| result.name() == TOOL && !result.is_error())
+}
+
+fn listed(todos: &[Todo]) -> String {
+    let mut told = String::from("The list is now:");
+    for todo in todos {
+        let mark = match todo.status {
+            TodoStatus::Pending => ' ',
+            TodoStatus::InProgress => '~',
+            TodoStatus::Completed => 'x',
+        };
+        let _ = write!(told, "\n[{mark}] {}", todo.content);
+    }
+    told
 }
 
 struct WriteTodos;
@@ -170,17 +197,9 @@ impl Tool for WriteTodos {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let List { todos } = req.parse()?;
-        let mut told = String::from("The list is now:\n");
-        for todo in &todos {
-            let mark = match todo.status {
-                TodoStatus::Pending => ' ',
-                TodoStatus::InProgress => '~',
-                TodoStatus::Completed => 'x',
-            };
-            let _ = writeln!(told, "[{mark}] {}", todo.content);
-        }
+        let told = listed(&todos);
         req.cx.emit(EventKind::Custom { name: "todos".into(), value: json!(todos) });
         TODOS.update(&req.cx, |kept| *kept = todos)?;
-        Ok(ToolOutput::text(told.trim_end()))
+        Ok(ToolOutput::text(told))
     }
 }

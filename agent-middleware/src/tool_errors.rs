@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_core::{Error, Middleware, Result, ToolNext, ToolOutput, ToolRequest};
+use agent_core::{Error, Middleware, Ordering, Result, ToolNext, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 
 type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
@@ -46,6 +46,10 @@ impl ToolErrors {
 impl Middleware for ToolErrors {
     fn name(&self) -> &str {
         "tool_errors"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("tool_retry")
     }
 
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::{Effect, EventKind, Middleware, Result, Retry, ToolNext, ToolOutput, ToolRequest};
+use agent_core::{Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
@@ -129,6 +129,10 @@ impl From<ToolRetryConfig> for ToolRetry {
 impl Middleware for ToolRetry {
     fn name(&self) -> &str {
         "tool_retry"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("approval")
     }
 
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {

@@ -152,6 +152,20 @@ async fn the_list_is_written_whole_survives_a_restart_and_goes_with_the_run() {
 }
 
 #[tokio::test]
+async fn a_list_that_was_taken_out_of_the_conversation_is_shown_again() {
+    let (list, run) = (alone(TodoList::new()), root(|_| {}));
+    conversation(&run);
+    let tool = list[0].tools().remove(0);
+    let args = json!({"todos": [{"content": "leap", "status": "pending"}]});
+    let out = tool.call(call(run.cx(), "c2", "write_todos", args.clone())).await.expect("writes");
+    let shown = async |run: &agent_core::RunDriver| texts(&sent(&list, run, "p").await).split_off(3);
+    assert_eq!(shown(&run).await, ["The list is now:\n[ ] leap"], "the turn is not in the conversation");
+    let turn = AssistantMessage::new(vec![Block::tool_call("c2", "write_todos", args.to_string())]);
+    run.push_turn(turn, vec![out.to_message("c2", "write_todos")]).expect("fits");
+    assert_eq!(shown(&run).await, ["", "The list is now:\n[ ] leap"], "as it was written, and not again");
+}
+
+#[tokio::test]
 async fn two_writes_of_the_list_in_one_message_are_both_refused() {
     let (list, run) = (alone(TodoList::new()), root(|_| {}));
     let request = |id: &str, name: &str| {

@@ -84,3 +84,72 @@ async fn both_stores_share_a_file_and_leave_a_journal_alone() {
         assert_eq!(e.kind(), agent_core::ErrorKind::Store, "{e}");
     }
 }
+
+#[cfg(feature = "sqlite")]
+mod filters {
+    use agent_core::{Comparison, Filter, Memory, MemoryQuery, MemoryStore};
+    use proptest::{collection::vec, prelude::*};
+    use serde_json::{Value, json};
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-2..3_i32).prop_map(Value::from),
+            (-4..5_i32).prop_map(|halves| json!(f64::from(halves) / 2.0)),
+            "[ab]{0,2}".prop_map(Value::from),
+            vec(0..3_i32, 0..3).prop_map(Value::from),
+        ]
+    }
+
+    fn filter() -> impl Strategy<Value = Filter> {
+        use Comparison::{Equal, Greater, GreaterOrEqual, In, Less, LessOrEqual, NotEqual, NotIn};
+        let all = vec![Equal, NotEqual, Greater, GreaterOrEqual, Less, LessOrEqual, In, NotIn];
+        let field = ("[xyz]", prop::sample::select(all), value()).prop_map(|(field, is, value)| Filter::Field {
+            field,
+            is,
+            value,
+        });
+        field.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..3).prop_map(Filter::And),
+                vec(inner.clone(), 0..3).prop_map(Filter::Or),
+                inner.prop_map(Filter::not),
+            ]
+        })
+    }
+
+    async fn found(store: &dyn MemoryStore, memories: &[Memory], query: &MemoryQuery) -> Vec<Option<String>> {
+        store.add("ada", memories.to_vec()).await.expect("adds");
+        store.search("ada", query).await.expect("searches").into_iter().map(|found| found.memory.id).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_filter_finds_the_same_in_memory_and_in_sqlite_and_as_data(
+            fields in vec(prop::collection::btree_map("[xyz]", value(), 0..3), 1..8),
+            filter in filter(),
+            top_k in 0..9_usize,
+        ) {
+            let memories: Vec<_> = (0..).zip(fields).map(|(n, fields)| {
+                let mut memory = Memory::new("the same text").with_id(format!("{n}"));
+                memory.metadata = fields.into_iter().collect();
+                memory
+            }).collect();
+            let data: Filter = serde_json::from_str(&serde_json::to_string(&filter).expect("JSON")).expect("a filter");
+            let fits = |memory: &&Memory| filter.matches(&memory.metadata);
+            let fit = memories.iter().filter(fits).count().min(top_k);
+            let query = MemoryQuery::new("").top_k(top_k);
+            let dir = tempfile::tempdir().expect("a directory");
+            let sqlite = agent_store::SqliteMemoryStore::open(dir.path().join("store.db")).expect("opens");
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+            let (one, two) = runtime.block_on(async {
+                let one = found(&agent_store::InMemoryMemoryStore::default(), &memories, &query.clone().filter(filter)).await;
+                (one, found(&sqlite, &memories, &query.filter(data)).await)
+            });
+            prop_assert_eq!((one.len(), one), (fit, two));
+        }
+    }
+}

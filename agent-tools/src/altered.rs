@@ -75,6 +75,14 @@ impl<T: Tool> Tool for Altered<T> {
         self.tool.call(req).await
     }
 
+    async fn warm_up(&self) -> Result<()> {
+        self.tool.warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.tool.close().await
+    }
+
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
         self.tool.reconcile(req).await
     }

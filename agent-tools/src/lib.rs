@@ -4,6 +4,7 @@
 //! * [`ToolSet`] collects tools; [`ToolExt`] renames them and changes their options.
 //! * [`ArgumentSchema`] reads what a model wrote as arguments, mends it and checks it. The executor uses it for every tool.
 //! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
+//! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //!
 //! ```
@@ -40,6 +41,8 @@ mod partial_json;
 mod resource;
 mod schema;
 mod set;
+#[cfg(feature = "skills")]
+mod skills;
 mod structured;
 #[cfg(feature = "workspace")]
 mod workspace;
@@ -53,6 +56,8 @@ pub mod __private;
 pub use agent_tools_macros::tool;
 pub use schemars;
 
+#[cfg(feature = "skills")]
+pub use self::skills::{Skill, Skills};
 #[cfg(feature = "workspace")]
 pub use self::workspace::Workspace;
 pub use self::{

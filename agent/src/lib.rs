@@ -10,7 +10,7 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -32,7 +32,10 @@ pub use agent_core::{
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
 };
-pub use agent_exec::{Agent, AgentBuilder, Drain, Run, RunHandle, SessionId, shutdown_signal};
+pub use agent_exec::{
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
+    shutdown_signal,
+};
 #[cfg(feature = "postgres")]
 pub use agent_store::PostgresJournal;
 #[cfg(feature = "sqlite")]
@@ -58,6 +61,8 @@ mod guide {
 
     document! {
         compaction: "guide/compaction",
+        definitions: "guide/definitions",
+        delegation: "guide/delegation",
         events: "guide/events",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
@@ -65,13 +70,19 @@ mod guide {
         middleware: "guide/middleware",
         models: "guide/models",
         permissions: "guide/permissions",
+        prompts: "guide/prompts",
         reliability: "guide/reliability",
+        safety: "guide/safety",
         sessions: "guide/sessions",
         structured: "guide/structured",
         telemetry: "guide/telemetry",
         testing: "guide/testing",
         tools: "guide/tools",
+        tools_and_models: "guide/tools-and-models",
         porting_agentflow: "porting/agentflow",
+        porting_haystack: "porting/haystack",
+        porting_langchain: "porting/langchain",
+        porting_nexau: "porting/nexau",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",
         rfc_0005: "rfcs/0005-messages-and-history",

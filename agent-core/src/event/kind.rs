@@ -82,6 +82,11 @@ pub enum EventKind {
         /// The answer, as the hooks left it.
         output: ToolOutput,
     },
+    /// All calls of a message are answered, and entered the conversation with it: the end of the results.
+    ToolsAnswered {
+        /// The step; 0 for a message that came with the request.
+        step: u32,
+    },
     /// A call started a sub-agent.
     SubAgentStarted {
         /// The call.
@@ -89,6 +94,11 @@ pub enum EventKind {
         /// The sub-agent's key.
         key: String,
         /// Its run.
+        run: Arc<str>,
+    },
+    /// The run was told how a sub-agent ended that ran in the background.
+    SubAgentReported {
+        /// The sub-agent's run.
         run: Arc<str>,
     },
     /// The kept history was replaced.
@@ -247,7 +257,9 @@ impl Projector {
                 let finished = run.outputs.remove(&call_id);
                 EventKind::ToolAnswered { call_id, name, output: output.or(finished)? }
             }
-            EntryBody::SubAgentLinked { call_id, key, run } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::TurnEnded { step, .. } => EventKind::ToolsAnswered { step },
+            EntryBody::SubAgentLinked { call_id, key, run, .. } => EventKind::SubAgentStarted { call_id, key, run },
+            EntryBody::SubAgentReported { run, .. } => EventKind::SubAgentReported { run },
             EntryBody::HistoryReplaced { reason, before, history } => {
                 EventKind::HistoryReplaced { reason: reason.to_string(), before, after: history.len() }
             }

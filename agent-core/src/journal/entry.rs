@@ -221,6 +221,17 @@ pub enum EntryBody {
         key: String,
         /// Its run.
         run: Arc<str>,
+        /// True if the caller goes on meanwhile.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        background: bool,
+    },
+    /// The run was told how a sub-agent ended that ran in the background.
+    SubAgentReported {
+        /// The sub-agent's run.
+        run: Arc<str>,
+        /// The message that tells it, if that waits for the next model call as a [`Steered`](Self::Steered) one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Message>,
     },
     /// A message that steers the run was accepted. It enters the history, as a [`MessageAppended`](Self::MessageAppended)
     /// of its own, before the next model call.

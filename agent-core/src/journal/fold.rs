@@ -78,6 +78,10 @@ pub struct Fold {
     agent_id: Arc<str>,
     /// The agent's runs, with the sequence number at which each began.
     runs: HashMap<Arc<str>, u64>,
+    /// The runs of other agents at the top of a tree: where each began, and whose it is.
+    tops: HashMap<Arc<str>, (u64, Arc<str>)>,
+    /// The agent at the top, if this one was called by others.
+    above: Option<Arc<str>>,
     changes: Vec<(u64, Change)>,
     open: Option<OpenTurn>,
     /// The answer of the step under way, until it is accepted.
@@ -96,6 +100,8 @@ impl Fold {
         Self {
             agent_id: agent_id.into(),
             runs: HashMap::new(),
+            tops: HashMap::new(),
+            above: None,
             changes: Vec::new(),
             open: None,
             finished: None,
@@ -113,7 +119,11 @@ impl Fold {
                 // What an earlier run left open is the earlier run's: undoing this one keeps it.
                 self.close(entry.seq.saturating_sub(1));
                 self.runs.insert(ids.run_id.clone(), entry.seq);
+                self.above = self.tops.get(&ids.root_run_id).map(|(_, agent)| agent.clone());
                 self.last_run = Some((ids.run_id.clone(), None));
+            }
+            EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => {
+                self.tops.insert(ids.run_id.clone(), (entry.seq, ids.agent_id.clone()));
             }
             // The storage is the hierarchy's: whichever run changed it.
             EntryBody::StateChanged { globals, .. } => {
@@ -125,7 +135,9 @@ impl Fold {
                 }
             }
             EntryBody::Undone { before_run } => {
-                if let Some(&start) = self.runs.get(before_run) {
+                // What a sub-agent did is undone with the run at the top.
+                let top = self.tops.get(before_run).filter(|(_, agent)| self.above.as_ref() == Some(agent));
+                if let Some(start) = self.runs.get(before_run).copied().or(top.map(|(start, _)| *start)) {
                     self.changes.retain(|(seq, _)| *seq < start);
                     (self.open, self.finished) = (None, None);
                 }

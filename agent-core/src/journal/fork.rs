@@ -37,10 +37,14 @@ pub async fn fork_at(
     each_entry(journal, session, |entry| {
         if cut.takes(entry) {
             fold.apply(entry);
-            if let EntryBody::StateChanged { state, .. } = &entry.body
-                && entry.run == cut.run
-            {
-                checkpoint.state.extend(state.clone());
+            match &entry.body {
+                _ if entry.run != cut.run => {}
+                EntryBody::StateChanged { state, .. } => checkpoint.state.extend(state.clone()),
+                // What holds for the whole run, such as its system prompt, holds for the fork.
+                EntryBody::Decided { name, value, beginning: true } => {
+                    checkpoint.decisions.push((name.clone(), value.clone()));
+                }
+                _ => {}
             }
         }
     })

@@ -12,6 +12,7 @@ mod recording;
 mod recover;
 mod replay;
 mod standing;
+mod sub_agents;
 
 use std::{
     fmt,
@@ -35,6 +36,7 @@ pub use self::{
     recover::recover,
     replay::RecordedBeginning,
     standing::{Standing, standing},
+    sub_agents::{SubAgentRecord, sub_agents_of},
 };
 use crate::Result;
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{Entry, EntryBody, Fold, Journal, RunStatus, fold::each_entry};
 use crate::{
-    Amounts, Answer, AssistantMessage, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message, ModelResponse,
-    PendingTurn, Phase, Question, Result, RunIds, ToolOutput, Usage,
+    Amounts, Answer, AssistantMessage, BackgroundRun, Begun, CallState, Checkpoint, Exit, ExitReason, History, Message,
+    ModelResponse, PendingTurn, Phase, Question, Result, RunIds, ToolOutput, Usage,
 };
 
 /// Where the newest run of an agent stands in its session, unless it is finished: a checkpoint, whether the run was
@@ -77,12 +77,23 @@ struct RunFold {
     reserved: BTreeMap<u32, Amounts>,
     clock: Clock,
     tool_calls: BTreeMap<String, u32>,
-    /// The runs below, with the calls that started them.
-    children: Vec<(Arc<str>, Arc<str>)>,
+    /// The runs below.
+    children: Vec<Link>,
     /// How many of them belong to earlier turns: a call of the open one may have the id of a call of an earlier one.
     earlier: usize,
+    /// Those of them that ran in the background, and of whose end the run was told.
+    reported: HashSet<Arc<str>>,
     status: Option<RunStatus>,
     undone: bool,
+}
+
+/// A run below.
+struct Link {
+    /// The call that started it.
+    call_id: Arc<str>,
+    key: String,
+    run: Arc<str>,
+    background: bool,
 }
 
 impl Tree {
@@ -123,14 +134,14 @@ impl Tree {
 
     fn tree_usage(&self, run: &RunFold) -> Usage {
         let mut all = run.usage;
-        for child in run.children.iter().filter_map(|(_, child)| self.runs.get(child)) {
+        for child in run.children.iter().filter_map(|link| self.runs.get(&link.run)) {
             all += self.tree_usage(child);
         }
         all
     }
 
     fn tree_spent(&self, run: &RunFold) -> Amounts {
-        let below = run.children.iter().filter_map(|(_, child)| self.runs.get(child));
+        let below = run.children.iter().filter_map(|link| self.runs.get(&link.run));
         let spent = run.reserved.values().fold(run.spent, |all, reserved| all.plus(*reserved));
         below.fold(spent, |all, child| all.plus(self.tree_spent(child)))
     }
@@ -165,16 +176,42 @@ impl Tree {
             (_, None, None) => Phase::BeforeModel,
         };
         (c.begun, c.finished) = (run.begun.clone(), run.finished.clone());
+        c.background = self.background(run, histories);
         c
+    }
+
+    /// The sub-agents in the background of whose end the run was not told. A call that did not give its result goes on with its
+    /// own itself.
+    fn background(&self, run: &RunFold, histories: &HashMap<Arc<str>, History>) -> Vec<BackgroundRun> {
+        let is_open = |at: usize, call_id: &Arc<str>| {
+            let turn = run.turn.as_ref().filter(|_| at >= run.earlier);
+            !run.finished.contains_key(&**call_id)
+                && turn.is_some_and(|turn| turn.open_calls().any(|open| *open == **call_id))
+        };
+        let mut all = Vec::new();
+        for (at, link) in run.children.iter().enumerate() {
+            let began = self.runs.contains_key(&link.run);
+            let again = || run.children[at + 1..].iter().any(|later| later.call_id == link.call_id);
+            if link.background
+                && !run.reported.contains(&link.run)
+                && !is_open(at, &link.call_id)
+                && (began || !again())
+            {
+                let checkpoint = began.then(|| Box::new(self.checkpoint(&link.run, histories)));
+                all.push(BackgroundRun::new(&link.key, link.call_id.clone(), link.run.clone(), checkpoint));
+            }
+        }
+        all
     }
 
     /// The turn, with where the sub-agents of its calls stand. A call with a sub-agent is not in doubt: that is gone on with.
     fn open_turn(&self, run: &RunFold, turn: &PendingTurn, histories: &HashMap<Arc<str>, History>) -> PendingTurn {
         let mut turn = turn.clone();
         for call in turn.calls.iter_mut().filter(|call| call.state == CallState::Todo) {
-            let mut below = run.children[run.earlier..].iter().rev().filter(|(call_id, _)| *call_id == call.call_id);
-            if let Some((_, child)) = below.find(|(_, child)| self.runs.contains_key(child)) {
-                let child = Some(Box::new(self.checkpoint(child, histories)));
+            let mut below = run.children[run.earlier..].iter().rev().filter(|link| link.call_id == call.call_id);
+            let gave = run.finished.contains_key(&*call.call_id);
+            if let Some(link) = below.find(|link| self.runs.contains_key(&link.run) && !(link.background && gave)) {
+                let child = Some(Box::new(self.checkpoint(&link.run, histories)));
                 call.state = CallState::Suspended { child };
             }
         }
@@ -226,6 +263,7 @@ impl RunFold {
             tool_calls: BTreeMap::new(),
             children: Vec::new(),
             earlier: 0,
+            reported: HashSet::new(),
             status: None,
             undone: false,
         }
@@ -245,8 +283,12 @@ impl RunFold {
                 std::mem::take(&mut self.reserved).into_values().for_each(|lost| self.spend(lost));
             }
             EntryBody::Steered { message } => self.steering.push_back(message.clone()),
-            EntryBody::MessageAppended { message } if self.steering.front() == Some(message) => {
-                self.steering.pop_front();
+            EntryBody::MessageAppended { message } => {
+                if self.steering.front() == Some(message) {
+                    self.steering.pop_front();
+                }
+                // A run that was about to finish went on for it; at the step limit it only takes it along.
+                self.exit = self.exit.take().filter(|exit| exit.reason == ExitReason::StepLimit);
             }
             EntryBody::BudgetReserved { call, amounts } => drop(self.reserved.insert(*call, *amounts)),
             EntryBody::BudgetSettled { call, amounts } => {
@@ -295,7 +337,14 @@ impl RunFold {
                 self.answers.insert(id.clone(), answer);
             }
             EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
-            EntryBody::SubAgentLinked { call_id, run, .. } => self.children.push((call_id.clone(), run.clone())),
+            EntryBody::SubAgentLinked { call_id, key, run, background } => {
+                let (call_id, key, run) = (call_id.clone(), key.clone(), run.clone());
+                self.children.push(Link { call_id, key, run, background: *background });
+            }
+            EntryBody::SubAgentReported { run, message } => {
+                self.reported.insert(run.clone());
+                self.steering.extend(message.clone());
+            }
             EntryBody::RunEnded { status, usage, answer, .. } => {
                 self.usage = *usage;
                 self.status = Some(status.clone());

@@ -131,6 +131,10 @@ impl Replay {
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 
+    pub(super) fn is_decided(&self, name: &str) -> bool {
+        self.decisions.iter().any(|(made, ..)| made == name)
+    }
+
     /// What was decided under this name, and what the models used that were asked for it.
     pub(super) fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
         let at = self.decisions.iter().position(|(made, ..)| made == name);

@@ -48,7 +48,7 @@ pub enum Chunk {
         /// The block.
         block: Block,
     },
-    /// A block is complete.
+    /// A block is complete. Every block that came in pieces has its end.
     End {
         /// The block.
         index: u32,
@@ -57,7 +57,22 @@ pub enum Chunk {
     Restart,
 }
 
-type Transform = dyn Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync;
+/// Where a rewriter puts what it lets out.
+type Out<'a> = &'a mut dyn FnMut(Chunk) -> Result<()>;
+
+type Observe = dyn Fn(&Chunk) -> Result<()> + Send + Sync;
+type Map = dyn Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync;
+type Rewrite = dyn Fn(Chunk, Out<'_>) -> Result<()> + Send + Sync;
+
+/// What a layer does with a chunk.
+enum Transform {
+    /// It looks, and changes nothing.
+    Observe(Box<Observe>),
+    /// It makes one chunk of it, or none.
+    Map(Box<Map>),
+    /// It makes any number of chunks of it.
+    Rewrite(Box<Rewrite>),
+}
 
 /// Where a model call reports chunks as they come. Layers stack transforms on it.
 ///
@@ -67,9 +82,7 @@ type Transform = dyn Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync;
 pub struct ChunkSink(Option<Arc<Node>>);
 
 struct Node {
-    transform: Box<Transform>,
-    /// True if the transform changes and drops nothing.
-    observes: bool,
+    transform: Transform,
     outer: ChunkSink,
 }
 
@@ -77,24 +90,50 @@ impl ChunkSink {
     /// Adds a transform that runs before (closer to the model than) those already there.
     #[must_use]
     pub fn with(&self, transform: impl Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(Node { transform: Box::new(transform), observes: false, outer: self.clone() })))
+        self.layer(Transform::Map(Box::new(transform)))
     }
 
     /// Adds an observer that runs before those already there.
     #[must_use]
     pub fn with_observer(&self, observe: impl Fn(&Chunk) + Send + Sync + 'static) -> Self {
-        let transform = move |chunk| {
-            observe(&chunk);
-            Ok(Some(chunk))
-        };
-        Self(Some(Arc::new(Node { transform: Box::new(transform), observes: true, outer: self.clone() })))
+        self.with_guard(move |chunk| {
+            observe(chunk);
+            Ok(())
+        })
     }
 
     /// Adds a guard that runs before those already there: it sees each chunk, and an error of its ends the call.
     #[must_use]
     pub fn with_guard(&self, guard: impl Fn(&Chunk) -> Result<()> + Send + Sync + 'static) -> Self {
-        let transform = move |chunk| guard(&chunk).map(|()| Some(chunk));
-        Self(Some(Arc::new(Node { transform: Box::new(transform), observes: true, outer: self.clone() })))
+        self.layer(Transform::Observe(Box::new(guard)))
+    }
+
+    /// Adds a rewriter that runs before those already there: it may hold back what it is given, and hand any number of
+    /// chunks to its second argument, at the [`End`](Chunk::End) of a block what it still holds of it.
+    ///
+    /// If the message differs from what the model said, nothing of the provider's own JSON is kept: what a rewriter took
+    /// out would still be there.
+    ///
+    /// ```
+    /// use agent_core::{Chunk, ChunkSink};
+    ///
+    /// let twice = ChunkSink::default().with_rewriter(|chunk, out| {
+    ///     out(chunk.clone())?;
+    ///     out(chunk)
+    /// });
+    /// assert_eq!(twice.collect("ha".into())?.text(), "haha");
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_rewriter(
+        &self,
+        rewrite: impl Fn(Chunk, &mut dyn FnMut(Chunk) -> Result<()>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.layer(Transform::Rewrite(Box::new(rewrite)))
+    }
+
+    fn layer(&self, transform: Transform) -> Self {
+        Self(Some(Arc::new(Node { transform, outer: self.clone() })))
     }
 
     /// True if nobody looks at chunks: a model may then save itself the making of them.
@@ -104,20 +143,41 @@ impl ChunkSink {
 
     /// True if a transform may change or drop chunks, so that the message must be made of what comes out.
     pub fn transforms(&self) -> bool {
-        self.0.as_ref().is_some_and(|node| !node.observes || node.outer.transforms())
+        self.layers().any(|node| !matches!(node.transform, Transform::Observe(_)))
     }
 
-    /// Returns the chunk as every layer left it; `None` if one dropped it.
+    fn rewrites(&self) -> bool {
+        self.layers().any(|node| matches!(node.transform, Transform::Rewrite(_)))
+    }
+
+    fn layers(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(self.0.as_deref(), |node| node.outer.0.as_deref())
+    }
+
+    /// Passes a chunk through every layer. What comes out is the readers' alone: a [`Collector`] keeps it too.
     ///
     /// # Errors
     /// If a layer ends the call.
-    pub fn push(&self, chunk: Chunk) -> Result<Option<Chunk>> {
-        let (mut sink, mut chunk) = (self, chunk);
+    pub fn push(&self, chunk: Chunk) -> Result<()> {
+        self.pass(chunk, &mut |_| {})
+    }
+
+    /// Passes a chunk through every layer, and what comes out to `kept`.
+    fn pass(&self, mut chunk: Chunk, kept: &mut dyn FnMut(&Chunk)) -> Result<()> {
+        let mut sink = self;
         while let Some(node) = &sink.0 {
-            let Some(next) = (node.transform)(chunk)? else { return Ok(None) };
-            (sink, chunk) = (&node.outer, next);
+            match &node.transform {
+                Transform::Observe(observe) => observe(&chunk)?,
+                Transform::Map(map) => match map(chunk)? {
+                    Some(next) => chunk = next,
+                    None => return Ok(()),
+                },
+                Transform::Rewrite(rewrite) => return rewrite(chunk, &mut |chunk| node.outer.pass(chunk, kept)),
+            }
+            sink = &node.outer;
         }
-        Ok(Some(chunk))
+        kept(&chunk);
+        Ok(())
     }
 
     /// Passes a message that came whole through the sink, block by block, and returns what is left of it.
@@ -164,15 +224,15 @@ fn pieces(index: u32, block: &Block) -> Vec<Chunk> {
 
 /// Pushes the chunks of one call through a sink and keeps what comes out, if that can differ from what goes in.
 #[derive(Debug)]
-pub struct Collector<'a> {
-    sink: &'a ChunkSink,
+pub struct Collector {
+    sink: ChunkSink,
     kept: Option<MessageBuilder>,
 }
 
-impl<'a> Collector<'a> {
+impl Collector {
     /// A collector over `sink`.
-    pub fn new(sink: &'a ChunkSink) -> Self {
-        Self { sink, kept: sink.transforms().then(MessageBuilder::default) }
+    pub fn new(sink: &ChunkSink) -> Self {
+        Self { sink: sink.clone(), kept: sink.transforms().then(MessageBuilder::default) }
     }
 
     /// Passes a chunk through the sink.
@@ -180,10 +240,10 @@ impl<'a> Collector<'a> {
     /// # Errors
     /// If a layer ends the call.
     pub fn push(&mut self, chunk: Chunk) -> Result<()> {
-        if let (Some(chunk), Some(kept)) = (self.sink.push(chunk)?, &mut self.kept) {
-            kept.push(&chunk);
+        match &mut self.kept {
+            Some(kept) => self.sink.pass(chunk, &mut |chunk| kept.push(chunk)),
+            None => self.sink.push(chunk),
         }
-        Ok(())
     }
 
     /// The message to keep: `said` itself if no layer changed it, else what the layers left, marked as edited.
@@ -191,7 +251,10 @@ impl<'a> Collector<'a> {
         if let Some(kept) = self.kept.map(MessageBuilder::into_blocks)
             && !same_content(&kept, said.blocks())
         {
-            *said.blocks_mut() = kept;
+            match self.sink.rewrites() {
+                true => said = AssistantMessage::new(kept),
+                false => *said.blocks_mut() = kept,
+            }
         }
         said
     }
@@ -212,8 +275,7 @@ fn same_content(a: &[Block], b: &[Block]) -> bool {
 
 impl fmt::Debug for ChunkSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let depth = std::iter::successors(self.0.as_ref(), |node| node.outer.0.as_ref()).count();
-        f.debug_struct("ChunkSink").field("layers", &depth).finish()
+        f.debug_struct("ChunkSink").field("layers", &self.layers().count()).finish()
     }
 }
 
@@ -254,6 +316,21 @@ mod tests {
         let message = AssistantMessage::new(vec![Block::Text(cited.clone()), Block::tool_call("1", "f", "{}")]);
         let sink = ChunkSink::default().with(|c| Ok(Some(c).filter(|c| !matches!(c, Chunk::ToolCall { .. }))));
         assert_eq!(sink.collect(message).expect("collects").blocks(), [Block::Text(cited)]);
+    }
+
+    #[test]
+    fn what_a_rewriter_takes_out_is_not_left_in_the_providers_own_json() {
+        let hide = |chunk, out: Out<'_>| match chunk {
+            Chunk::Text { index, .. } => {
+                out(Chunk::Text { index, delta: "no ".into() })?;
+                out(Chunk::Text { index, delta: "more".into() })
+            }
+            other => out(other),
+        };
+        let left = ChunkSink::default().with_rewriter(hide).collect(message()).expect("collects");
+        assert_eq!((left.text().as_str(), left.calls().count(), left.raw()), ("no more", 1, None));
+        let same = ChunkSink::default().with_rewriter(|chunk, out| out(chunk)).collect(message()).expect("collects");
+        assert!(same.raw().is_some() && !same.is_edited(), "nothing was taken out");
     }
 
     #[test]

@@ -54,6 +54,23 @@ pub trait Model: Send + Sync + 'static {
     /// With a kind and a [`Retry`](crate::Retry) that layers can act on. After chunks went out, a failed call pushes
     /// [`Chunk::Restart`] only if it goes on itself; the retrying layer does it otherwise.
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse>;
+
+    /// Opens what the model needs, such as a connection: before the first run of an agent that has it. May be called again,
+    /// also while calls are under way, and then does nothing.
+    ///
+    /// # Errors
+    /// Fails the run, before the model is called; the next run tries again.
+    async fn warm_up(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives back what [`warm_up`](Self::warm_up) opened. A later run warms up again.
+    ///
+    /// # Errors
+    /// If something could not be given back properly; the model counts as closed all the same.
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -65,6 +82,14 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         (**self).call(req).await
     }
+
+    async fn warm_up(&self) -> Result<()> {
+        (**self).warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        (**self).close().await
+    }
 }
 
 #[async_trait]
@@ -75,5 +100,13 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         (**self).call(req).await
+    }
+
+    async fn warm_up(&self) -> Result<()> {
+        (**self).warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        (**self).close().await
     }
 }

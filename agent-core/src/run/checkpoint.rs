@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, Exit, Question, RunIds};
+use super::{Answer, BackgroundRun, Exit, Question, RunIds};
 use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
 /// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
@@ -81,6 +81,12 @@ pub struct Checkpoint {
     /// Sub-agents that it started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: u32,
+    /// Where the application keeps it, if it said so when it was shown the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_as: Option<String>,
+    /// Those that ran in the background, and of whose end it was not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundRun>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -201,6 +207,8 @@ impl Checkpoint {
             spent: Amounts::default(),
             elapsed_ms: 0,
             sub_agents: 0,
+            saved_as: None,
+            background: Vec::new(),
         }
     }
 

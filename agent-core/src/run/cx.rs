@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Ask, Checkpoint, Clock, Inbox, Question, RunIds, SubAgents, UsageMeter};
+use super::{
+    Answer, Ask, BackgroundRun, Checkpoint, Clock, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter, tasks::Tasks,
+};
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
     ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage,
@@ -47,11 +49,12 @@ pub(super) struct Inner {
     pub(super) covers: Middlewares,
     pub(super) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
-    pub(super) pause: Arc<AtomicBool>,
+    pub(super) pause: Pause,
     pub(super) inbox: Inbox,
     pub(super) control: Mutex<Control>,
     /// What middlewares keep for this run; it goes with the run.
     pub(super) live: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(super) tasks: Tasks,
     pub(super) emitter: Emitter,
     pub(super) log: RunLog,
 }
@@ -66,6 +69,10 @@ pub(super) struct Control {
     pub(super) open: BTreeMap<String, Question>,
     /// Where sub-agents stand that wait, by the call that started each.
     pub(super) children: BTreeMap<String, Box<Checkpoint>>,
+    /// The ids of sub-agents whose runs are ready or under way.
+    pub(super) at_work: Vec<Arc<str>>,
+    /// Sub-agents of an earlier attempt that ran in the background, until somebody goes on with them.
+    pub(super) background: Vec<BackgroundRun>,
 }
 
 impl Control {
@@ -196,16 +203,16 @@ impl RunCx {
 
     /// Asks the whole tree to pause at its next boundaries.
     pub fn pause(&self) {
-        self.0.pause.store(true, Ordering::Release);
+        self.0.pause.request_all();
     }
 
-    /// True if the tree is to pause.
+    /// True if the run is to pause.
     pub fn pause_requested(&self) -> bool {
-        self.0.pause.load(Ordering::Acquire)
+        self.0.pause.is_requested()
     }
 
     /// The flag behind the two, for the runs below.
-    pub fn pause_flag(&self) -> Arc<AtomicBool> {
+    pub fn pause_flag(&self) -> Pause {
         self.0.pause.clone()
     }
 
@@ -225,6 +232,11 @@ impl RunCx {
     /// As [`Inbox::push`].
     pub fn steer(&self, message: Message) -> Result<()> {
         self.0.inbox.push(message)
+    }
+
+    /// The messages that wait for the run's next model call.
+    pub fn inbox(&self) -> &Inbox {
+        &self.0.inbox
     }
 
     /// Returns the answer to a question about the step under way, or suspends the run until there is one. In `before_agent`

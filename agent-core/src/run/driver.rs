@@ -12,8 +12,9 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, Checkpoint, Inbox, Question, RunCx, RunIds, SubAgents, UsageMeter,
+    Answer, BackgroundRun, Checkpoint, Inbox, Pause, Question, RunCx, RunIds, SubAgents, UsageMeter,
     cx::{Control, Inner, id_below},
+    tasks::Tasks,
 };
 use crate::{
     AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
@@ -52,13 +53,15 @@ pub struct RunParts {
     /// Cancels the run.
     pub cancel: CancellationToken,
     /// Pauses the tree.
-    pub pause: Arc<AtomicBool>,
+    pub pause: Pause,
     /// Messages for the run.
     pub inbox: Inbox,
     /// Answers to questions, by question id.
     pub answers: BTreeMap<String, Answer>,
     /// Questions that an attempt before a restart asked: asked again, they are the same.
     pub questions: Vec<Question>,
+    /// Sub-agents of an earlier attempt that ran in the background.
+    pub background: Vec<BackgroundRun>,
     /// The way that events leave.
     pub emitter: Emitter,
     /// The run's side of the journal.
@@ -83,10 +86,11 @@ impl RunParts {
             inherited: Arc::new([]),
             covers: Arc::new([]),
             cancel: CancellationToken::new(),
-            pause: Arc::default(),
+            pause: Pause::default(),
             inbox: Inbox::default(),
             answers: BTreeMap::new(),
             questions: Vec::new(),
+            background: Vec::new(),
             emitter,
             log,
         }
@@ -120,10 +124,12 @@ impl RunDriver {
             inbox: parts.inbox,
             control: Mutex::new(Control {
                 answers: parts.answers,
+                background: parts.background,
                 open: parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect(),
                 ..Control::default()
             }),
             live: Mutex::default(),
+            tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
         })))

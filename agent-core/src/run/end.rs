@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Checkpoint, RunIds};
-use crate::{Error, ErrorKind, History, Usage};
+use crate::{Error, ErrorKind, History, Message, Usage};
 
 /// How a run ended without failing. A failed run is an [`Error`](crate::Error), which carries a checkpoint too.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +123,11 @@ impl Finished {
         }
     }
 
+    /// The newest message of the conversation.
+    pub fn last_message(&self) -> Option<&Message> {
+        self.history.iter().next_back()
+    }
+
     /// The final text as a type: for an agent whose answer is JSON.
     ///
     /// # Errors
@@ -149,6 +154,14 @@ impl RunEnd {
 
     /// Where the run stands, if it did not finish.
     pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        match self {
+            Self::Finished(_) => None,
+            Self::Interrupted(c) | Self::Paused(c) | Self::Cancelled(c) => Some(c),
+        }
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), to change it.
+    pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
         match self {
             Self::Finished(_) => None,
             Self::Interrupted(c) | Self::Paused(c) | Self::Cancelled(c) => Some(c),

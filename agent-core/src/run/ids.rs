@@ -25,6 +25,9 @@ pub struct RunIds {
     pub session: Arc<str>,
     /// 0 at the top.
     pub depth: u32,
+    /// On whose behalf the agent runs, if it was said: [`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
 }
 
 impl RunIds {
@@ -40,6 +43,7 @@ impl RunIds {
             parent_run_id: None,
             session: session.into(),
             depth: 0,
+            user: None,
         }
     }
 
@@ -57,6 +61,7 @@ impl RunIds {
             parent_run_id: Some(self.run_id.clone()),
             session: self.session.clone(),
             depth: self.depth + 1,
+            user: self.user.clone(),
         }
     }
 }

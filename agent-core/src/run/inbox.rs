@@ -2,8 +2,11 @@
 
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+use tokio::sync::Notify;
 
 use crate::{EntryBody, Error, ErrorKind, History, Message, Result, RunLog};
 
@@ -23,7 +26,13 @@ use crate::{EntryBody, Error, ErrorKind, History, Message, Result, RunLog};
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Inbox(Arc<Mutex<State>>);
+pub struct Inbox(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    arrived: Notify,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -47,19 +56,45 @@ impl Inbox {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn extend(&self, messages: Vec<Message>) -> Result<()> {
+        self.accept(messages, |message| EntryBody::Steered { message })
+    }
+
+    /// Adds the message that tells of the end of the run `run` below, and notes that it was told.
+    pub(super) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
+        self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
+    }
+
+    fn accept(&self, messages: Vec<Message>, entry: impl Fn(Message) -> EntryBody) -> Result<()> {
         let mut checked = History::default();
         messages.iter().try_for_each(|message| checked.push(message.clone()))?;
+        if messages.is_empty() {
+            return Ok(());
+        }
         let mut state = self.lock();
         if state.closed {
             return Err(Error::new(ErrorKind::Stopped, "the run is over: start another one with the message"));
         }
         for message in messages {
             if let Some(log) = &state.log {
-                log.record_apart(EntryBody::Steered { message: message.clone() });
+                log.record_apart(entry(message.clone()));
             }
             state.messages.push_back(message);
         }
+        drop(state);
+        self.0.arrived.notify_waiters();
         Ok(())
+    }
+
+    /// Waits until a message waits.
+    pub async fn arrived(&self) {
+        loop {
+            let mut arrived = pin!(self.0.arrived.notified());
+            arrived.as_mut().enable(); // what comes from now on is not missed
+            if !self.is_empty() {
+                return;
+            }
+            arrived.await;
+        }
     }
 
     /// Takes all messages.
@@ -70,6 +105,11 @@ impl Inbox {
     /// True if no message waits.
     pub fn is_empty(&self) -> bool {
         self.lock().messages.is_empty()
+    }
+
+    /// True if nothing more is accepted.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Keeps what comes in the journal, and what is there already.
@@ -96,6 +136,6 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod background;
 mod booking;
 mod busy;
 mod call_model;
@@ -13,15 +14,19 @@ mod driver;
 mod end;
 mod ids;
 mod inbox;
+mod pause;
 mod per_run;
 mod question;
 mod request;
 mod sub_agent;
+mod sub_run;
+mod tasks;
 mod usage;
 
 pub use self::{
     answer::{Answer, Refusal},
     ask::Ask,
+    background::BackgroundRun,
     booking::Booking,
     busy::WhenBusy,
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
@@ -32,9 +37,11 @@ pub use self::{
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},
     inbox::Inbox,
+    pause::Pause,
     per_run::PerRun,
     question::Question,
     request::{Parent, RunInput, RunRequest, ToolChoices},
     sub_agent::{SubAgent, SubAgents},
+    sub_run::{SubAgentCall, SubRun, SubRunHandle},
     usage::UsageMeter,
 };

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, RunCx, WhenBusy};
-use crate::{Caps, Message, Resources, Tool};
+use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy};
+use crate::{Caps, History, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -27,17 +27,26 @@ pub struct RunRequest {
     pub run_id: Option<Arc<str>>,
     /// The run above, when an agent runs for another.
     pub parent: Option<Parent>,
+    /// A conversation that a run below another begins with a copy of: its caller's, say.
+    pub history: Option<History>,
     /// Whether the provider is asked to stream; as the agent says if unset.
     pub stream: Option<bool>,
     /// The tools on offer.
     pub tools: ToolChoices,
     /// Values of the run's state; the keys must be declared.
     pub state: BTreeMap<String, Value>,
+    /// Run inputs by name: variables of the prompts, and values of the run's state.
+    pub inputs: BTreeMap<String, Value>,
+    /// The template of the system prompt; the agent's if unset.
+    pub system_prompt: Option<String>,
+    /// The template of the user message that comes after the new messages; the agent's if unset.
+    pub user_prompt: Option<String>,
     /// Live handles of this run; they win over the agent's.
     pub resources: Resources,
     /// What to do if another run of the agent holds the session; as the agent says if unset.
     pub when_busy: Option<WhenBusy>,
-    /// On whose behalf the agent runs, for budgets that count for a user; not for runs below another.
+    /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
+    /// A run that goes on has the user that it began with, and one below another that one's.
     pub user: Option<Arc<str>>,
     /// What this run may use with everything below it, beside what others allow it.
     pub caps: Option<Caps>,
@@ -77,12 +86,21 @@ pub struct Parent {
     pub cx: RunCx,
     /// The call that started this one.
     pub call_id: Option<Arc<str>>,
+    /// What steers this one, if anything does.
+    pub handle: Option<SubRunHandle>,
 }
 
 impl Parent {
     /// The run `cx`, by its call `call_id`.
     pub fn new(cx: RunCx, call_id: Option<Arc<str>>) -> Self {
-        Self { cx, call_id }
+        Self { cx, call_id, handle: None }
+    }
+
+    /// Lets `handle` steer the run below.
+    #[must_use]
+    pub fn steered_by(mut self, handle: SubRunHandle) -> Self {
+        self.handle = Some(handle);
+        self
     }
 }
 
@@ -167,9 +185,13 @@ impl RunRequest {
             agent_id: None,
             run_id: None,
             parent: None,
+            history: None,
             stream: None,
             tools: ToolChoices::All,
             state: BTreeMap::new(),
+            inputs: BTreeMap::new(),
+            system_prompt: None,
+            user_prompt: None,
             resources: Resources::default(),
             when_busy: None,
             user: None,
@@ -214,6 +236,34 @@ impl RunRequest {
         self
     }
 
+    /// Gives a run input: a variable of the prompts or, where the agent's state has such a key, a value of the state. Another
+    /// name is an error, and so is a value of another type than was declared.
+    ///
+    /// ```
+    /// use agent_core::RunRequest;
+    ///
+    /// let request = RunRequest::new(Vec::new()).input("city", "Bern").input("days", 3);
+    /// ```
+    #[must_use]
+    pub fn input(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.inputs.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the template of the system prompt for this run, in place of the agent's.
+    #[must_use]
+    pub fn system_prompt(mut self, template: impl Into<String>) -> Self {
+        self.system_prompt = Some(template.into());
+        self
+    }
+
+    /// Sets the template of the user message that comes after the new messages, in place of the agent's.
+    #[must_use]
+    pub fn user_prompt(mut self, template: impl Into<String>) -> Self {
+        self.user_prompt = Some(template.into());
+        self
+    }
+
     /// Adds a live handle for this run.
     #[must_use]
     pub fn resource<T: std::any::Any + Send + Sync>(mut self, handle: T) -> Self {
@@ -228,7 +278,8 @@ impl RunRequest {
         self
     }
 
-    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there.
+    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there, and hooks and tools find the
+    /// user in the run's [ids](crate::RunIds).
     #[must_use]
     pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
         self.user = Some(user.into());

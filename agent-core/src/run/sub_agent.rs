@@ -1,14 +1,11 @@
 //! Agents that an agent may call.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use tower::Service;
 
-use super::{Finished, Parent, RunCx, RunEnd, RunInput, RunRequest, new_id};
-use crate::{AgentService, BoxError, Caps, EntryBody, Error, ErrorKind, Message, Result, ToolRequest};
+use super::{Finished, RunCx, RunEnd, RunRequest, SubAgentCall};
+use crate::{AgentService, BoxError, Caps, Error, ErrorKind, Result, ToolRequest};
 
 /// An agent that another may call, under a key.
 #[derive(Clone, Debug)]
@@ -84,8 +81,7 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        let agent = self.sub_agents().get(key)?.clone();
-        run(self, &agent, None, RunInput::Messages(vec![Message::user(message)])).await
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }
 
@@ -95,56 +91,6 @@ impl ToolRequest {
     /// # Errors
     /// As [`RunCx::call_sub_agent`].
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        let agent = self.cx.sub_agents().get(key)?.clone();
-        let call_id: Arc<str> = self.call.id.clone();
-        let input = match &self.child {
-            Some(checkpoint) => {
-                let answers = self.cx.answers_below(&call_id);
-                RunInput::Resume { checkpoint: Box::new((**checkpoint).clone()), answers }
-            }
-            None => RunInput::Messages(vec![Message::user(message)]),
-        };
-        run(&self.cx, &agent, Some(call_id), input).await
-    }
-}
-
-/// Counts a sub-agent that is to be started, if the budget's caps on depth and fan-out allow it.
-fn may_start(cx: &RunCx, key: &str) -> Result<()> {
-    let (caps, started) = (cx.budget().run_caps(), &cx.0.started);
-    let refuse = |what, cap, why| {
-        let message = format!("Sub-agent '{key}' was not started: {why} {cap}. Do the task yourself.");
-        Err(Error::new(ErrorKind::Limit, message).with_context("budget", what))
-    };
-    if let Some(cap) = caps.depth.filter(|cap| cx.ids().depth >= *cap) {
-        return refuse("depth", cap, "the budget's cap on the depth of agents below agents is");
-    }
-    let fits = |started: u32| (caps.fan_out.is_none_or(|cap| started < cap)).then(|| started.saturating_add(1));
-    match (started.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits), caps.fan_out) {
-        (Err(_), Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
-        _ => Ok(()),
-    }
-}
-
-async fn run(cx: &RunCx, agent: &SubAgent, call_id: Option<Arc<str>>, input: RunInput) -> Result<Finished> {
-    let mut request = RunRequest::new(Vec::new()).below(Parent::new(cx.clone(), call_id.clone()));
-    let place = call_id.unwrap_or_else(|| agent.key.as_str().into());
-    request.caps = agent.caps;
-    if matches!(input, RunInput::Messages(_)) {
-        may_start(cx, &agent.key)?;
-        let run: Arc<str> = new_id().into();
-        cx.log().record(EntryBody::SubAgentLinked { call_id: place.clone(), key: agent.key.clone(), run: run.clone() });
-        cx.log().commit().await?;
-        request.run_id = Some(run);
-    }
-    request.input = input;
-    match agent.service.run(request).await? {
-        RunEnd::Finished(finished) => Ok(*finished),
-        RunEnd::Interrupted(child) | RunEnd::Paused(child) => {
-            cx.waits_for(&place, &child);
-            Err(Error::suspended(&place, *child))
-        }
-        RunEnd::Cancelled(child) => {
-            Err(Error::new(ErrorKind::Cancelled, "the sub-agent was cancelled").with_checkpoint(*child))
-        }
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }

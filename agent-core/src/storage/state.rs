@@ -83,6 +83,29 @@ impl StateField {
         self
     }
 
+    /// Says what is wrong with a value, if anything is.
+    ///
+    /// # Errors
+    /// Why it does not fit, in words.
+    pub fn check_value(&self, value: &Value) -> Result<(), String> {
+        self.check.as_ref().map_or(Ok(()), |check| check(value))
+    }
+
+    /// The value at the start of a run.
+    pub fn start_value(&self) -> Option<&Value> {
+        self.default.as_ref()
+    }
+
+    /// How a new value joins the old.
+    pub fn merge_rule(&self) -> &Merge {
+        &self.merge
+    }
+
+    /// The JSON Schema, if the field was made from one.
+    pub fn json_schema(&self) -> Option<&Value> {
+        self.schema.as_ref()
+    }
+
     /// The JSON Schema, if the field was made from one and has no check yet.
     pub fn unchecked_schema(&self) -> Option<&Value> {
         self.schema.as_ref().filter(|_| self.check.is_none())
@@ -110,6 +133,14 @@ impl StateSchema {
     pub fn key(mut self, name: impl Into<String>, field: StateField) -> Self {
         self.0.insert(name.into(), field);
         self
+    }
+
+    /// Names that no key may have: the framework itself gives them to inputs and outputs of a run.
+    pub const RESERVED: [&'static str; 9] = RESERVED;
+
+    /// The field under `name`.
+    pub fn get(&self, name: &str) -> Option<&StateField> {
+        self.0.get(name)
     }
 
     /// True if `name` is declared.
@@ -155,9 +186,8 @@ impl StateSchema {
 
 impl StateField {
     fn accepts(&self, name: &str, value: &Value) -> Result<()> {
-        self.check.as_ref().map_or(Ok(()), |check| {
-            check(value).map_err(|e| Error::config(format!("value for state key '{name}' does not fit: {e}")))
-        })
+        let misfit = |e| Error::config(format!("value for state key '{name}' does not fit: {e}"));
+        self.check_value(value).map_err(misfit)
     }
 }
 

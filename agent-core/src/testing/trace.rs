@@ -16,7 +16,13 @@ use crate::{
 ///
 /// let outer = HookTrace::new("outer");
 /// let inner = outer.beside("inner");
-/// assert!(inner.seen().is_empty());
+/// outer.note("model>");
+/// inner.note("model>");
+/// inner.note("<model");
+/// outer.note("<model");
+/// outer.assert_order(&["outer.model>", "inner.<model"]);
+/// outer.assert_times("inner.model>", 1);
+/// outer.assert_nested();
 /// ```
 #[derive(Clone, Debug)]
 pub struct HookTrace {
@@ -44,6 +50,54 @@ impl HookTrace {
     /// What ran so far and contains `what`.
     pub fn seen_of(&self, what: &str) -> Vec<String> {
         self.seen().into_iter().filter(|line| line.contains(what)).collect()
+    }
+
+    /// Makes sure that these lines were seen in this order; others may stand between them.
+    ///
+    /// # Panics
+    /// If one is missing, with the whole trace.
+    #[track_caller]
+    pub fn assert_order(&self, lines: &[&str]) {
+        let seen = self.seen();
+        let mut rest = seen.iter();
+        for line in lines {
+            assert!(rest.any(|had| had == line), "'{line}' is not in its place: wanted {lines:#?}, seen {seen:#?}");
+        }
+    }
+
+    /// Makes sure that a line was seen so many times.
+    ///
+    /// # Panics
+    /// If it was seen more or less often, with the whole trace.
+    #[track_caller]
+    pub fn assert_times(&self, line: &str, times: usize) {
+        let seen = self.seen();
+        let found = seen.iter().filter(|had| *had == line).count();
+        assert_eq!(found, times, "'{line}' was seen {found} times: {seen:#?}");
+    }
+
+    /// Makes sure that the hooks of all traces of this log were nested as an onion: whatever began inside of another ended
+    /// before it.
+    ///
+    /// # Panics
+    /// If one ended that was not the newest to begin, or did not end, with the whole trace.
+    #[track_caller]
+    pub fn assert_nested(&self) {
+        let seen = self.seen();
+        let mut open: Vec<(&str, &str)> = Vec::new();
+        for line in &seen {
+            let (name, hook) = line.rsplit_once('.').unwrap_or(("", line));
+            let ends = match hook {
+                "model>" | "tool>" => {
+                    open.push((name, hook.trim_end_matches('>')));
+                    continue;
+                }
+                "<model" | "<tool" => hook.trim_start_matches('<'),
+                _ => continue,
+            };
+            assert_eq!(open.pop(), Some((name, ends)), "'{line}' is not in its place: {seen:#?}");
+        }
+        assert!(open.is_empty(), "{open:?} did not end: {seen:#?}");
     }
 
     /// Writes a line of the test's own.

@@ -56,6 +56,23 @@ pub trait Tool: Send + Sync + 'static {
     /// Panics are caught and told as "the tool failed".
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput>;
 
+    /// Opens what the tool needs, such as a connection: before the first run of an agent that has it, or of a run that brings
+    /// it. May be called again, also while calls are under way, and then does nothing.
+    ///
+    /// # Errors
+    /// Fails the run, before any model is called; the next run tries again.
+    async fn warm_up(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives back what [`warm_up`](Self::warm_up) opened. A later run warms up again.
+    ///
+    /// # Errors
+    /// If something could not be given back properly; the tool counts as closed all the same.
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Says what became of an earlier attempt whose result was lost, for a tool whose effect is [`Effect::Reconcilable`].
     /// The request is that of the call, with the same [idempotency key](ToolRequest::idempotency_key).
     ///
@@ -80,6 +97,14 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
         (**self).call(req).await
     }
 
+    async fn warm_up(&self) -> Result<()> {
+        (**self).warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        (**self).close().await
+    }
+
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
         (**self).reconcile(req).await
     }
@@ -93,4 +118,20 @@ pub trait Toolset: Send + Sync + 'static {
     /// # Errors
     /// Ends the run.
     async fn tools(&self, cx: &RunCx) -> Result<Vec<Arc<dyn Tool>>>;
+
+    /// As [`Tool::warm_up`], for the set; it warms up its tools itself.
+    ///
+    /// # Errors
+    /// As there.
+    async fn warm_up(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// As [`Tool::close`], for the set.
+    ///
+    /// # Errors
+    /// As there.
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Answer, Ask, Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec};
+use crate::{Answer, Ask, Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec, ToolSpecs};
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct ToolRequest {
     pub resumed: bool,
     /// The tool, as the model was told of it; unset outside an executor.
     pub tool: Option<Arc<ToolSpec>>,
+    /// All tools that the run offers at this step, whichever of them a hook showed to the model; empty outside an executor.
+    pub offered: ToolSpecs,
     /// The arguments that were checked against the schema.
     checked: Option<Arc<Value>>,
     /// The arguments before others were filled in.
@@ -46,6 +48,7 @@ impl ToolRequest {
             effect: Effect::default(),
             resumed: false,
             tool: None,
+            offered: ToolSpecs::default(),
             checked: None,
             bare: None,
         }

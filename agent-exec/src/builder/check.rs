@@ -29,6 +29,9 @@ pub(super) fn agent(builder: &AgentBuilder, middlewares: &Middlewares, entries: 
     if builder.limits.tool_concurrency == 0 {
         return refuse("tool_concurrency must be at least 1".into());
     }
+    if builder.system.is_some() && builder.prompts.system.is_some() {
+        return refuse("the agent has a system prompt twice: set it with system(..) or with system_prompt(..)".into());
+    }
     tools(builder, entries)?;
     exits(builder, entries)?;
     sub_agents(builder)?;

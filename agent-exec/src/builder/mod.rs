@@ -8,8 +8,8 @@ use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
     BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
-    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateSchema, SubAgent,
-    SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
+    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
+    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
 };
 use tower::{Layer, Service};
 
@@ -17,7 +17,10 @@ pub(crate) use self::compose::Item;
 use crate::{
     Agent, Drain,
     agent::{Inner, Migration},
+    definition::Provenance,
     executor::{Composed, Executor, Limits, ToolEntry},
+    lifecycle::Lifecycle,
+    prompts::{PromptParts, Prompts, RequiredVariables},
 };
 
 /// Puts an agent together. Everything is checked by [`build`](Self::build).
@@ -32,11 +35,13 @@ use crate::{
 /// // wrong: one minute for all tries together, and the retry never sees the timeout
 /// builder.model_layer(TimeoutLayer::new(minute)).model_layer(retry)
 /// ```
+#[derive(Clone)]
 #[must_use]
 pub struct AgentBuilder {
     pub(crate) name: String,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) system: Option<SystemMessage>,
+    pub(crate) prompts: PromptParts,
     pub(crate) items: Vec<Item>,
     pub(crate) covers: Vec<Arc<dyn Middleware>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
@@ -56,6 +61,7 @@ pub struct AgentBuilder {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
     pub(crate) migration: Option<Migration>,
+    pub(crate) provenance: Provenance,
 }
 
 impl AgentBuilder {
@@ -64,6 +70,7 @@ impl AgentBuilder {
             name,
             model,
             system: None,
+            prompts: PromptParts::default(),
             items: Vec::new(),
             covers: Vec::new(),
             tools: Vec::new(),
@@ -83,7 +90,36 @@ impl AgentBuilder {
             journal: None,
             when_busy: WhenBusy::default(),
             migration: None,
+            provenance: Provenance::default(),
         }
+    }
+
+    // --- an agent with changes ---
+
+    /// Sets another name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets another model.
+    pub fn model(mut self, model: impl Model) -> Self {
+        self.model = Arc::new(model);
+        self
+    }
+
+    /// Takes away all tools and tool sets that were added so far.
+    pub fn without_tools(mut self) -> Self {
+        self.tools.clear();
+        self.toolsets.clear();
+        self
+    }
+
+    /// Takes away the middlewares of this name that were added so far.
+    pub fn without_middleware(mut self, name: &str) -> Self {
+        self.items.retain(|item| !matches!(item, Item::Middleware(m) if m.name() == name));
+        self.covers.retain(|m| m.name() != name);
+        self
     }
 
     // --- the model ---
@@ -91,6 +127,48 @@ impl AgentBuilder {
     /// Sets the system prompt. It goes before the history of every call and is not part of it.
     pub fn system(mut self, prompt: impl Into<String>) -> Self {
         self.system = Some(SystemMessage::new(vec![Part::text(prompt)]));
+        self
+    }
+
+    /// Sets a template of the system prompt, in the syntax of Jinja. Its variables become inputs of each run; what they are
+    /// given stands in the prompt as it is, even if it looks like a template. The prompt stays the same for all of a run, also
+    /// where the run goes on in another process.
+    ///
+    /// ```
+    /// use agent_core::{RunRequest, testing::{ScriptedModel, Turn}};
+    /// use agent_exec::Agent;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let model = ScriptedModel::new([Turn::text("Guten Tag!")]);
+    /// let agent = Agent::builder("greeter", model.clone())
+    ///     .system_prompt("Answer in {{ language }}.")
+    ///     .user_prompt("Greet {{ name }}.")
+    ///     .build()?;
+    /// agent.start(RunRequest::new(Vec::new()).input("language", "German").input("name", "Ada")).await?;
+    /// assert_eq!(model.requests()[0].texts(), ["Greet Ada."]);
+    /// # Ok::<(), agent_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn system_prompt(mut self, template: impl Into<String>) -> Self {
+        self.prompts.system = Some(template.into());
+        self
+    }
+
+    /// Sets a template of a user message that comes after the messages of each run.
+    pub fn user_prompt(mut self, template: impl Into<String>) -> Self {
+        self.prompts.user = Some(template.into());
+        self
+    }
+
+    /// Sets which variables of the prompts a run must be given. Default: all.
+    pub fn required_variables(mut self, required: RequiredVariables) -> Self {
+        self.prompts.required = required;
+        self
+    }
+
+    /// Declares which values a variable of the prompts takes, and its value where a run gives none
+    /// ([`default_value`](StateField::default_value)). A variable that is not declared takes any value.
+    pub fn input(mut self, name: impl Into<String>, values: StateField) -> Self {
+        self.prompts.inputs.insert(name.into(), values);
         self
     }
 
@@ -159,15 +237,25 @@ impl AgentBuilder {
     // --- middleware ---
 
     /// Adds a middleware inside those that are there.
-    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
-        self.items.push(Item::Middleware(Arc::new(middleware)));
+    pub fn middleware(self, middleware: impl Middleware) -> Self {
+        self.add_middleware(Arc::new(middleware), false)
+    }
+
+    /// Adds middlewares that others may share, outermost first, inside those that are there.
+    pub fn middlewares(mut self, middlewares: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
+        self.items.extend(middlewares.into_iter().map(Item::Middleware));
         self
     }
 
     /// Adds a middleware that covers every run below, too.
-    pub fn middleware_for_all(mut self, middleware: impl Middleware) -> Self {
-        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
-        self.covers.push(middleware.clone());
+    pub fn middleware_for_all(self, middleware: impl Middleware) -> Self {
+        self.add_middleware(Arc::new(middleware), true)
+    }
+
+    pub(crate) fn add_middleware(mut self, middleware: Arc<dyn Middleware>, for_all: bool) -> Self {
+        if for_all {
+            self.covers.push(middleware.clone());
+        }
         self.items.push(Item::Middleware(middleware));
         self
     }
@@ -285,6 +373,7 @@ impl AgentBuilder {
     /// that no tool can meet, state that is not declared, middlewares in an order that cannot work, tools for a model that
     /// takes none.
     pub fn build(mut self) -> Result<Agent> {
+        let origin = Box::new(self.clone());
         let middlewares: Middlewares = compose::middlewares(&self.items);
         self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
         self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
@@ -296,6 +385,7 @@ impl AgentBuilder {
             .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &deadlines))
             .collect::<Result<Vec<_>>>()?;
         check::agent(&self, &middlewares, &entries)?;
+        let prompts = Prompts::new(&self.prompts, &self.schema)?;
         let explained = explain::explain(&self, &entries);
         let fingerprint = explain::fingerprint(&self, &entries);
         let specs: ToolSpecs = entries.iter().map(|e| (*e.spec).clone()).collect();
@@ -307,7 +397,7 @@ impl AgentBuilder {
             raise_tool_errors: self.raise_tool_errors,
             tools: Arc::new(tools),
             specs,
-            toolsets: self.toolsets.into(),
+            toolsets: self.toolsets.clone().into(),
             composed: Composed::default(),
             middlewares,
             system: self.system,
@@ -319,6 +409,9 @@ impl AgentBuilder {
         Ok(Agent(Arc::new(Inner {
             name: self.name.into(),
             executor,
+            prompts,
+            lifecycle: Lifecycle::new(self.tools, self.toolsets, self.model),
+            origin,
             covers: self.covers.into(),
             sub_agents: self.sub_agents.into_iter().collect(),
             stream: self.stream,

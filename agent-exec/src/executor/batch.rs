@@ -88,6 +88,7 @@ impl Active<'_> {
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
             request.tool = self.table.get(&call.name).map(|entry| entry.spec.clone());
+            request.offered = self.table.specs().clone();
             request.resumed = self.resumed;
             request.effect = self.table.get(&call.name).map(|entry| entry.options.effect).unwrap_or_default();
             if let CallState::Suspended { child } = &pending.state {

@@ -1,6 +1,7 @@
 //! The loop: model call, tool calls, repeat, stopping wherever it must.
 
 mod batch;
+mod beside;
 mod call;
 mod core;
 mod due;
@@ -21,7 +22,7 @@ use agent_core::{
 
 use tokio::time::Instant;
 
-use self::{batch::BatchEnd, due::Due, exit::Exits, table::ToolTable};
+use self::{batch::BatchEnd, beside::beside, due::Due, exit::Exits, table::ToolTable};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
 use crate::builder::Item;
 
@@ -62,6 +63,8 @@ impl Default for Limits {
 /// One run to be driven.
 pub(crate) struct Job<'a> {
     pub(crate) driver: RunDriver,
+    /// What was made of the template of the system prompt, if there is one.
+    pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
     pub(crate) phase: Phase,
     pub(crate) resumed: bool,
@@ -77,6 +80,7 @@ pub(crate) struct Job<'a> {
 struct Active<'a> {
     executor: &'a Executor,
     driver: RunDriver,
+    system: Option<SystemMessage>,
     list: Middlewares,
     table: ToolTable,
     exits: Exits,
@@ -103,6 +107,11 @@ impl Executor {
     /// Runs a job to its end: `before_agent`, the loop, `after_agent` whatever happened.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
+        beside(&cx, self.execute_alone(job)).await
+    }
+
+    async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
+        let cx = job.driver.cx().clone();
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
         let mut end = self.drive(job, &list, &mut entered).await;
@@ -123,6 +132,7 @@ impl Executor {
             executor: self,
             exits: Exits::new(self.exit_on.clone()),
             driver: job.driver,
+            system: self.system.clone(),
             list: list.clone(),
             table,
             phase: job.phase,
@@ -134,7 +144,7 @@ impl Executor {
             elapsed: job.elapsed,
             step_due: Due::of_step(&self.deadlines),
         };
-        let stop = match active.begin(job.messages, entered).await {
+        let stop = match active.begin(job.system, job.messages, entered).await {
             Ok(()) => active.turn_loop().await,
             Err(e) => Err(e),
         };
@@ -195,7 +205,12 @@ impl Active<'_> {
     }
 
     /// Takes the new messages into the history, mended where they are unpaired, and enters the middlewares.
-    async fn begin(&mut self, messages: Vec<Message>, entered: &mut usize) -> Result<()> {
+    async fn begin(
+        &mut self,
+        system: Option<Result<String>>,
+        messages: Vec<Message>,
+        entered: &mut usize,
+    ) -> Result<()> {
         let cx = self.cx().clone();
         let (new, repairs) = History::import(messages);
         let mut new = new.iter().cloned().peekable();
@@ -209,6 +224,7 @@ impl Active<'_> {
                 other => self.driver.push(other)?,
             }
         }
+        self.set_system(system).await?;
         self.driver.keep_steering(); // after the messages of the request, which are not steering
         let hooks = async {
             for m in self.list.iter() {
@@ -222,6 +238,10 @@ impl Active<'_> {
         cx.log().commit().await?;
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
+        }
+        if cx.history().iter().all(|message| matches!(message, Message::System(_))) {
+            let message = "nobody but the system says anything: the model is asked all the same".into();
+            cx.emit(EventKind::Warning { message });
         }
         Ok(())
     }
@@ -369,6 +389,14 @@ impl Active<'_> {
             Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
+            // What the run waited for paused with it.
+            Err(e)
+                if e.kind() == ErrorKind::Interrupted
+                    && self.cx().pause_requested()
+                    && !self.driver.has_questions() =>
+            {
+                Ok(RunEnd::Paused(self.checkpoint()))
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(RunEnd::Interrupted(self.checkpoint())),
             Err(e) if e.kind() == ErrorKind::Cancelled && self.cx().cancellation().is_cancelled() => {
                 Ok(RunEnd::Cancelled(self.checkpoint()))
@@ -410,6 +438,7 @@ impl Active<'_> {
         c.spent = cx.budget().spent();
         c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
         c.sub_agents = cx.sub_agents_started();
+        c.background = cx.take_background(|_| true);
         if let Phase::Tools(turn) = &c.phase {
             c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
             c.finished = cx.log().finished_tools(turn.open_calls());

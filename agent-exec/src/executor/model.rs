@@ -2,17 +2,32 @@
 
 use agent_core::{
     AssistantMessage, Block, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, PendingTurn, Phase, Result, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
 };
+use serde_json::Value;
 
 use super::{Active, Due, Stop, unless_cancelled};
+use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
+    /// Takes the system prompt that the run was given, now or when it began.
+    pub(super) async fn set_system(&mut self, rendered: Option<Result<String>>) -> Result<()> {
+        let cx = self.cx();
+        let rendered = match rendered {
+            Some(rendered) => rendered,
+            None if cx.log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
+            None => return Ok(()),
+        };
+        let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;
+        self.system = Some(SystemMessage::new(vec![Part::text(text.as_str().unwrap_or_default())]));
+        Ok(())
+    }
+
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
         request.model = Some(self.executor.model_info.clone());
-        request.system = self.executor.system.clone();
+        request.system = self.system.clone();
         request.tools = tools;
         request.params = self.executor.params.clone();
         request.stream = self.stream;

@@ -149,6 +149,21 @@ impl Model for Cast {
             None => Err(Error::config("a layer changed who is asked: leave the `model` of a solver's requests alone")),
         }
     }
+
+    async fn warm_up(&self) -> Result<()> {
+        for (_, model) in self.parts.iter().flatten() {
+            model.warm_up().await?;
+        }
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<()> {
+        let mut closed = Ok(());
+        for (_, model) in self.parts.iter().flatten() {
+            closed = closed.and(model.close().await);
+        }
+        closed
+    }
 }
 
 impl fmt::Debug for Models {

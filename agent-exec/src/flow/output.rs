@@ -58,3 +58,20 @@ impl FromStr for Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_read_with_spaces_and_unknown_ones_are_refused() {
+        assert_eq!(
+            Output::list(" Base,final ,  direct").expect("known"),
+            [Output::Base, Output::Final, Output::Direct]
+        );
+        for unknown in ["foo", "base,foo", "", "base,"] {
+            let e = Output::list(unknown).expect_err("unknown");
+            assert!(e.message().ends_with("name base, final or direct"), "{unknown}: {e}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
-//! Simulated runs: an agent in a world in which everything goes wrong that can, the same way each time for the same seed.
+//! Simulated runs: an agent in a world in which everything goes wrong that can, the same way each time for the same seed. And
+//! [`Conformance`]: what every middleware must stand.
 
+mod conformance;
 mod invariants;
 mod simulation;
 #[cfg(test)]
@@ -7,6 +9,7 @@ mod tests;
 mod world;
 
 pub use self::{
+    conformance::{Conformance, Violation},
     simulation::{Broken, Simulated, Simulation},
     world::World,
 };

@@ -213,6 +213,8 @@ async fn a_cancelled_run_leaves_a_history_that_the_next_run_continues(journal: i
         handle.cancel();
     };
     assert_eq!(stopped(tokio::join!(run, cancel).0).0, "cancelled");
+    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    assert_eq!(kept.last_run.expect("ran").1, Some(RunStatus::Cancelled));
     finished(agent.start(on("leave it", "s")).await);
     let seen = &model.requests()[1];
     assert_eq!(seen.roles(), ["user", "assistant", "tool", "tool", "user"]);

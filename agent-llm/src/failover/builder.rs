@@ -9,7 +9,7 @@ use super::{
     rules::{Rules, concerns_the_run},
     sticky::Memory,
 };
-use crate::attempt::label;
+use crate::attempt::{label, what_holds_for_all};
 
 /// Makes a [`Failover`].
 #[must_use]
@@ -83,16 +83,6 @@ impl FailoverBuilder {
         let candidates = self.models.into_iter().zip(&infos).map(candidate).collect();
         Ok(Failover { candidates, rules: self.rules, memory: Memory::new(self.sticky), info })
     }
-}
-
-/// The first one's info, with the smallest limits of all.
-fn what_holds_for_all(infos: &[ModelInfo]) -> ModelInfo {
-    let mut all = infos[0].clone();
-    all.context_window = infos.iter().filter_map(|info| info.context_window).min();
-    all.max_output = infos.iter().filter_map(|info| info.max_output).min();
-    all.tools = infos.iter().all(|info| info.tools);
-    all.json_schema = infos.iter().all(|info| info.json_schema);
-    all
 }
 
 impl fmt::Debug for FailoverBuilder {

@@ -137,6 +137,21 @@ impl Model for Failover {
             spoken.take_back(&req.sink)?;
         }
     }
+
+    async fn warm_up(&self) -> Result<()> {
+        for candidate in &self.candidates {
+            candidate.model.warm_up().await?;
+        }
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<()> {
+        let mut closed = Ok(());
+        for candidate in &self.candidates {
+            closed = closed.and(candidate.model.close().await);
+        }
+        closed
+    }
 }
 
 impl fmt::Debug for Failover {

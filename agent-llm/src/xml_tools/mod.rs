@@ -150,6 +150,14 @@ impl<M: Model> Model for XmlTools<M> {
         info
     }
 
+    async fn warm_up(&self) -> Result<()> {
+        self.model.warm_up().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.model.close().await
+    }
+
     async fn call(&self, mut req: ModelRequest) -> Result<ModelResponse> {
         if self.model.info().tools {
             return self.model.call(req).await;

@@ -126,6 +126,22 @@ fn calls_come_in_many_ways() {
 }
 
 #[test]
+fn a_call_has_its_place_where_it_can_be_named() {
+    let (response, chunks) = read(&deltas(&[
+        r#"{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}"#,
+        r#"{"content":"a"}"#,
+        r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f"}}]}"#,
+        r#"{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}"#,
+    ]));
+    assert_eq!(
+        chunks,
+        [text(0, "a"), end(0), begun(1, "c", "f"), arguments(1, "{"), arguments(1, "}"), end(1)],
+        "what is heard is in the order in which it is kept"
+    );
+    assert!(matches!(response.message.blocks(), [Block::Text(_), Block::ToolCall(_)]));
+}
+
+#[test]
 fn calls_without_ids_are_named() {
     let call = |name: &str| {
         format!(r#"{{"tool_calls":[{{"index":0,"id":"","function":{{"name":"{name}","arguments":"{{}}"}}}}]}}"#)

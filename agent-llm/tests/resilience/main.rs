@@ -8,6 +8,7 @@ mod hedge;
 mod orders;
 mod properties;
 mod retry;
+mod router;
 mod wires;
 
 use std::{

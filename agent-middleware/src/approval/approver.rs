@@ -17,7 +17,7 @@ pub struct ApprovalRequest {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// What it does, if the configuration says.
+    /// What it does, as the configuration or else the tool itself says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The arguments as the model gave them; injected ones are not among them, and those that are not to be shown are

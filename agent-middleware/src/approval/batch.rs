@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Result, RunCx, ToolBatch, ToolRequest};
+use agent_core::{BatchCall, Result, RunCx, ToolBatch, ToolRequest};
 use serde_json::{Map, Value, json};
 
 use super::{Approval, Decision, accept, form, pending::Pending, to_json, unanswered};
@@ -11,7 +11,10 @@ use crate::Policy;
 /// Asks about the calls of the message that nobody decided about yet, and notes what was decided about each.
 pub(super) async fn ask(approval: &Approval, cx: &RunCx, batch: &ToolBatch) -> Result<()> {
     let mut open: Vec<(&ToolRequest, String)> = Vec::new();
-    for call in batch.calls.iter().filter(|call| call.answer.is_none() && call.request.tool.is_some()) {
+    let is_asked = |call: &&BatchCall| {
+        call.answer.is_none() && call.request.tool.is_some() && approval.approver(&call.request.call.name).is_none()
+    };
+    for call in batch.calls.iter().filter(is_asked) {
         let ruling = approval.ruling(cx, &call.request).await?;
         if ruling.policy == Policy::Ask && Pending::decided(cx, &call.request)?.is_none() {
             open.push((&call.request, ruling.why));

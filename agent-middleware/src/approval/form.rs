@@ -22,11 +22,16 @@ pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -
     ApprovalRequest {
         call_id: req.call.id.to_string(),
         tool: tool.to_string(),
-        description: config.descriptions.get(&**tool).cloned(),
+        description: config.descriptions.get(&**tool).cloned().or_else(|| told(req)),
         arguments,
         why,
         decisions: config.accepted(),
     }
+}
+
+/// What the model is told that the tool does.
+fn told(req: &ToolRequest) -> Option<String> {
+    req.tool.as_ref().map(|spec| spec.description.clone()).filter(|description| !description.is_empty())
 }
 
 /// The arguments as a person edited them. What was not shown and came back so is what it was.

@@ -3,10 +3,12 @@
 mod approver;
 mod batch;
 mod config;
+mod console;
 mod decision;
 mod form;
 mod pending;
 mod standing;
+mod strategy;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -15,19 +17,22 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::pending::Pending;
 pub use self::{
     approver::{ApprovalRequest, Approver},
     config::ApprovalConfig,
+    console::ConsoleApprover,
     decision::{Decision, DecisionKind, Remember},
+    strategy::{ConfirmationPolicy, ConfirmationStrategy},
 };
+use self::{pending::Pending, strategy::Strategies};
 use crate::{Permissions, Policy, Rule, RuleStore, Ruling};
 
 type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 
 /// Rules, and where they say so a person, decide before tools run.
 ///
-/// What is done about a call goes by the [`Permissions`]: it runs, it is denied, or a person is asked. Then the run stops with
+/// What is done about a call goes by the [`Permissions`], and where they let it run by the [strategy](Self::confirm) for its
+/// tool: it runs, it is denied, or a person is asked. Then the run stops with
 /// a question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is gone on with and the answer, a
 /// [`Decision`]. Other calls of the same message run meanwhile; nothing that ran is run again. [`batched`](Self::batched), it
 /// is one question of the kind `approvals` about all calls of a message, with `calls` as the payload and an object of
@@ -71,6 +76,7 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 pub struct Approval {
     config: ApprovalConfig,
     predicates: Vec<(Policy, Box<Predicate>)>,
+    strategies: Strategies,
     approver: Option<Arc<dyn Approver>>,
     store: Option<Arc<dyn RuleStore>>,
 }
@@ -130,7 +136,19 @@ impl Approval {
         self
     }
 
-    /// Says what a tool does, in words for whoever decides.
+    /// Confirms calls of these tools by `strategy`; `*` is every tool that no other strategy is for. Of several for a tool,
+    /// that of its name alone holds, or else the first of a group with it. It holds if it is stricter than what the rules say.
+    #[must_use]
+    pub fn confirm(
+        mut self,
+        tools: impl IntoIterator<Item = impl Into<String>>,
+        strategy: ConfirmationStrategy,
+    ) -> Self {
+        self.strategies.add(tools.into_iter().map(Into::into).collect(), strategy);
+        self
+    }
+
+    /// Says what a tool does, in words for whoever decides; by default its description.
     #[must_use]
     pub fn describe(mut self, tool: impl Into<String>, description: impl Into<String>) -> Self {
         self.config.descriptions.insert(tool.into(), description.into());
@@ -206,7 +224,13 @@ impl Approval {
     /// True if it has nothing to say about any call.
     fn is_idle(&self) -> bool {
         let permissions = &self.config.permissions;
-        permissions.rules.is_empty() && permissions.default_policy == Policy::Allow && self.predicates.is_empty()
+        let by_rules = permissions.rules.is_empty() && permissions.default_policy == Policy::Allow;
+        by_rules && self.predicates.is_empty() && self.strategies.is_empty()
+    }
+
+    /// Who decides about the calls of a tool in the process, if anybody does.
+    fn approver(&self, tool: &str) -> Option<&Arc<dyn Approver>> {
+        self.strategies.find(tool).map_or(self.approver.as_ref(), |strategy| strategy.approver.as_ref())
     }
 
     /// What is to be done about a call, by the rules, the predicates, and what people decided before.
@@ -216,6 +240,9 @@ impl Approval {
         let applies = self.predicates.iter().filter(|(_, predicate)| predicate(tool, args));
         if let Some(policy) = applies.map(|(policy, _)| *policy).max().filter(|policy| *policy > ruling.policy) {
             ruling = Ruling { policy, why: "a condition applies".to_owned() };
+        }
+        if ruling.policy < Policy::Ask && self.strategies.find(tool).is_some_and(|strategy| strategy.asks(req)) {
+            ruling = Ruling { policy: Policy::Ask, why: "calls of this tool are confirmed".to_owned() };
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();
@@ -259,7 +286,7 @@ impl Approval {
         }
         let accepted = self.config.accepted();
         let request = form::request(&self.config, req, why);
-        let Some(approver) = &self.approver else {
+        let Some(approver) = self.approver(&req.call.name) else {
             let schema = form::schema(&self.config, req, 0, self.store.is_some());
             let answer = req.ask_with(self.question("approval", to_json(&request), schema, to_json(&unanswered())))?;
             return Ok(accept(answer.value, &accepted));
@@ -278,6 +305,10 @@ impl Approval {
     /// Does what was decided.
     async fn apply(&self, cx: &RunCx, req: &mut ToolRequest, decision: Decision) -> Result<Flow<ToolOutput>> {
         let tool = req.call.name.clone();
+        let decision = match self.strategies.find(&tool) {
+            Some(strategy) => strategy.remembering(decision),
+            None => decision,
+        };
         if let Decision::Approve { remember: Some(scope), always }
         | Decision::Reject { remember: Some(scope), always, .. } = &decision
         {
@@ -300,6 +331,16 @@ impl Approval {
             Decision::Respond { content } => settle(cx, req, ToolOutput::text(content)),
         }
     }
+}
+
+/// Asks a person, with a question of this kind, whether a call may run: it is approved or rejected, this once. What is no
+/// decision is the text that says why.
+pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Result<Decision, String>> {
+    let config = ApprovalConfig { decisions: [DecisionKind::Approve].into(), ..ApprovalConfig::default() };
+    let payload = to_json(&form::request(&config, req, why));
+    let answer =
+        req.ask_with(Ask::new(kind, payload).schema(form::schema(&config, req, 0, false)).or(to_json(&unanswered())))?;
+    Ok(accept(answer.value, &config.accepted()))
 }
 
 /// Why a standing decision holds.
@@ -353,7 +394,7 @@ impl Middleware for Approval {
     }
 
     async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()> {
-        if self.config.batched && !self.config.shadow && self.approver.is_none() {
+        if self.config.batched && !self.config.shadow {
             batch::ask(self, cx, batch).await?;
         }
         Ok(())
@@ -402,6 +443,7 @@ impl fmt::Debug for Approval {
         f.debug_struct("Approval")
             .field("config", &self.config)
             .field("predicates", &self.predicates.len())
+            .field("strategies", &!self.strategies.is_empty())
             .field("approver", &self.approver.is_some())
             .field("store", &self.store.is_some())
             .finish()

@@ -1,7 +1,7 @@
 //! [`Breakpoints`]: a run stops before a model call or tools, to be looked at.
 
 use agent_core::{
-    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolResults,
+    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Ordering, Result, RunCx, RunEnd, ToolBatch, ToolResults,
     ToolSpecs, Verdict,
 };
 use async_trait::async_trait;
@@ -148,6 +148,10 @@ impl From<BreakpointsConfig> for Breakpoints {
 impl Middleware for Breakpoints {
     fn name(&self) -> &str {
         "breakpoints"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("context_compaction")
     }
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {

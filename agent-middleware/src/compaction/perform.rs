@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use agent_core::{Compaction, CompactionMode, EventKind, History, Message, Result, RunCx};
 
-use super::{ContextCompaction, Task, Unit, tally::Size, task::ends_the_run};
-use crate::archive::Archived;
+use super::{ContextCompaction, Task, Unit, tally::Size};
+use crate::{archive::Archived, side_call::ends_the_run};
 
 /// Why and what for.
 pub(super) struct Cause<'a> {

@@ -1,6 +1,6 @@
 //! [`Task`]: what a strategy is told.
 
-use agent_core::{CompactionMode, ErrorKind, RunCx, TokenCounter};
+use agent_core::{CompactionMode, RunCx, TokenCounter};
 use serde::{Deserialize, Serialize};
 
 use super::{Keep, Note, Unit};
@@ -171,19 +171,6 @@ impl<'a> Task<'a> {
         note.put(&mut kept, at, self.archive);
         kept
     }
-}
-
-/// True for failures that end the run, whatever a compaction makes of other failures.
-pub(super) fn ends_the_run(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Cancelled
-            | ErrorKind::Interrupted
-            | ErrorKind::Stopped
-            | ErrorKind::Limit
-            | ErrorKind::Store
-            | ErrorKind::NonDeterminism
-    )
 }
 
 impl std::fmt::Debug for Task<'_> {

@@ -1,17 +1,30 @@
 //! [`Delegation`]: a model calls other agents.
 
+mod ask_parent;
+mod child;
 mod config;
+mod family;
+mod manage;
+mod text;
 mod tool;
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, Middleware, PerRun, Result, RunCx, RunEnd, RunRequest, SubAgent, Tool};
+use agent_core::{
+    BoxError, Exit, Message, Middleware, PerRun, Result, RunCx, RunEnd, RunRequest, SubAgent, Tool, Verdict,
+};
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
 use tower::Service;
 
-pub use self::config::DelegationConfig;
-use self::tool::{Delegate, Offer};
+pub use self::{
+    ask_parent::{AskParent, AskParentConfig},
+    config::DelegationConfig,
+};
+use self::{
+    family::Family,
+    manage::Manage,
+    tool::{Delegate, Offer},
+};
 
 /// Offers other agents to the model: as one tool with the agent as a parameter, or as one tool per agent.
 ///
@@ -19,9 +32,22 @@ use self::tool::{Delegate, Offer};
 /// with [`RunCx::call_sub_agent`]. Each call is a new run with a history and state of its own; storage, session, budget,
 /// cancellation and events are the caller's.
 ///
-/// The model sees the final text of the sub-agent and nothing else; programs find `agent`, `run_id`, `answer` and `reason`
-/// in the output's value. A sub-agent that stopped before it was done says so in brackets. One that fails is a failed tool
-/// call whose text names the run. One that waits for an answer suspends the call, and goes on when the answer is there.
+/// The model sees the final text of the sub-agent and its id; programs find `agent`, `id`, `run_id`, `answer` and `reason` in the
+/// output's value. A sub-agent that stopped before it was done says so in brackets. One that fails is a failed tool call whose
+/// text has the id. One that waits for an answer suspends the call, and goes on when the answer is there.
+///
+/// # Recalled, forked, in the background
+///
+/// With the `id` of an earlier call the model goes on with that sub-agent, which knows what it did so far: its history is read
+/// from the session's journal. Only an agent that called it can recall it, also in later runs of a session that is kept.
+///
+/// With [`fork`](Self::fork) the model may let a sub-agent begin with a copy of the conversation.
+///
+/// With [`background`](Self::background) it may go on while a sub-agent runs. The call then returns at once, and the end comes
+/// as a message. The tools `delegate_status`, `delegate_wait`, `delegate_steer` and `delegate_cancel` look after sub-agents in
+/// the background. The run does not finish before them, unless [`wait_at_end`](DelegationConfig::wait_at_end) says otherwise. If
+/// it is suspended, paused or cancelled, so are they, and they go on with it. What they ask comes up when the run has nothing
+/// else to do, with the id of their run before the question's.
 ///
 /// # Limits
 ///
@@ -32,12 +58,13 @@ use self::tool::{Delegate, Offer};
 /// # After a crash
 ///
 /// The tool's effect is [`Reconcilable`](agent_core::Effect::Reconcilable): a sub-agent whose run the journal knows goes on
-/// where it stood, and its own tools decide by their own effects.
+/// where it stood, and its own tools decide by their own effects. So does one in the background of whose end the caller was
+/// not told; of one that was lost before it began the caller is told that.
 ///
 /// # Order
 ///
-/// It only contributes tools, so its place among hooks does not matter; but what should hold for the sub-agents must be
-/// said to cover them.
+/// It changes no calls, so its place among hooks does not matter; but what should hold for the sub-agents must be said to
+/// cover them.
 ///
 /// ```text
 /// // right: a person is asked about the helper's tools too
@@ -67,7 +94,7 @@ use self::tool::{Delegate, Offer};
 pub struct Delegation {
     config: DelegationConfig,
     agents: Vec<SubAgent>,
-    running: Arc<PerRun<Semaphore>>,
+    running: Arc<PerRun<Family>>,
 }
 
 impl Delegation {
@@ -109,6 +136,28 @@ impl Delegation {
         self
     }
 
+    /// Does not tell the model the ids of its sub-agents: each call is a new one.
+    #[must_use]
+    pub fn without_recall(mut self) -> Self {
+        self.config.recall = false;
+        self
+    }
+
+    /// Lets the model begin a sub-agent with a copy of the conversation. That makes sense for agents with the same system
+    /// prompt and tools above all: their providers have the beginning in their caches.
+    #[must_use]
+    pub fn fork(mut self) -> Self {
+        self.config.fork = true;
+        self
+    }
+
+    /// Lets the model go on while a sub-agent runs.
+    #[must_use]
+    pub fn background(mut self) -> Self {
+        self.config.background = true;
+        self
+    }
+
     /// Sets how deep agents may be nested. Default: 5.
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
@@ -137,23 +186,51 @@ impl Middleware for Delegation {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let (config, running) = (self.config.clone(), self.running.clone());
-        let offer = Arc::new(Offer { config, running, agents: self.agents.iter().cloned().collect() });
-        match self.agents.as_slice() {
-            [] => Vec::new(),
+        let agents = self.agents.iter().cloned().collect();
+        let offer = Arc::new(Offer { config: self.config.clone(), families: self.running.clone(), agents });
+        let mut tools: Vec<Arc<dyn Tool>> = match self.agents.as_slice() {
+            [] => return Vec::new(),
             all if self.config.one_tool_per_agent => {
-                all.iter().map(|agent| Arc::new(Delegate::one(agent, offer.clone())) as Arc<dyn Tool>).collect()
+                all.iter().map(|agent| Arc::new(Delegate::one(agent, offer.clone())) as _).collect()
             }
-            all => vec![Arc::new(Delegate::any(all, offer))],
+            all => vec![Arc::new(Delegate::any(all, offer.clone()))],
+        };
+        if self.config.background {
+            tools.extend(Manage::all(&offer));
         }
+        tools
     }
 
     fn sub_agents(&self) -> Vec<SubAgent> {
         self.agents.clone()
     }
 
-    async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
-        self.running.end(cx);
+    /// Goes on with what ran in the background when an earlier attempt stopped.
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        for mut background in cx.take_background(|run| self.agents.iter().any(|agent| agent.key == run.key)) {
+            match background.checkpoint.take() {
+                Some(checkpoint) => {
+                    let run = cx.resume_background(&background, *checkpoint)?;
+                    let family = self.running.of(cx, || Family::new(&self.config));
+                    family.start(cx, run, background.call_id, None, self.config.recall)?;
+                }
+                None => cx.report(&background.run, Some(Message::user(text::lost(&background.key))))?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_exit(&self, cx: &RunCx, _: &mut Exit) -> Result<Verdict> {
+        match self.running.get(&cx.ids().run_id) {
+            Some(family) if self.config.wait_at_end => family.before_exit(cx).await,
+            _ => Ok(Verdict::Proceed),
+        }
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        if let Some(family) = self.running.end(cx) {
+            family.stop(cx, end).await;
+        }
         Ok(())
     }
 }

@@ -1,20 +1,20 @@
 //! The tool that runs a sub-agent.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use agent_core::{
-    Effect, Error, ErrorKind, ExitReason, Finished, Part, PerRun, Reconciled, Result, RunCx, SubAgent, SubAgents, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    Effect, Error, ErrorKind, PerRun, Reconciled, Result, RunCx, SubAgent, SubAgentCall, SubAgents, Tool, ToolOptions,
+    ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use serde_json::{Value, json};
 
-use super::DelegationConfig;
-
-/// How long the call of a cancelled sub-agent may take to hand up where the sub-agent stands.
-const CANCEL_GRACE: Duration = Duration::from_millis(50);
+use super::{
+    DelegationConfig,
+    family::{CANCEL_GRACE, Family},
+    text,
+};
 
 /// Runs a sub-agent as a tool call.
 pub(super) struct Delegate {
@@ -28,13 +28,51 @@ pub(super) struct Delegate {
 pub(super) struct Offer {
     pub(super) config: DelegationConfig,
     pub(super) agents: SubAgents,
-    pub(super) running: Arc<PerRun<Semaphore>>,
+    pub(super) families: Arc<PerRun<Family>>,
+}
+
+impl Offer {
+    pub(super) fn family(&self, cx: &RunCx) -> Arc<Family> {
+        self.families.of(cx, || Family::new(&self.config))
+    }
+
+    /// What every call of an agent takes.
+    fn parameters(&self) -> Value {
+        let mut properties = json!({
+            "message": {"type": "string", "description": "The task, complete in itself."},
+        });
+        if self.config.recall {
+            properties["id"] = json!({
+                "type": "string",
+                "description": "The id of an agent that you called before, to go on with it and what it knows. Leave it \
+                                out to call a new one.",
+            });
+        }
+        if self.config.fork {
+            properties["fork"] = json!({
+                "type": "boolean",
+                "description": "True: the agent knows this conversation so far. Default: it knows only its task.",
+            });
+        }
+        if self.config.background {
+            properties["background"] = json!({
+                "type": "boolean",
+                "description": "True: you go on at once, and are told when the agent is done. Default: you wait for it.",
+            });
+        }
+        json!({"type": "object", "properties": properties, "required": ["message"], "additionalProperties": false})
+    }
 }
 
 #[derive(Deserialize)]
 struct Args {
     agent: Option<String>,
     message: String,
+    id: Option<String>,
+    #[serde(default)]
+    fork: bool,
+    #[serde(default)]
+    background: bool,
 }
 
 impl Delegate {
@@ -42,43 +80,46 @@ impl Delegate {
     pub(super) fn any(agents: &[SubAgent], offer: Arc<Offer>) -> Self {
         let keys: Vec<_> = agents.iter().map(|a| a.key.as_str()).collect();
         let list: String = agents.iter().map(|a| format!("\n- **{}**: {}", a.key, a.description)).collect();
+        let sees = match offer.config.fork {
+            true => "Unless it is forked, the agent sees nothing of this conversation",
+            false => "The agent sees nothing of this conversation",
+        };
         let description = format!(
-            "Hands a task to another agent and returns its answer. The agent sees nothing of this conversation: say \
-             everything that it must know. Available agents:{list}"
+            "Hands a task to another agent and returns its answer. {sees}: say everything that it must know. Available \
+             agents:{list}"
         );
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "agent": {"type": "string", "enum": keys, "description": "Which agent."},
-                "message": {"type": "string", "description": "The task, complete in itself."},
-            },
-            "required": ["agent", "message"],
-            "additionalProperties": false,
-        });
+        let mut parameters = offer.parameters();
+        parameters["properties"]["agent"] = json!({"type": "string", "enum": keys, "description": "Which agent."});
+        parameters["required"] = json!(["agent", "message"]);
         Self { spec: ToolSpec::new(&offer.config.tool, description, parameters), key: None, offer }
     }
 
     /// A tool of one agent.
     pub(super) fn one(agent: &SubAgent, offer: Arc<Offer>) -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {"message": {"type": "string", "description": "The task, complete in itself."}},
-            "required": ["message"],
-            "additionalProperties": false,
-        });
-        Self { spec: ToolSpec::new(&agent.key, &agent.description, parameters), key: Some(agent.key.clone()), offer }
+        let spec = ToolSpec::new(&agent.key, &agent.description, offer.parameters());
+        Self { spec, key: Some(agent.key.clone()), offer }
     }
 
-    /// Waits until the run may have one more sub-agent.
-    async fn permit(&self, cx: &RunCx) -> Result<Option<OwnedSemaphorePermit>> {
-        let Some(most) = self.offer.config.max_concurrent else { return Ok(None) };
-        let running = self.offer.running.of(cx, || Semaphore::new(most.max(1)));
-        tokio::select! {
-            permit = running.acquire_owned() => Ok(Some(permit.expect("the semaphore is never closed"))),
-            () = cx.cancellation().cancelled() => {
-                Err(Error::new(ErrorKind::Cancelled, "cancelled before the sub-agent began"))
-            }
+    /// Runs the sub-agent and waits for its answer.
+    async fn wait(&self, req: &ToolRequest, call: SubAgentCall) -> Result<ToolOutput> {
+        let key = call.key.clone();
+        let _place = self.offer.family(&req.cx).place(&req.cx).await?;
+        let run = req.sub_run(call).await?;
+        let id = run.id().clone();
+        match run.finish().await {
+            Ok(finished) => Ok(text::answered(&key, &finished, self.offer.config.recall)),
+            Err(e) if ends_the_caller(e.kind()) => Err(e),
+            Err(e) => Err(text::failed(&key, &id, e)),
         }
+    }
+
+    /// Starts the sub-agent and goes on.
+    async fn start(&self, req: &ToolRequest, call: SubAgentCall) -> Result<ToolOutput> {
+        let (family, config) = (self.offer.family(&req.cx), &self.offer.config);
+        let place = family.place_now(&call.key)?;
+        let run = req.sub_run(call).await?;
+        let child = family.start(&req.cx, run, req.call.id.clone(), place, config.recall)?;
+        Ok(text::started(&child.key, &child.id, &child.run, &config.tool))
     }
 }
 
@@ -95,20 +136,23 @@ impl Tool for Delegate {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let Args { agent, message } = req.parse()?;
+        let Args { agent, message, id, fork, background } = req.parse()?;
         let key = self.key.clone().or(agent).unwrap_or_default();
         self.offer.agents.get(&key)?;
-        let max_depth = self.offer.config.max_depth;
-        if req.cx.ids().depth >= max_depth {
+        let config = &self.offer.config;
+        if req.cx.ids().depth >= config.max_depth {
             return Err(Error::tool(format!(
-                "Sub-agent '{key}' was not started: agents may be nested at most {max_depth} deep. Do the task yourself."
+                "Sub-agent '{key}' was not started: agents may be nested at most {} deep. Do the task yourself.",
+                config.max_depth
             )));
         }
-        let _permit = self.permit(&req.cx).await?;
-        match req.call_sub_agent(&key, message).await {
-            Ok(finished) => Ok(output(&key, &finished)),
-            Err(e) if ends_the_caller(e.kind()) => Err(e),
-            Err(e) => Err(failure(&key, e)),
+        let mut call = SubAgentCall::new(key, message);
+        call.recall = id.filter(|id| !id.trim().is_empty()).map(Into::into);
+        call.fork = fork;
+        call.background = background && config.background;
+        match call.background {
+            true => self.start(&req, call).await,
+            false => self.wait(&req, call).await,
         }
     }
 
@@ -121,27 +165,4 @@ impl Tool for Delegate {
 /// What is not the sub-agent's failure alone.
 fn ends_the_caller(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Interrupted | ErrorKind::Cancelled | ErrorKind::Store | ErrorKind::NonDeterminism)
-}
-
-fn output(key: &str, finished: &Finished) -> ToolOutput {
-    let Finished { answer, reason, ids, .. } = finished;
-    let note = match reason {
-        ExitReason::StepLimit => Some("reached its step limit before it was done".to_owned()),
-        ExitReason::Budget => Some("used up its budget before it was done".to_owned()),
-        ExitReason::Deadline => Some("ran out of time before it was done".to_owned()),
-        ExitReason::Length => Some("was cut off at the length limit of its model".to_owned()),
-        ExitReason::ContentFilter => Some("had its answer withheld by the provider".to_owned()),
-        ExitReason::Stopped(why) => Some(format!("was stopped: {why}")),
-        _ => answer.is_empty().then(|| "gave no answer".to_owned()),
-    };
-    let note = note.map(|note| format!("[Sub-agent '{key}' {note}.]"));
-    let shown: Vec<_> = [Some(answer.clone()).filter(|a| !a.is_empty()), note].into_iter().flatten().collect();
-    let value = json!({"agent": key, "run_id": ids.run_id, "answer": answer, "reason": reason.to_string()});
-    ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))])
-}
-
-fn failure(key: &str, e: Error) -> Error {
-    let run = e.checkpoint().map(|c| &*c.ids.run_id).or_else(|| e.context("run_id"));
-    let run = run.map(|run| format!(" (run {run})")).unwrap_or_default();
-    Error::tool(format!("Sub-agent '{key}' failed{run}: {}", e.message())).with_source(e)
 }

@@ -6,8 +6,8 @@ mod tally;
 use std::time::Duration;
 
 use agent_core::{
-    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, Retry, RunCx, RunEnd,
-    ToolNext, ToolOutput, ToolRequest,
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, Retry, RunCx,
+    RunEnd, ToolNext, ToolOutput, ToolRequest,
 };
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
@@ -169,6 +169,10 @@ impl From<LimitsConfig> for Limits {
 impl Middleware for Limits {
     fn name(&self) -> &str {
         "limits"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("approval")
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

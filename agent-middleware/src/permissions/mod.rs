@@ -4,7 +4,7 @@ mod paths;
 mod rule;
 mod shell;
 mod store;
-mod wildcard;
+pub(crate) mod wildcard;
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::rule::Unit;
+pub(crate) use self::wildcard::fits;
 pub use self::{
     rule::{Match, Rule},
     store::{RuleFile, RuleStore},

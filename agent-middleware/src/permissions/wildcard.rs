@@ -2,7 +2,7 @@
 
 /// True if `text` fits `pattern`: `?` is one character, `*` any number of them. With `separator`, neither is that
 /// character, `**` is any number of any, and `**` with a separator may be nothing at all.
-pub(super) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     // `ends[i]`: the pattern so far fits the first i characters.
     let mut ends = vec![false; text.len() + 1];
@@ -36,6 +36,11 @@ pub(super) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
         at += if deep { 2 } else { 1 };
     }
     ends[text.len()]
+}
+
+/// True if a tool's name fits one of the patterns.
+pub(crate) fn any_fits<'a>(patterns: impl IntoIterator<Item = &'a String>, name: &str) -> bool {
+    patterns.into_iter().any(|pattern| fits(pattern, name, None))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod console;
 mod permissions;
 mod shell;
 

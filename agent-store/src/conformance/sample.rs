@@ -76,7 +76,8 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
             effect: Effect::Idempotent,
             attempt: "a".into(),
         },
-        EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into() },
+        EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into(), background: true },
+        EntryBody::SubAgentReported { run: "r2".into(), message: Some(Message::user("It is done.")) },
         EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})) },
         EntryBody::Answered {
             id: "c1/approval".into(),

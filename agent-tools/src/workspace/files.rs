@@ -19,7 +19,7 @@ use super::nearest;
 
 /// The files below one directory. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Files {
+pub(crate) struct Files {
     root: Arc<Root>,
     pub(super) limits: Limits,
 }
@@ -28,6 +28,8 @@ struct Root {
     dir: Dir,
     /// The directory's real path, and the one that it was opened by: a model may use either.
     paths: [PathBuf; 2],
+    /// What it is, in error messages.
+    what: &'static str,
     /// Held while a file is changed, so that two edits of one file do not undo each other.
     changing: Mutex<()>,
 }
@@ -47,13 +49,14 @@ impl Default for Limits {
 }
 
 impl Files {
-    pub(super) fn open_root(dir: &Path) -> Result<Self> {
+    /// The files below `dir`, which error messages call `what`.
+    pub(crate) fn open_root(dir: &Path, what: &'static str) -> Result<Self> {
         let open = || {
             let paths = [dir.canonicalize()?, std::path::absolute(dir)?];
             let dir = Dir::open_ambient_dir(&paths[0], ambient_authority())?;
-            Ok(Root { dir, paths, changing: Mutex::default() })
+            Ok(Root { dir, paths, what, changing: Mutex::default() })
         };
-        let failed = |e: io::Error| Error::config(format!("cannot open the workspace '{}': {e}", dir.display()));
+        let failed = |e: io::Error| Error::config(format!("cannot open the {what} '{}': {e}", dir.display()));
         Ok(Self { root: Arc::new(open().map_err(failed)?), limits: Limits::default() })
     }
 
@@ -66,17 +69,17 @@ impl Files {
     }
 
     /// The path below the root that a model means. Whether it stays below is decided when it is opened.
-    pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
+    pub(crate) fn relative(&self, path: &str) -> Result<PathBuf> {
         let path = Path::new(path.trim());
         if path.is_relative() {
             return Ok(path.components().filter(|c| *c != Component::CurDir).collect());
         }
         let below = self.root.paths.iter().find_map(|root| path.strip_prefix(root).ok());
-        below.map(Path::to_owned).ok_or_else(|| outside(path))
+        below.map(Path::to_owned).ok_or_else(|| self.outside(path))
     }
 
     /// The content of a regular file.
-    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = self.open_regular(&self.root.dir, path).map_err(|e| self.explain(path, &e))?;
         // The file may grow while it is read.
@@ -167,7 +170,7 @@ impl Files {
     pub(super) fn explain(&self, path: &Path, error: &io::Error) -> Error {
         // An error of the operating system has a number; the one for a path that leads out has none.
         if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
-            return outside(path);
+            return self.outside(path);
         }
         let shown = shown(path);
         if error.kind() == ErrorKind::NotFound {
@@ -177,14 +180,15 @@ impl Files {
         }
         Error::tool(format!("'{shown}' cannot be used: {error}"))
     }
-}
 
-fn outside(path: &Path) -> Error {
-    Error::tool(format!("'{}' is outside the workspace: use a path relative to its root", path.display()))
+    fn outside(&self, path: &Path) -> Error {
+        let what = self.root.what;
+        Error::tool(format!("'{}' is outside the {what}: use a path relative to its root", path.display()))
+    }
 }
 
 /// A path below the root, as a model is shown it.
-pub(super) fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
 }
 

@@ -1,14 +1,14 @@
 //! [`Workspace`]: tools for the files below one directory.
 
 mod edit;
-mod files;
+pub(crate) mod files;
 mod find;
 mod list;
 mod nearest;
 mod read;
 mod search;
-mod text;
-mod walk;
+pub(crate) mod text;
+pub(crate) mod walk;
 mod write;
 
 use std::{path::Path, time::Duration};
@@ -49,7 +49,7 @@ impl Workspace {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not a directory that can be opened.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self { files: Files::open_root(dir.as_ref())?, read_only: false })
+        Ok(Self { files: Files::open_root(dir.as_ref(), "workspace")?, read_only: false })
     }
 
     /// Leaves out the tools that change files.

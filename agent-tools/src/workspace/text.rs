@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const LOOKED_AT: usize = 8 << 10;
 
 /// True if the bytes are not text.
-pub(super) fn is_binary(bytes: &[u8]) -> bool {
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(LOOKED_AT)].contains(&0)
 }
 

@@ -22,11 +22,11 @@ use super::files::Files;
 const DEEPEST: usize = 64;
 
 /// Decides how long a walk may go on.
-pub(super) struct Stop {
+pub(crate) struct Stop {
     /// The run that the walk is for; none if it is too short for cancelling to matter.
-    pub(super) cx: Option<RunCx>,
+    pub(crate) cx: Option<RunCx>,
     /// When it ends at the latest.
-    pub(super) at: Option<Instant>,
+    pub(crate) at: Option<Instant>,
 }
 
 impl Stop {
@@ -44,16 +44,16 @@ impl Stop {
 }
 
 /// Something that a walk came by.
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     /// Relative to the root.
-    pub(super) path: &'a Path,
-    pub(super) file_type: FileType,
-    pub(super) entry: &'a DirEntry,
+    pub(crate) path: &'a Path,
+    pub(crate) file_type: FileType,
+    pub(crate) entry: &'a DirEntry,
 }
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Complete,
     /// The visitor had enough.
     Enough,
@@ -64,7 +64,7 @@ pub(super) enum Ended {
 type Visit<'a> = dyn FnMut(&Found<'_>) -> Result<ControlFlow<()>> + 'a;
 
 /// Shows `visit` everything below the folder `start`, at most `depth` levels down; a folder comes before what it holds.
-pub(super) fn walk(files: &Files, start: &Path, depth: usize, stop: &Stop, visit: &mut Visit<'_>) -> Result<Ended> {
+pub(crate) fn walk(files: &Files, start: &Path, depth: usize, stop: &Stop, visit: &mut Visit<'_>) -> Result<Ended> {
     let mut walk = Walk { files, stop, visit, ignores: Vec::new() };
     let (dir, path) = walk.enter(start).map_err(|e| files.explain(start, &e))?;
     Ok(match walk.folder(&dir, &path, depth.min(DEEPEST))? {

@@ -443,6 +443,12 @@ impl RunLog {
         decisions.beginning.iter().chain(&decisions.made).chain(&decisions.kept).cloned().collect()
     }
 
+    /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
+    pub fn is_decided(&self, name: &str) -> bool {
+        let replayed = self.replayed().as_ref().is_some_and(|replay| replay.is_decided(name));
+        replayed || self.decided().kept.iter().any(|(kept, _)| kept == name)
+    }
+
     fn decided(&self) -> MutexGuard<'_, Decisions> {
         self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -71,10 +71,12 @@ impl Fold {
             see(&mut self.seen, Field::Refusal, !more.is_empty());
         }
         for call in delta.tool_calls.iter().flatten() {
-            see(&mut self.seen, Field::Calls, true);
             let at = self.call_of(call);
             self.calls[at].push(call)?;
         }
+        // In the order in which they are heard: of a call without a name nobody has.
+        let is_heard = self.calls.first().is_some_and(|call| call.can_be_spoken(self.calls.len() > 1));
+        see(&mut self.seen, Field::Calls, is_heard);
         for (name, json) in &delta.rest {
             match &*name.0 {
                 "reasoning_details" => see(&mut self.seen, Field::Reasoning, json.get() != "[]"),

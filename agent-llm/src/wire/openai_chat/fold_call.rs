@@ -46,6 +46,11 @@ impl CallFold {
         Self { index, ..Self::default() }
     }
 
+    /// True once its name and its id are known, and more has come than these: until then there may be more of the name.
+    pub(super) fn can_be_spoken(&self, others_follow: bool) -> bool {
+        !self.name.is_empty() && !self.id.is_empty() && (others_follow || !self.arguments.is_empty())
+    }
+
     pub(super) fn index(&self) -> Option<u64> {
         self.index
     }

@@ -36,7 +36,6 @@ pub(super) struct Speaker {
 #[derive(Debug)]
 struct SpokenCall {
     index: u32,
-    begun: bool,
     /// Bytes of the arguments that were spoken.
     spoken: usize,
 }
@@ -149,22 +148,17 @@ impl Speaker {
         index
     }
 
-    /// A call is spoken of once its name and its id are known, and more has come than these: until then there may be more
-    /// of the name. The calls before it come first.
+    /// A call is spoken of once it [can be](CallFold::can_be_spoken). The calls before it come first.
     fn call(&mut self, calls: &[CallFold], out: &mut Vec<Chunk>) {
-        self.turn_to(None, out);
         for (at, call) in calls.iter().enumerate() {
             if at == self.calls.len() {
-                self.calls.push(SpokenCall { index: next(&mut self.blocks), begun: false, spoken: 0 });
+                if !call.can_be_spoken(at + 1 < calls.len()) {
+                    break;
+                }
+                self.turn_to(None, out);
+                self.calls.push(SpokenCall::begin(next(&mut self.blocks), &call.id, &call.name, out));
             }
-            let spoken = &mut self.calls[at];
-            let is_known = !call.name.is_empty() && !call.id.is_empty();
-            let has_more = !call.arguments.is_empty() || at + 1 < calls.len();
-            if !(spoken.begun || is_known && has_more) {
-                break;
-            }
-            spoken.begin(&call.id, &call.name, out);
-            spoken.go_on(&call.arguments, out);
+            self.calls[at].go_on(&call.arguments, out);
         }
     }
 
@@ -185,9 +179,9 @@ impl Speaker {
                 Block::Text(_) => self.texts.pop_front(),
                 Block::Reasoning(_) => self.thoughts.pop_front(),
                 Block::ToolCall(call) => {
-                    let fresh = || SpokenCall { index: next(&mut self.blocks), begun: false, spoken: 0 };
-                    let mut spoken = calls.next().unwrap_or_else(fresh);
-                    spoken.begin(&call.id, &call.name, out);
+                    let mut spoken = calls
+                        .next()
+                        .unwrap_or_else(|| SpokenCall::begin(next(&mut self.blocks), &call.id, &call.name, out));
                     spoken.go_on(&call.arguments, out);
                     Some(spoken.index)
                 }
@@ -205,10 +199,9 @@ impl Speaker {
 }
 
 impl SpokenCall {
-    fn begin(&mut self, id: &str, name: &str, out: &mut Vec<Chunk>) {
-        if !std::mem::replace(&mut self.begun, true) {
-            out.push(Chunk::ToolCall { index: self.index, id: id.into(), name: name.into() });
-        }
+    fn begin(index: u32, id: &str, name: &str, out: &mut Vec<Chunk>) -> Self {
+        out.push(Chunk::ToolCall { index, id: id.into(), name: name.into() });
+        Self { index, spoken: 0 }
     }
 
     fn go_on(&mut self, arguments: &str, out: &mut Vec<Chunk>) {

@@ -6,7 +6,10 @@ use agent_core::{CompactionMode, EventKind, PriceTable, Result, Usage};
 use async_trait::async_trait;
 
 use super::{ClearToolResults, DedupReads, SlidingWindow, Strategy, Tiers};
-use crate::compaction::{Keep, Task, Unit, task::ends_the_run};
+use crate::{
+    compaction::{Keep, Task, Unit},
+    side_call::ends_the_run,
+};
 
 /// What prompt tokens cost, in any unit: only their proportions count.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,17 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{
-    Error, ErrorKind, EventKind, History, Message, Model, ModelParams, ModelRequest, Part, Result, SystemMessage,
-};
+use agent_core::{Error, ErrorKind, EventKind, Model, Result};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::Strategy;
 use crate::{
     archive,
-    compaction::{Keep, Note, Task, Unit, task::ends_the_run},
+    compaction::{Keep, Note, Task, Unit},
     cut,
+    side_call::{self, SideCall, ends_the_run},
 };
 
 /// What the summariser is told, unless it is told something else.
@@ -152,16 +151,8 @@ impl Summary {
     }
 
     async fn call(&self, task: &Task<'_>, asked: String) -> Result<String> {
-        let cx = task.cx();
-        let mut params = ModelParams::default();
-        params.max_tokens = Some(self.max_tokens);
-        let mut request = ModelRequest::new(cx.clone());
-        request.messages = History::from_messages([Message::user(asked)])?;
-        request.system = Some(SystemMessage::new(vec![Part::text(&*self.prompt)]));
-        request.model = Some(Arc::new(self.model.info()));
-        request.params = Arc::new(params);
-        let response = cx.call_model(&*self.model, request).await?;
-        let notes = response.message.text();
+        let call = SideCall::new(&*self.model, &self.prompt, asked).max_tokens(self.max_tokens);
+        let notes = call.run(task.cx()).await?;
         if notes.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidAnswer, "the summariser said nothing"));
         }
@@ -252,9 +243,7 @@ fn clip<'a>(task: &Task<'_>, text: &'a str, tokens: u64, cut: fn(&'a str, usize)
 
 /// The text without the tags between which it is put, so that nothing in it can end them.
 fn harmless(text: &str) -> String {
-    ["notes", "focus", "conversation"]
-        .iter()
-        .fold(text.to_owned(), |text, tag| text.replace(&format!("</{tag}>"), &format!("</ {tag}>")))
+    side_call::harmless(text, &["notes", "focus", "conversation"])
 }
 
 impl std::fmt::Debug for Summary {

@@ -6,7 +6,10 @@ use agent_core::{EventKind, Result};
 use async_trait::async_trait;
 
 use super::Strategy;
-use crate::compaction::{Task, Unit, task::ends_the_run};
+use crate::{
+    compaction::{Task, Unit},
+    side_call::ends_the_run,
+};
 
 /// Several strategies, one after the other, until the conversation is as small as it should be: the gentle ones first.
 ///

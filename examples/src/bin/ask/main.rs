@@ -4,13 +4,13 @@
 //! `cargo run` asks about this repository. See `--help`.
 
 mod agents;
-mod models;
 mod show;
 mod timeline;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use agent::{Error, Result, RunEnd, RunRequest, SqliteJournal};
+use agent::{Error, Model, Result, RunEnd, RunRequest, SqliteJournal, llm::offline::OfflineModel};
+use agent_examples::models::ModelArgs;
 use clap::Parser;
 use futures::StreamExt;
 
@@ -30,7 +30,14 @@ struct Args {
     #[arg(long, default_value = "ask.db")]
     journal: PathBuf,
     #[command(flatten)]
-    model: models::ModelArgs,
+    model: ModelArgs,
+}
+
+/// The model, and a line that says which it is.
+async fn connect(args: &ModelArgs) -> Result<(Arc<dyn Model>, String)> {
+    let offline =
+        "Model: the embedded extractive stand-in (no model is connected; set OPENAI_BASE_URL, or try --local).";
+    Ok(args.connect().await?.unwrap_or_else(|| (Arc::new(OfflineModel), offline.into())))
 }
 
 fn default_dir() -> PathBuf {
@@ -40,7 +47,7 @@ fn default_dir() -> PathBuf {
 
 async fn run(args: Args) -> Result<()> {
     let dir = args.dir.unwrap_or_else(default_dir);
-    let (model, which) = models::connect(&args.model).await?;
+    let (model, which) = connect(&args.model).await?;
     println!("{which}\n\n? {}\n", args.question);
     let journal = SqliteJournal::open(&args.journal)?;
     let agent = agents::build(model, &dir, journal.clone())?;

@@ -1,0 +1,69 @@
+//! What runs beside a run's loop.
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Waker},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::RunCx;
+use crate::{Error, ErrorKind, Result};
+
+/// Work that was handed to a run and that its executor has not taken yet.
+#[derive(Default)]
+pub(super) struct Tasks(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    new: Vec<BoxFuture<'static, ()>>,
+    executor: Option<Waker>,
+    closed: bool,
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunCx {
+    /// Runs `task` beside the run's loop, as long as the run is under way: when it ends or is dropped, so is the task.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stopped`] if the run is over.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let mut tasks = self.0.tasks.lock();
+        if tasks.closed {
+            return Err(Error::new(ErrorKind::Stopped, "the run is over: nothing can run beside it"));
+        }
+        tasks.new.push(task.boxed());
+        let executor = tasks.executor.take();
+        drop(tasks);
+        executor.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// For executors: takes what was handed over, to drive it; the executor is woken when there is more.
+    pub fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+        let mut tasks = self.0.tasks.lock();
+        tasks.executor = Some(executor.waker().clone());
+        std::mem::take(&mut tasks.new)
+    }
+
+    /// For executors: drops what nobody took, and accepts no more. The run is over.
+    pub fn close_tasks(&self) {
+        let mut tasks = self.0.tasks.lock();
+        (tasks.closed, tasks.executor) = (true, None);
+        let dropped = std::mem::take(&mut tasks.new);
+        drop(tasks);
+        drop(dropped); // not under the lock: what is dropped may look at the run
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("new", &self.lock().new.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! Names that a registry does not have.
+
+use std::fmt;
+
+use agent_core::Error;
+
+/// What a [`Registry`](super::Registry) has under names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartKind {
+    /// A model.
+    Model,
+    /// A tool.
+    Tool,
+    /// A set of tools.
+    Toolset,
+    /// A middleware.
+    Middleware,
+    /// A rule by which values join.
+    Handler,
+}
+
+/// A name in a definition that the registry does not have.
+///
+/// ```
+/// use agent_core::testing::ScriptedModel;
+/// use agent_exec::{AgentDefinition, PartKind, Registry, UnknownPart};
+///
+/// let registry = Registry::new().model("small", ScriptedModel::new([])).model("large", ScriptedModel::new([]));
+/// let definition: AgentDefinition = serde_json::from_str(r#"{"name": "a", "model": "huge"}"#).unwrap();
+/// let error = registry.builder(&definition).unwrap_err();
+/// let unknown = UnknownPart::of(&error).unwrap();
+/// assert_eq!((unknown.kind, unknown.name.as_str()), (PartKind::Model, "huge"));
+/// assert_eq!(unknown.known, ["large", "small"]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownPart {
+    /// What was looked for.
+    pub kind: PartKind,
+    /// Under which name.
+    pub name: String,
+    /// The names that there are.
+    pub known: Vec<String>,
+}
+
+impl UnknownPart {
+    pub(super) fn new(kind: PartKind, name: &str, known: impl IntoIterator<Item = String>) -> Self {
+        Self { kind, name: name.to_owned(), known: known.into_iter().collect() }
+    }
+
+    /// The name that was not found, if that is what the error says.
+    pub fn of(error: &Error) -> Option<&Self> {
+        std::error::Error::source(error)?.downcast_ref()
+    }
+}
+
+impl fmt::Display for PartKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "model",
+            Self::Tool => "tool",
+            Self::Toolset => "tool set",
+            Self::Middleware => "middleware",
+            Self::Handler => "handler",
+        })
+    }
+}
+
+impl fmt::Display for UnknownPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, known } = self;
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        write!(f, "the registry has no {kind} '{name}'; of that kind it has: {known}")
+    }
+}
+
+impl std::error::Error for UnknownPart {}
+
+impl From<UnknownPart> for Error {
+    fn from(unknown: UnknownPart) -> Self {
+        Self::config(unknown.to_string()).with_source(unknown)
+    }
+}

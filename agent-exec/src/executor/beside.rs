@@ -1,0 +1,47 @@
+//! What runs beside the loop.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll},
+};
+
+use agent_core::RunCx;
+use tokio::task::JoinSet;
+use tracing::Instrument;
+
+/// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped.
+pub(super) async fn beside<T>(cx: &RunCx, main: impl Future<Output = T>) -> T {
+    let (mut main, mut tasks) = (pin!(main), Tasks { cx, running: None });
+    poll_fn(|context| {
+        let done = main.as_mut().poll(context);
+        if done.is_pending() {
+            tasks.poll(context);
+        }
+        done
+    })
+    .await
+}
+
+struct Tasks<'a> {
+    cx: &'a RunCx,
+    /// Few runs have any.
+    running: Option<JoinSet<()>>,
+}
+
+impl Tasks<'_> {
+    fn poll(&mut self, context: &mut Context<'_>) {
+        for task in self.cx.take_tasks(context) {
+            self.running.get_or_insert_default().spawn(task.in_current_span());
+        }
+        if let Some(running) = &mut self.running {
+            while let Poll::Ready(Some(_)) = running.poll_join_next(context) {}
+        }
+    }
+}
+
+impl Drop for Tasks<'_> {
+    fn drop(&mut self) {
+        self.cx.close_tasks(); // the tasks know the run: left where they are, they would keep each other
+    }
+}

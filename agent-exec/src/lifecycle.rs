@@ -1,0 +1,99 @@
+//! What an agent opens before it runs, and closes at the end.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use agent_core::{Model, Result, Tool, ToolChoices, Toolset};
+use tokio::sync::Mutex;
+
+use crate::Agent;
+
+/// The parts of an agent that are warmed up and closed.
+pub(crate) struct Lifecycle {
+    tools: Vec<Arc<dyn Tool>>,
+    toolsets: Vec<Arc<dyn Toolset>>,
+    model: Arc<dyn Model>,
+    warm: AtomicBool,
+    /// One warms up, and the others wait for it.
+    changing: Mutex<()>,
+}
+
+impl Lifecycle {
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, toolsets: Vec<Arc<dyn Toolset>>, model: Arc<dyn Model>) -> Self {
+        Self { tools, toolsets, model, warm: AtomicBool::new(false), changing: Mutex::new(()) }
+    }
+
+    /// Warms up the agent's own parts, once, and the tools that a run brings.
+    pub(crate) async fn before_run(&self, choices: &ToolChoices) -> Result<()> {
+        self.warm_up().await?;
+        if let ToolChoices::Replace(tools) = choices {
+            for tool in tools {
+                tool.warm_up().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn warm_up(&self) -> Result<()> {
+        if self.warm.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _changing = self.changing.lock().await;
+        if self.warm.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        for tool in &self.tools {
+            tool.warm_up().await?;
+        }
+        for toolset in &self.toolsets {
+            toolset.warm_up().await?;
+        }
+        self.model.warm_up().await?;
+        self.warm.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Closes everything, whatever fails; gives back the first failure.
+    async fn close(&self) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        self.warm.store(false, Ordering::Release);
+        let mut closed = Ok(());
+        for tool in &self.tools {
+            closed = closed.and(tool.close().await);
+        }
+        for toolset in &self.toolsets {
+            closed = closed.and(toolset.close().await);
+        }
+        closed.and(self.model.close().await)
+    }
+}
+
+impl Agent {
+    /// Opens what the agent's tools and its model need, in that order, now instead of before its first run.
+    ///
+    /// # Errors
+    /// The first failure; the next run tries again.
+    pub async fn warm_up(&self) -> Result<()> {
+        self.0.lifecycle.warm_up().await
+    }
+
+    /// Gives back what its tools and its model opened. End its runs first. A later run opens everything again. Tools that a
+    /// run brought are closed by whoever brought them; a part that several agents have is closed for all of them.
+    ///
+    /// # Errors
+    /// The first failure; everything is closed all the same.
+    pub async fn close(&self) -> Result<()> {
+        self.0.lifecycle.close().await
+    }
+}
+
+impl fmt::Debug for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lifecycle").field("warm", &self.warm).finish_non_exhaustive()
+    }
+}

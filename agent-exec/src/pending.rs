@@ -1,0 +1,66 @@
+//! The tool calls that a suspended run waits with.
+
+use agent_core::{CallState, Checkpoint, Error, PendingTurn, Phase, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Agent;
+
+/// A tool call that is not answered yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WaitingCall {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// What the tool does; empty if the agent does not have it.
+    pub description: String,
+    /// The arguments as the model gave them. What is injected is not among them.
+    pub arguments: Value,
+    /// The ids of the questions about this call.
+    pub questions: Vec<String>,
+}
+
+impl Agent {
+    /// The calls that a run waits with: those that somebody is asked about or, if no call has a question of its own, all
+    /// that are not answered.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the run does not stand at tool calls.
+    pub fn waiting_calls(&self, checkpoint: &Checkpoint) -> Result<Vec<WaitingCall>> {
+        let open = self.open_calls(checkpoint)?;
+        let asked: Vec<_> = open.iter().filter(|call| !call.questions.is_empty()).cloned().collect();
+        Ok(if asked.is_empty() { open } else { asked })
+    }
+
+    /// All calls that are not answered, whether somebody is asked about them or not.
+    ///
+    /// # Errors
+    /// As [`waiting_calls`](Self::waiting_calls).
+    pub fn open_calls(&self, checkpoint: &Checkpoint) -> Result<Vec<WaitingCall>> {
+        let Phase::Tools(turn) = &checkpoint.phase else {
+            return Err(Error::config("the run does not stand at tool calls: there are none that wait"));
+        };
+        Ok(open(turn).map(|(call_id, tool, arguments)| self.waiting(checkpoint, call_id, tool, arguments)).collect())
+    }
+
+    fn waiting(&self, checkpoint: &Checkpoint, call_id: &str, tool: &str, arguments: &str) -> WaitingCall {
+        let description = self.0.executor.tools.get(tool).map(|entry| entry.spec.description.clone());
+        let is_about = |id: &str| id.strip_prefix(call_id).is_some_and(|rest| rest.starts_with('/'));
+        let questions = checkpoint.questions.iter().map(|question| &question.id).filter(|id| is_about(id));
+        WaitingCall {
+            call_id: call_id.to_owned(),
+            tool: tool.to_owned(),
+            description: description.unwrap_or_default(),
+            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into()),
+            questions: questions.cloned().collect(),
+        }
+    }
+}
+
+fn open(turn: &PendingTurn) -> impl Iterator<Item = (&str, &str, &str)> {
+    let calls = turn.message.calls().zip(&turn.calls);
+    let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
+    open.map(|(call, _)| (&*call.id, &*call.name, call.arguments.as_str()))
+}

@@ -1,0 +1,128 @@
+//! Prompts with places for values, and the run inputs that fill them.
+
+mod block;
+mod inputs;
+mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::{Error, Message, Result, RunInput, RunRequest, StateField, StateSchema};
+use serde::{Deserialize, Serialize};
+
+use self::template::Template;
+
+/// The decision of a run's beginning that is its system prompt: it stays the same when the run goes on elsewhere.
+pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
+
+/// Which variables of the prompts a run must be given.
+///
+/// As data: `"all"`, `"none"`, or `{"only": ["city"]}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequiredVariables {
+    /// All of them.
+    #[default]
+    All,
+    /// These; the others are empty texts if they are not given.
+    Only(BTreeSet<String>),
+    /// None of them.
+    None,
+}
+
+impl RequiredVariables {
+    /// These variables and no others.
+    pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::Only(names.into_iter().map(Into::into).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(name),
+            Self::None => false,
+        }
+    }
+}
+
+/// The prompts of an agent as they were written down.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PromptParts {
+    pub(crate) system: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) required: RequiredVariables,
+    pub(crate) inputs: BTreeMap<String, StateField>,
+}
+
+/// The prompts of an agent, compiled and checked.
+pub(crate) struct Prompts {
+    system: Option<Template>,
+    user: Option<Template>,
+    required: RequiredVariables,
+    inputs: BTreeMap<String, StateField>,
+}
+
+impl Prompts {
+    pub(crate) fn new(parts: &PromptParts, state: &StateSchema) -> Result<Self> {
+        let prompts = Self {
+            system: parts.system.as_deref().map(Template::system).transpose()?,
+            user: parts.user.as_deref().map(Template::user).transpose()?,
+            required: parts.required.clone(),
+            inputs: inputs::checked(&parts.inputs, state)?,
+        };
+        let variables = variables(prompts.system.as_ref(), prompts.user.as_ref());
+        inputs::check_names(&variables, state)?;
+        if let RequiredVariables::Only(names) = &prompts.required
+            && let Some(unused) = names.iter().find(|name| !variables.contains(name.as_str()))
+        {
+            let known = inputs::list(variables.iter().copied());
+            return Err(Error::config(format!(
+                "variable '{unused}' is required, but no prompt has it; their variables are: {known}"
+            )));
+        }
+        Ok(prompts)
+    }
+
+    /// Gives a request its user message and the values of its state, and tells the system prompt, if there is a template of
+    /// it. For a run that goes on it is only of use if the run has none yet, so that what is missing is no error by itself.
+    ///
+    /// # Errors
+    /// What is wrong with the inputs of a new run.
+    pub(crate) fn prepare(&self, request: &mut RunRequest, state: &StateSchema) -> Result<Option<Result<String>>> {
+        let is_new = matches!(request.input, RunInput::Messages(_));
+        if self.is_empty()
+            && request.inputs.is_empty()
+            && request.system_prompt.is_none()
+            && request.user_prompt.is_none()
+        {
+            return Ok(None);
+        }
+        let of_run =
+            |prompt: &Option<String>, read: fn(&str) -> Result<Template>| prompt.as_deref().map(read).transpose();
+        let (system, user) =
+            (of_run(&request.system_prompt, Template::system)?, of_run(&request.user_prompt, Template::user)?);
+        let (system, user) = (system.as_ref().or(self.system.as_ref()), user.as_ref().or(self.user.as_ref()));
+        let variables = variables(system, user);
+        inputs::check_names(&variables, state)?;
+        let values = inputs::sort(request, &variables, &self.inputs, state);
+        let values = values.and_then(|given| inputs::complete(given, &variables, &self.inputs, &self.required));
+        if !is_new {
+            return Ok(system.map(|system| system.render(&values?)));
+        }
+        let values = values?;
+        let system = system.map(|system| system.render(&values)).transpose()?;
+        if let (Some(user), RunInput::Messages(messages)) = (user, &mut request.input) {
+            messages.push(Message::user(user.render(&values)?));
+        }
+        Ok(system.map(Ok))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.system.is_none() && self.user.is_none()
+    }
+}
+
+/// The variables of both prompts.
+fn variables<'a>(system: Option<&'a Template>, user: Option<&'a Template>) -> BTreeSet<&'a str> {
+    [system, user].into_iter().flatten().flat_map(Template::variables).collect()
+}

@@ -1,0 +1,10 @@
+//! What users of Haystack's Agent know by its names: prompts and run inputs, confirmation, snapshots, agents as data.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod confirmation;
+mod definitions;
+mod lifecycle;
+mod prompts;
+mod results;
+mod snapshots;

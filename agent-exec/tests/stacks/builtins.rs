@@ -1,0 +1,132 @@
+//! Every built-in middleware stands what every middleware must stand.
+
+use std::{fmt::Debug, time::Duration};
+
+use agent_core::{Middleware, Question};
+use agent_exec::testing::Conformance;
+use agent_middleware::{
+    Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
+    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, GuardStage, GuardVerdict,
+    Guarded, Guardrails, GuardrailsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
+    PatchToolCalls, PatchToolCallsConfig, Pii, PiiConfig, PiiKind, PromptCaching, PromptCachingConfig, PromptInjection,
+    PromptInjectionConfig, Reminders, RemindersConfig, RuntimeEnvironment, Sink, Snapshots, TodoList, ToolEmulator,
+    ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+};
+use serde_json::{Value, json};
+
+/// With its defaults a middleware changes nothing.
+async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
+    let name = make().name().to_owned();
+    assert!(make().tools().is_empty() && make().sub_agents().is_empty(), "{name}");
+    Conformance::new(make).transparent().check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
+}
+
+/// A middleware that does something.
+async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
+    let name = make().name().to_owned();
+    let check = Conformance::new(make).answers(agrees);
+    check.check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
+}
+
+/// Says yes to whatever is asked.
+fn agrees(question: &Question) -> Value {
+    match &*question.kind {
+        "approval" => json!({"decision": "approve"}),
+        _ => json!(true),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_they_change_nothing() {
+    changes_nothing(Events::new).await;
+    changes_nothing(|| Events::from(EventsConfig::default())).await;
+    changes_nothing(Logging::new).await;
+    changes_nothing(|| Logging::from(LoggingConfig::default())).await;
+    changes_nothing(Limits::new).await;
+    changes_nothing(|| Limits::from(LimitsConfig::default())).await;
+    changes_nothing(Approval::new).await;
+    changes_nothing(|| Approval::from(ApprovalConfig::default())).await;
+    changes_nothing(Breakpoints::new).await;
+    changes_nothing(|| Breakpoints::from(BreakpointsConfig::default())).await;
+    changes_nothing(Delegation::new).await;
+    changes_nothing(|| Delegation::from(DelegationConfig::default())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
+    changes_nothing(PromptCaching::new).await;
+    changes_nothing(|| PromptCaching::from(PromptCachingConfig::default())).await;
+    changes_nothing(Reminders::new).await;
+    changes_nothing(|| Reminders::from(RemindersConfig::default())).await;
+    changes_nothing(|| ToolErrors::new(|_, _| None)).await;
+    changes_nothing(ToolRetry::new).await;
+    changes_nothing(|| ToolRetry::from(ToolRetryConfig::default())).await;
+    changes_nothing(ContextCompaction::new).await;
+    changes_nothing(|| ContextCompaction::from_config(CompactionConfig::default()).expect("sound")).await;
+    changes_nothing(LongToolOutput::new).await;
+    changes_nothing(PatchToolCalls::new).await;
+    changes_nothing(|| PatchToolCalls::from(PatchToolCallsConfig::default())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_that_choose_tools_change_nothing() {
+    changes_nothing(DeferredTools::new).await;
+    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
+    changes_nothing(ToolEmulator::new).await;
+    changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
+    changes_nothing(Snapshots::default).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_watch_and_limit_conform() {
+    conforms(|| Events::new().on(|_| {})).await;
+    conforms(|| Logging::new().content(10).arguments(10)).await;
+    let limits = || Limits::new().model_calls(9).tool_calls(9).tokens(999).wall_time(Duration::from_secs(9));
+    conforms(limits).await;
+    conforms(|| Limits::new().tool_calls(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_ask_conform() {
+    conforms(|| Approval::new().ask("*").decide_with(|_, _| async { Ok(Decision::approve()) })).await;
+    conforms(|| Approval::new().ask("*")).await;
+    conforms(|| Breakpoints::new().before_model(2)).await;
+    conforms(AskParent::new).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_choose_tools_conform() {
+    conforms(|| DeferredTools::new().defer("*")).await;
+    conforms(|| ToolEmulator::new().answer("no_such_tool", 7)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_add_to_prompts_and_change_outputs_conform() {
+    conforms(|| Reminders::new().steps(9).tokens()).await;
+    conforms(RuntimeEnvironment::new).await;
+    conforms(TodoList::new).await;
+    let words = || ToolErrors::new(|_, e| Some(format!("sorry: {}", e.message())));
+    Conformance::new(words).answers_failures().check().await.expect("conforms");
+    conforms(|| PatchToolCalls::new().text("It was cut off.")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_their_defaults_those_that_keep_things_back_change_nothing() {
+    changes_nothing(Guardrails::new).await;
+    changes_nothing(|| Guardrails::from(GuardrailsConfig::default())).await;
+    changes_nothing(Pii::new).await;
+    changes_nothing(|| Pii::from_config(PiiConfig::default()).expect("sound")).await;
+    changes_nothing(PromptInjection::new).await;
+    changes_nothing(|| PromptInjection::from_config(PromptInjectionConfig::default()).expect("sound")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_keep_things_back_conform() {
+    let pii = || Pii::builder().redact(PiiKind::Email).redact(PiiKind::Phone).tool_input(true).build();
+    conforms(move || pii().expect("sound")).await;
+    let guard = || Guarded::new("guard", |_, _| async { Ok(GuardVerdict::Pass) }).at(GuardStage::Input);
+    conforms(move || Guardrails::new().guard(guard().at(GuardStage::Output).at(GuardStage::ToolOutput))).await;
+    conforms(move || Guardrails::new().guard(guard().at(GuardStage::Output).parallel())).await;
+    let labels = || PromptInjection::builder().untrusted("no_such_tool").sink(Sink::new("*")).build();
+    conforms(move || labels().expect("sound")).await;
+}

@@ -1,0 +1,8 @@
+//! Stacks of middlewares: their order, and what each of them must stand.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod builtins;
+mod conformance;
+mod order;

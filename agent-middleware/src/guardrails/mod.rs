@@ -1,0 +1,308 @@
+//! [`Guardrails`]: checks on what goes in and what comes out.
+
+mod guard;
+mod guarded;
+mod input;
+mod output;
+
+use std::sync::Arc;
+
+use agent_core::{
+    ChunkSink, Error, ErrorKind, EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part,
+    Result, Retry, RunCx, RunEnd, Spoken, ToolOutput, ToolRequest, ToolResults, Verdict,
+};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+pub use self::{
+    guard::{Guard, GuardStage, GuardSubject, GuardVerdict},
+    guarded::{GuardConfig, Guarded, GuardrailsConfig, OnGuardError},
+};
+use crate::{kept::Kept, scan::Heard};
+
+/// What the run is to answer, if a guard of a tool ended it.
+const ANSWER: Kept<Option<String>> = Kept::new("guardrails", "answer");
+
+/// Checks what users say, what models say, what tools are given and what tools give; each [`Guard`] where it is told to.
+///
+/// A guard lets pass, replaces, refuses, ends the run with an answer, or fails it ([`GuardVerdict`]). Guards of one place are
+/// asked in the order in which they were added, each about what those before it left; the first that stops it has the last
+/// word. A verdict is journalled: a step that is gone on with does not ask again.
+///
+/// * **Input.** The messages of the user that a model has not answered yet. What replaces one is kept in its place.
+/// * **Output.** The text of an answer. A blocking guard holds it back until it is done, so nothing is streamed before; a
+///   [parallel](Guarded::parallel) one lets it be streamed, and has readers drop it if it does not pass. Thinking is not checked.
+/// * **Tools.** Arguments as JSON, and outputs as the model would be shown them.
+///
+/// A guard that fails or takes too long lets nothing pass, unless it [fails open](Guarded::fail_open).
+///
+/// Each verdict but [`Pass`](GuardVerdict::Pass) is an event named `guardrails`, without the text.
+///
+/// # Order
+///
+/// ```text
+/// // right: guards see what is said, and not what they must not keep
+/// builder.middleware(Guardrails::new().guard(tone)).middleware(pii)
+/// // wrong: the guard's model is sent what was to be redacted
+/// builder.middleware(pii).middleware(Guardrails::new().guard(tone))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_middleware::{GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails};
+/// use std::time::Duration;
+///
+/// let on_topic = Guarded::new("on_topic", |_cx, subject: GuardSubject| async move {
+///     Ok(if subject.text.contains("weather") {
+///         GuardVerdict::Pass
+///     } else {
+///         GuardVerdict::Refuse("I talk about the weather alone.".to_owned())
+///     })
+/// });
+/// let guardrails = Guardrails::new()
+///     .guard(on_topic.at(GuardStage::Input).parallel().timeout(Duration::from_secs(5)));
+/// # drop(guardrails);
+/// ```
+#[derive(Debug, Default)]
+pub struct Guardrails {
+    config: GuardrailsConfig,
+    guards: Vec<Guarded>,
+    heard: Heard,
+}
+
+/// Why something went no further.
+enum Stopped {
+    /// With this text: a tool's call is answered, or the run ends.
+    Refused(String),
+    /// The run ends with this text.
+    Finished(String),
+}
+
+impl Guardrails {
+    /// No guard yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a guard.
+    #[must_use]
+    pub fn guard(mut self, mut guard: Guarded) -> Self {
+        if let Some(config) = self.config.guards.get(&guard.name) {
+            guard.config = config.clone();
+        }
+        self.guards.push(guard);
+        self
+    }
+
+    fn at(&self, stage: GuardStage) -> impl Iterator<Item = &Guarded> {
+        self.guards.iter().filter(move |guard| guard.config.stages.contains(&stage))
+    }
+
+    fn checks(&self, stage: GuardStage) -> bool {
+        self.at(stage).next().is_some()
+    }
+
+    /// Asks guards about a text, one after another. `key` tells what it is the text of.
+    async fn ask<'a>(
+        &self,
+        cx: &RunCx,
+        guards: impl Iterator<Item = &'a Guarded> + Send,
+        key: &str,
+        mut subject: GuardSubject,
+    ) -> Result<Result<Option<String>, Stopped>> {
+        let mut replaced = None;
+        for guard in guards {
+            let judge = async {
+                let verdict = guard.judge(cx, &subject).await?;
+                Ok(serde_json::to_value(verdict).expect("a verdict is JSON"))
+            };
+            let said = cx.decide(&format!("{key}/guardrails/{}", guard.name), judge).await?;
+            let verdict = GuardVerdict::deserialize(said).map_err(|e| {
+                Error::new(ErrorKind::NonDeterminism, format!("the decision of '{}' is no verdict: {e}", guard.name))
+            })?;
+            if verdict != GuardVerdict::Pass {
+                let value = json!({"guard": guard.name, "stage": subject.stage, "tool": subject.tool, "verdict": word(&verdict)});
+                cx.emit(EventKind::Custom { name: "guardrails".to_owned(), value });
+            }
+            match verdict {
+                GuardVerdict::Pass => {}
+                GuardVerdict::Replace(text) => {
+                    subject.text.clone_from(&text);
+                    replaced = Some(text);
+                }
+                GuardVerdict::Refuse(text) => return Ok(Err(Stopped::Refused(text))),
+                GuardVerdict::Finish(text) => return Ok(Err(Stopped::Finished(text))),
+                GuardVerdict::Fail(why) => {
+                    let e = Error::new(ErrorKind::ContentFiltered, why).with_retry(Retry::Permanent);
+                    return Err(e.with_context("guard", &guard.name));
+                }
+            }
+        }
+        Ok(Ok(replaced))
+    }
+
+    async fn ask_about_tool(
+        &self,
+        req: &ToolRequest,
+        stage: GuardStage,
+        text: String,
+    ) -> Result<Result<Option<String>, ToolOutput>> {
+        let cx = &req.cx;
+        let key = format!("{}/{stage:?}", req.call.id);
+        let subject = GuardSubject { stage, text, tool: Some(req.call.name.clone()) };
+        Ok(match self.ask(cx, self.at(stage), &key, subject).await? {
+            Ok(replaced) => Ok(replaced),
+            Err(Stopped::Refused(text)) => Err(ToolOutput::error(text)),
+            Err(Stopped::Finished(text)) => {
+                ANSWER.update(cx, |answer| *answer = Some(text))?;
+                Err(ToolOutput::error("Not run: the run was finished."))
+            }
+        })
+    }
+}
+
+fn word(verdict: &GuardVerdict) -> &'static str {
+    match verdict {
+        GuardVerdict::Pass => "pass",
+        GuardVerdict::Replace(_) => "replace",
+        GuardVerdict::Refuse(_) => "refuse",
+        GuardVerdict::Finish(_) => "finish",
+        GuardVerdict::Fail(_) => "fail",
+    }
+}
+
+impl From<GuardrailsConfig> for Guardrails {
+    fn from(config: GuardrailsConfig) -> Self {
+        Self { config, ..Self::default() }
+    }
+}
+
+#[async_trait]
+impl Middleware for Guardrails {
+    fn name(&self) -> &str {
+        "guardrails"
+    }
+
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let blocking = || self.at(GuardStage::Input).filter(|guard| !guard.config.parallel);
+        if blocking().next().is_none() {
+            return Ok(Flow::Continue);
+        }
+        match self.check_input(cx, blocking).await? {
+            Ok(replaced) => {
+                input::replace(cx, req, &replaced)?;
+                Ok(Flow::Continue)
+            }
+            Err(stopped) => Ok(Flow::Answer(stopped.into_response())),
+        }
+    }
+
+    async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        let (cx, sink) = (req.cx.clone(), req.sink.clone());
+        let held = self.at(GuardStage::Output).any(|guard| !guard.config.parallel);
+        if self.checks(GuardStage::Output) {
+            self.heard.listen(&req);
+        }
+        let spoken = Spoken::default();
+        if held {
+            req.sink = ChunkSink::default();
+        } else if !self.guards.is_empty() {
+            req = spoken.listen(req);
+        }
+        let stopped = match self.beside_the_call(&cx, next.run(req)).await? {
+            Ok(mut response) => {
+                let changed = self.check_output(&cx, &mut response).await;
+                if changed.as_ref().map_or(true, |changed| *changed) {
+                    spoken.take_back(&sink)?;
+                }
+                if changed? || held {
+                    response.message = sink.collect(response.message)?;
+                }
+                return Ok(response);
+            }
+            Err(stopped) => stopped,
+        };
+        spoken.take_back(&sink)?;
+        let mut response = stopped?.into_response();
+        response.message = sink.collect(response.message)?;
+        Ok(response)
+    }
+
+    /// An answer in the model's place came past the check around the call.
+    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
+        if !self.heard.take(cx) && self.checks(GuardStage::Output) && res.verdict != Verdict::Finish {
+            self.check_output(cx, res).await?;
+        }
+        Ok(())
+    }
+
+    async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        if !self.checks(GuardStage::ToolInput) {
+            return Ok(Flow::Continue);
+        }
+        match self.ask_about_tool(req, GuardStage::ToolInput, req.args.to_string()).await? {
+            Ok(None) => {}
+            Ok(Some(arguments)) => match serde_json::from_str(&arguments) {
+                Ok(arguments) => req.args = Arc::new(arguments),
+                Err(_) => {
+                    let told = "Not run: a check replaced the arguments by something that is no JSON.";
+                    return Ok(Flow::Answer(ToolOutput::error(told)));
+                }
+            },
+            Err(refused) => return Ok(Flow::Answer(refused)),
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn after_tool(&self, _: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
+        if !self.checks(GuardStage::ToolOutput) {
+            return Ok(());
+        }
+        match self.ask_about_tool(req, GuardStage::ToolOutput, out.to_text()).await? {
+            Ok(None) => {}
+            // The value for programs says what was replaced.
+            Ok(Some(text)) if out.is_error() => *out = ToolOutput::error(text),
+            Ok(Some(text)) => *out = ToolOutput::parts(vec![Part::text(text)]),
+            Err(refused) => *out = refused,
+        }
+        Ok(())
+    }
+
+    async fn after_tools(&self, cx: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+        let ends = self.checks_tools() && ANSWER.update(cx, |answer| answer.is_some())?;
+        Ok(if ends { Verdict::Finish } else { Verdict::Proceed })
+    }
+
+    async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {
+        if self.checks_tools()
+            && let Some(answer) = ANSWER.update(cx, |answer| answer.clone())?
+        {
+            exit.answer = answer;
+        }
+        Ok(Verdict::Proceed)
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        ANSWER.end(cx, end);
+        self.heard.take(cx);
+        Ok(())
+    }
+}
+
+impl Guardrails {
+    fn checks_tools(&self) -> bool {
+        self.checks(GuardStage::ToolInput) || self.checks(GuardStage::ToolOutput)
+    }
+}
+
+impl Stopped {
+    /// The run's last answer.
+    fn into_response(self) -> ModelResponse {
+        let (Self::Refused(text) | Self::Finished(text)) = self;
+        let mut response = ModelResponse::new(&*text);
+        response.verdict = Verdict::Finish;
+        response
+    }
+}

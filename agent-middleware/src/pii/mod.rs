@@ -1,0 +1,232 @@
+//! [`Pii`]: keeps what is personal or secret from models, tools and readers.
+
+mod builder;
+mod config;
+mod detect;
+mod redactor;
+mod view;
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd,
+    ToolOutput, ToolRequest,
+};
+use async_trait::async_trait;
+
+pub use self::{
+    builder::PiiBuilder,
+    config::{PiiConfig, PiiKind, PiiPattern, PiiRule, PiiStrategy, Scope},
+};
+use self::{
+    redactor::{Redactor, Rules},
+    view::View,
+};
+use crate::scan::{self, Heard};
+
+/// Finds what is personal or secret, and redacts, masks, hashes or blocks it: on its way to the model, in what the model
+/// says, in the arguments of tools and in what tools give.
+///
+/// | where | what changes | what blocking does |
+/// |---|---|---|
+/// | input | the view of each model call; the kept history stays as it is | the call fails |
+/// | output | what readers of the stream hear, what is kept, and the answer: the same text | the call fails |
+/// | tool input | the arguments, for readers, in what is kept, and for the tool | the call is refused, and the model told |
+/// | tool output | what the model is shown and what is kept, text and value | the model is told that it was withheld |
+///
+/// A failing call has the kind [`ContentFiltered`](ErrorKind::ContentFiltered), and what was found is not in its message.
+///
+/// # Streams
+///
+/// A text is held back from the beginning of whatever may still become a finding, so nothing of a finding is let out, however
+/// it is split into chunks, and what is streamed, put together, is what is kept. Prose is held back by a word, digits by their
+/// groups, a [pattern](PiiPattern) by its [scope](Scope). The arguments of calls are held back until they are complete.
+///
+/// # What it does not do
+///
+/// Images, documents, and what this framework does not interpret are not looked into, nor is the system prompt. Who writes
+/// an address as "jo at example dot com" is not found out. The journal keeps what a tool gave, word for word, beside what
+/// became of it, and what else a provider says of an answer (its log probabilities, for example).
+///
+/// # Order
+///
+/// An answer passes the innermost middleware first, and so does a tool's output. Whatever keeps or shows them stands outside.
+///
+/// ```text
+/// // right: what is logged, and what is archived, has been redacted
+/// builder.middleware(Logging::new().content(200)).middleware(LongToolOutput::new()).middleware(pii)
+/// // wrong: both see what the model and the tools said
+/// builder.middleware(pii).middleware(Logging::new().content(200)).middleware(LongToolOutput::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_middleware::{Pii, PiiKind, PiiPattern, PiiStrategy, Scope};
+///
+/// let pii = Pii::builder()
+///     .redact(PiiKind::Email)
+///     .rule(PiiKind::CreditCard, PiiStrategy::Mask)
+///     .rule(PiiKind::Secret, PiiStrategy::Block)
+///     .redact(PiiKind::Pattern(PiiPattern::new("badge", r"B-\d{5}").within(Scope::Word)))
+///     .build()?;
+/// assert_eq!(pii.redact("Jo (jo@example.com, B-10234)")?, "Jo ([EMAIL], [BADGE])");
+/// assert_eq!(pii.redact("4111 1111 1111 1111")?, "**** **** **** 1111");
+/// assert!(pii.redact("sk-live-8sDk3kd9Xj20Smx1q").is_err());
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub struct Pii {
+    config: PiiConfig,
+    rules: Arc<Rules>,
+    views: PerRun<View>,
+    heard: Heard,
+}
+
+impl Pii {
+    /// Nothing is looked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is looked for, where, and what becomes of it.
+    pub fn builder() -> PiiBuilder {
+        PiiBuilder::default()
+    }
+
+    /// Checks a configuration and makes the middleware.
+    ///
+    /// # Errors
+    /// As [`PiiBuilder::build`].
+    pub fn from_config(config: PiiConfig) -> Result<Self> {
+        Self::builder().config(config).build()
+    }
+
+    /// A text as it would be let out: for texts that no run carries.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ContentFiltered`] if something in it is blocked.
+    pub fn redact(&self, text: &str) -> Result<String> {
+        let redactor: &dyn scan::Rewrite = &self.redactor(true);
+        redactor.text(text).map(Into::into)
+    }
+
+    fn of(config: PiiConfig, rules: Rules) -> Self {
+        Self { config, rules: Arc::new(rules), views: PerRun::default(), heard: Heard::default() }
+    }
+
+    /// Looks at texts; what is blocked fails, or else is marked.
+    fn redactor(&self, fails: bool) -> Redactor {
+        Redactor { rules: self.rules.clone(), fails, words: true, arguments: None }
+    }
+
+    /// Looks at what a model is sent.
+    fn of_input(&self) -> Redactor {
+        Redactor { arguments: Some(Arc::new(self.redactor(true))), ..self.redactor(true) }
+    }
+
+    /// Looks at what of a model's answer is to be looked at. A call with what is blocked is refused when it is to run.
+    fn of_answers(&self) -> Redactor {
+        let arguments = self.config.tool_input.then(|| Arc::new(self.redactor(false)));
+        Redactor { words: self.config.output, arguments, ..self.redactor(true) }
+    }
+
+    fn looks_at_answers(&self) -> bool {
+        !self.rules.scanner.is_empty() && (self.config.output || self.config.tool_input)
+    }
+}
+
+impl Default for Pii {
+    fn default() -> Self {
+        Self::of(PiiConfig::default(), Rules::new(Vec::new(), Vec::new()))
+    }
+}
+
+#[async_trait]
+impl Middleware for Pii {
+    fn name(&self) -> &str {
+        "pii"
+    }
+
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        if self.config.input && !self.rules.scanner.is_empty() {
+            req.messages = self.views.of(cx, View::default).of(&self.of_input(), &req.messages)?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        if self.looks_at_answers() {
+            self.heard.listen(&req);
+            req.sink = req.sink.with_rewriter(scan::rewriter(Arc::new(self.of_answers())));
+        }
+        next.run(req).await
+    }
+
+    /// An answer that a middleware gave in the model's place came through no sink.
+    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
+        let heard = self.heard.take(cx);
+        if self.looks_at_answers() {
+            let redactor = self.of_answers();
+            if !heard && let Some(said) = scan::assistant(&redactor, &res.message)? {
+                res.message = said;
+            }
+            for value in res.details.values_mut() {
+                if let Some(changed) = scan::json(&self.redactor(false), value)? {
+                    *value = changed;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        if !self.config.tool_input || self.rules.scanner.is_empty() {
+            return Ok(Flow::Continue);
+        }
+        if let Some(changed) = scan::json(&self.redactor(false), &req.args)? {
+            req.args = Arc::new(changed);
+        }
+        if let Some(name) = self.rules.marked(&req.args.to_string()) {
+            let name = name.to_lowercase();
+            let told = format!("Not run: the arguments hold what this tool must not be given ({name}).");
+            return Ok(Flow::Answer(ToolOutput::error(told)));
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn after_tool(&self, _: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
+        if !self.config.tool_output || self.rules.scanner.is_empty() {
+            return Ok(());
+        }
+        match scan::output(&self.redactor(true), out) {
+            Ok(Some(changed)) => *out = changed,
+            Ok(None) => {}
+            Err(e) if e.kind() == ErrorKind::ContentFiltered => {
+                *out = ToolOutput::error(withheld(&req.call.name, &e));
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        self.views.end(cx);
+        self.heard.take(cx);
+        Ok(())
+    }
+}
+
+fn withheld(tool: &str, why: &Error) -> String {
+    format!("The output of '{tool}' is not shown: {}.", why.message())
+}
+
+impl fmt::Debug for Pii {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pii")
+            .field("config", &self.config)
+            .field("rules", &self.rules)
+            .field("views", &self.views)
+            .field("heard", &self.heard)
+            .finish()
+    }
+}

@@ -1,0 +1,274 @@
+//! [`PromptInjection`]: what untrusted content may lead to.
+
+mod builder;
+mod config;
+mod context;
+mod fence;
+mod links;
+mod quarantine;
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{
+    EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part, Result, RunCx, RunEnd,
+    SystemMessage, Tool, ToolBatch, ToolOutput, ToolRequest, Verdict,
+};
+use async_trait::async_trait;
+use serde_json::json;
+
+pub use self::{
+    builder::PromptInjectionBuilder,
+    config::{Label, Labels, Links, PromptInjectionConfig, Sink, SinkWhen},
+};
+use self::{
+    context::Contexts,
+    links::LinkFilter,
+    quarantine::{Quarantine, READ_QUARANTINED, Read},
+};
+use crate::{
+    Decision, Policy, approval,
+    permissions::fits,
+    scan::{self, Heard, Rewrite},
+};
+
+/// Keeps untrusted content from making an agent give away what is secret.
+///
+/// A model cannot be kept from believing what it reads. So this middleware keeps account of what it has read, and acts on
+/// that: content has [`Label`]s by where it comes from, a run's context has the labels of all that is in it, and a tool
+/// through which something can leave (a [`Sink`]) is denied, or asked about, while the context has the wrong ones. By default
+/// these are untrusted and secret content together.
+///
+/// * **Labels.** What tools give has the labels that the configuration says; what the application and its user say is
+///   trusted. Labels are kept in the session's journal, survive a restart and a compaction, and hold for later runs of the
+///   same conversation. A sub-agent that this middleware covers begins with those of its caller, and leaves its own to it.
+/// * **Sinks.** The calls of one message count as if all the others of it had been answered. A person is asked with a question
+///   of the kind `egress`, whose payload is an [`ApprovalRequest`](crate::ApprovalRequest) and whose answer is a [`Decision`]:
+///   to approve or to reject this call with these arguments.
+/// * **Fences.** Untrusted outputs are shown between delimiters with an id that their author cannot know, and the system
+///   prompt says what they mean. This helps models, and nothing depends on it.
+/// * **Quarantine.** The outputs of some tools are never shown to a model with tools. It gets a handle, and the tool
+///   `read_quarantined`, by which a model without tools answers questions about the text. What it reads is untrusted, unless
+///   [a schema](PromptInjectionBuilder::extract) leaves no room for words: choices, numbers and truth values alone.
+/// * **Links.** Once untrusted content is in the context, links and images that lead to hosts that are not allowed are taken
+///   out of answers, also while they are streamed: to show an image is to call its address.
+///
+/// # What it does not do
+///
+/// It does not look for attacks in texts. What is not labelled is trusted: [`other_tools`](PromptInjectionBuilder::other_tools)
+/// sets that. An allowed host is trusted with all that a link can say. Sub-agents are covered if it is registered with
+/// `middleware_for_all`, or with them too; the output of one that is not has the label of the tool that calls it.
+///
+/// # Order
+///
+/// ```text
+/// // right: outputs are labelled and fenced before anything shortens or archives them; a call is judged as it will run
+/// builder.middleware(LongToolOutput::new()).middleware(complete_paths).middleware(injection)
+/// // wrong: what LongToolOutput keeps was never fenced, and what runs is not what was judged
+/// builder.middleware(injection).middleware(complete_paths).middleware(LongToolOutput::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_middleware::{PromptInjection, Sink, SinkWhen};
+///
+/// let injection = PromptInjection::builder()
+///     .untrusted("fetch_page")
+///     .untrusted("read_mail")
+///     .secret("read_mail")
+///     .sink(Sink::new("send_mail").ask())
+///     .sink(Sink::new("run_code").when(SinkWhen::Untrusted))
+///     .allow_host("docs.example.com")
+///     .build()?;
+/// # drop(injection);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub struct PromptInjection {
+    config: PromptInjectionConfig,
+    links: Arc<LinkFilter>,
+    quarantine: Option<Arc<Quarantine>>,
+    tools: Vec<Arc<dyn Tool>>,
+    contexts: Contexts,
+    heard: Heard,
+}
+
+/// The kind of the question whether something may leave.
+const EGRESS: &str = "egress";
+
+impl PromptInjection {
+    /// Everything is trusted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is trusted, and what follows from it.
+    pub fn builder() -> PromptInjectionBuilder {
+        PromptInjectionBuilder::default()
+    }
+
+    /// Checks a configuration without a quarantine and makes the middleware.
+    ///
+    /// # Errors
+    /// As [`PromptInjectionBuilder::build`].
+    pub fn from_config(config: PromptInjectionConfig) -> Result<Self> {
+        Self::builder().config(config).build()
+    }
+
+    /// The labels of what is in the run's context now, `Trusted` left out.
+    ///
+    /// # Errors
+    /// If the session's storage holds something else under the name.
+    pub fn labels(&self, cx: &RunCx) -> Result<Labels> {
+        self.contexts.labels(&self.config, cx)
+    }
+
+    fn removes_links(&self, cx: &RunCx) -> Result<bool> {
+        Ok(self.config.links == Links::Remove && self.labels(cx)?.contains(&Label::Untrusted))
+    }
+
+    /// The labels of an output, none if it was put away.
+    fn of_output(&self, req: &ToolRequest, out: &ToolOutput) -> Labels {
+        let tool = &*req.call.name;
+        if tool != READ_QUARANTINED || self.quarantine.is_none() {
+            return self.config.of_tool(tool);
+        }
+        let Some((from, has_words)) = Read::of(out).map(Read::source) else { return Labels::new() };
+        let mut labels = self.config.of_tool(&from);
+        match has_words {
+            true => labels.insert(Label::Untrusted),
+            false => labels.remove(&Label::Untrusted),
+        };
+        labels
+    }
+
+    /// What stands against a call, and what is done about it: the strictest of the sinks that it fits.
+    fn ruling(&self, req: &ToolRequest, labels: &Labels) -> Option<(Policy, &'static str)> {
+        let sinks = self.config.sinks.iter().filter(|sink| fits(&sink.tool, &req.call.name, None));
+        let applies = sinks.filter_map(|sink| Some((sink.policy, sink.applies(labels)?)));
+        applies.max_by_key(|(policy, _)| *policy)
+    }
+}
+
+impl Default for PromptInjection {
+    fn default() -> Self {
+        Self::builder().build().expect("the defaults are sound: a test builds them")
+    }
+}
+
+#[async_trait]
+impl Middleware for PromptInjection {
+    fn name(&self) -> &str {
+        "prompt_injection"
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools.clone()
+    }
+
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        context::begin(cx)
+    }
+
+    async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        let PromptInjectionConfig { tools, other_tools, fence, prompt, quarantine, .. } = &self.config;
+        let untrusted = tools.values().flatten().chain([other_tools]).any(|label| *label == Label::Untrusted);
+        if *fence && !prompt.is_empty() && (untrusted || !quarantine.is_empty()) {
+            let system = req.system.get_or_insert_with(|| SystemMessage::new(Vec::new()));
+            system.parts_mut().push(Part::text(prompt.as_str()));
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        if self.removes_links(&req.cx)? {
+            self.heard.listen(&req);
+            req.sink = req.sink.with_rewriter(scan::rewriter(self.links.clone()));
+        }
+        next.run(req).await
+    }
+
+    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
+        if !self.heard.take(cx)
+            && self.removes_links(cx)?
+            && let Some(said) = scan::assistant(&*self.links, &res.message)?
+        {
+            res.message = said;
+        }
+        Ok(())
+    }
+
+    async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()> {
+        if self.config.sinks.is_empty() {
+            return Ok(());
+        }
+        let brought = batch.calls.iter().map(|call| {
+            let call = &call.request.call;
+            (call.id.clone(), self.config.of_tool(&call.name))
+        });
+        *context::lock(&self.contexts.brought.of(cx, Default::default)) = brought.collect();
+        Ok(())
+    }
+
+    async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+        if self.config.sinks.is_empty() {
+            return Ok(Flow::Continue);
+        }
+        let mut labels = self.labels(cx)?;
+        if let Some(brought) = self.contexts.brought.get(&cx.ids().run_id) {
+            let brought = context::lock(&brought);
+            let others = brought.iter().filter(|(call_id, _)| *call_id != req.call.id);
+            labels.extend(others.flat_map(|(_, labels)| labels));
+        }
+        let Some((policy, what)) = self.ruling(req, &labels) else { return Ok(Flow::Continue) };
+        let tool = &req.call.name;
+        let value = json!({"call_id": req.call.id, "tool": tool, "policy": policy, "in_context": what});
+        cx.emit(EventKind::Custom { name: "prompt_injection".to_owned(), value });
+        let why = format!("{what} is in the conversation");
+        let refused = match policy {
+            Policy::Ask => match approval::may_run(req, EGRESS, why)? {
+                Ok(Decision::Approve { .. }) => return Ok(Flow::Continue),
+                Ok(_) => format!("Tool execution for '{tool}' was rejected by the user."),
+                Err(why) => format!("Tool execution for '{tool}' was not approved: {why}."),
+            },
+            _ => format!("Tool execution for '{tool}' is not allowed while {what} is in the conversation."),
+        };
+        Ok(Flow::Answer(ToolOutput::error(refused)))
+    }
+
+    async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
+        if let Some(quarantine) = self.quarantine.as_ref().filter(|_| self.config.is_quarantined(&req.call.name)) {
+            *out = quarantine.put_away(req, out).await?;
+            return Ok(());
+        }
+        let labels = self.of_output(req, out);
+        if self.config.fence && labels.contains(&Label::Untrusted) {
+            fence::output(req, out);
+        }
+        context::add(cx, &labels)
+    }
+
+    async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {
+        if self.removes_links(cx)? {
+            let links: &dyn Rewrite = &*self.links;
+            exit.answer = links.text(&exit.answer)?.into_owned();
+        }
+        Ok(Verdict::Proceed)
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        context::end(cx, &self.labels(cx)?, matches!(end, Ok(RunEnd::Finished(_))))?;
+        self.contexts.end(cx);
+        self.heard.take(cx);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PromptInjection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptInjection")
+            .field("config", &self.config)
+            .field("contexts", &self.contexts)
+            .field("heard", &self.heard)
+            .finish_non_exhaustive()
+    }
+}

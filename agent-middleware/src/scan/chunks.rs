@@ -1,0 +1,113 @@
+//! Rewriting what a model says while it is still speaking.
+
+use std::{
+    collections::BTreeMap,
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use agent_core::{Block, Chunk, Result};
+
+use super::{Rewrite, content, look_back::LookBack};
+
+type Out<'a> = &'a mut dyn FnMut(Chunk) -> Result<()>;
+
+/// A rewriter for the sink of one attempt at a model call: see [`ChunkSink::with_rewriter`](agent_core::ChunkSink).
+pub(crate) fn rewriter(rewrite: Arc<dyn Rewrite>) -> impl Fn(Chunk, Out<'_>) -> Result<()> + Send + Sync + 'static {
+    let blocks = Mutex::new(BTreeMap::new());
+    move |chunk, out| {
+        let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        pass(&*rewrite, &mut blocks, chunk, out)
+    }
+}
+
+/// What is held back of a block.
+#[derive(Default)]
+struct Held {
+    text: LookBack,
+    reasoning: LookBack,
+    arguments: String,
+    /// The kind of block that began and of which nothing was let out yet.
+    unheard: Option<fn(u32) -> Chunk>,
+}
+
+fn pass(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Held>, chunk: Chunk, out: Out<'_>) -> Result<()> {
+    match chunk {
+        Chunk::Text { index, delta } if rewrite.rewrites_words() => {
+            let held = begun(blocks, index, |index| Chunk::Text { index, delta: String::new() }, out)?;
+            let delta = held.text.push(rewrite, &delta)?;
+            held.say(delta, |delta| out(Chunk::Text { index, delta }))
+        }
+        Chunk::Reasoning { index, delta } if rewrite.rewrites_words() => {
+            let held = begun(blocks, index, |index| Chunk::Reasoning { index, delta: String::new() }, out)?;
+            let delta = held.reasoning.push(rewrite, &delta)?;
+            held.say(delta, |delta| out(Chunk::Reasoning { index, delta }))
+        }
+        Chunk::Arguments { index, delta } if rewrite.of_arguments().is_some() => {
+            blocks.entry(index).or_default().arguments.push_str(&delta);
+            Ok(())
+        }
+        Chunk::Block { index, block } => {
+            flush(rewrite, blocks, index, out)?;
+            let block: Block = content::block(rewrite, &block)?.unwrap_or(block);
+            out(Chunk::Block { index, block })
+        }
+        Chunk::End { index } => {
+            flush(rewrite, blocks, index, out)?;
+            out(Chunk::End { index })
+        }
+        Chunk::ToolCall { index, .. } => {
+            keep_places(blocks, index, out)?;
+            out(chunk)
+        }
+        Chunk::Restart => {
+            blocks.clear();
+            out(Chunk::Restart)
+        }
+        other => out(other),
+    }
+}
+
+/// What is held of the block `index`, of which a piece came.
+fn begun<'a>(
+    blocks: &'a mut BTreeMap<u32, Held>,
+    index: u32,
+    empty: fn(u32) -> Chunk,
+    out: Out<'_>,
+) -> Result<&'a mut Held> {
+    keep_places(blocks, index, out)?;
+    Ok(blocks.entry(index).or_insert_with(|| Held { unheard: Some(empty), ..Held::default() }))
+}
+
+/// Blocks of which nothing was heard yet are begun before another one is, so that they stay in their order.
+fn keep_places(blocks: &mut BTreeMap<u32, Held>, next: u32, out: Out<'_>) -> Result<()> {
+    for (index, held) in blocks.iter_mut().filter(|(index, _)| **index != next) {
+        if let Some(empty) = held.unheard.take() {
+            out(empty(*index))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets out what is held of a block that is complete.
+fn flush(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Held>, index: u32, out: Out<'_>) -> Result<()> {
+    keep_places(blocks, index, out)?;
+    let Some(mut held) = blocks.remove(&index) else { return Ok(()) };
+    let text = mem::take(&mut held.text).finish(rewrite)?;
+    held.say(text, |delta| out(Chunk::Text { index, delta }))?;
+    let reasoning = mem::take(&mut held.reasoning).finish(rewrite)?;
+    held.say(reasoning, |delta| out(Chunk::Reasoning { index, delta }))?;
+    let Some(rewrite) = rewrite.of_arguments() else { return Ok(()) };
+    let arguments = rewrite.arguments(&mem::take(&mut held.arguments))?.into_owned();
+    held.say(arguments, |delta| out(Chunk::Arguments { index, delta }))
+}
+
+impl Held {
+    fn say(&mut self, delta: String, say: impl FnOnce(String) -> Result<()>) -> Result<()> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        self.unheard = None;
+        say(delta)
+    }
+}

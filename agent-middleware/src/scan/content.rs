@@ -1,0 +1,132 @@
+//! Rewriting what is whole: messages, tool outputs, JSON. `None` is what stays as it is.
+
+use std::borrow::Cow;
+
+use agent_core::{AssistantMessage, Block, Message, Part, Reasoning, Result, Text, ToolCall, ToolOutput};
+use serde_json::{Map, Value};
+
+use super::Rewrite;
+
+/// A message, for a model or for keeping. Where it changes, the provider's own JSON of it goes.
+pub(crate) fn message(rewrite: &dyn Rewrite, message: &Message) -> Result<Option<Message>> {
+    let mut changed = message.clone();
+    let parts = match &mut changed {
+        Message::Assistant(said) => return Ok(assistant(rewrite, said)?.map(Message::Assistant)),
+        Message::System(m) => parts(rewrite, m.parts())?.map(|new| *m.parts_mut() = new),
+        Message::User(m) => parts(rewrite, m.parts())?.map(|new| *m.parts_mut() = new),
+        Message::Tool(m) => parts(rewrite, m.parts())?.map(|new| *m.parts_mut() = new),
+    };
+    Ok(parts.map(|()| changed))
+}
+
+/// What a model said.
+pub(crate) fn assistant(rewrite: &dyn Rewrite, said: &AssistantMessage) -> Result<Option<AssistantMessage>> {
+    Ok(list(said.blocks(), |one| block(rewrite, one))?.map(AssistantMessage::new))
+}
+
+/// What a tool gave, for the model and for programs.
+pub(crate) fn output(rewrite: &dyn Rewrite, output: &ToolOutput) -> Result<Option<ToolOutput>> {
+    let shown = parts(rewrite, output.content())?;
+    let value = output.as_value().map(|value| json(rewrite, value)).transpose()?.flatten();
+    if shown.is_none() && value.is_none() {
+        return Ok(None);
+    }
+    let shown = shown.unwrap_or_else(|| output.content().to_vec());
+    let mut changed = match value {
+        Some(value) => ToolOutput::value(value).shown_as(shown),
+        None => output.clone().shown_as(shown),
+    };
+    if output.is_error() {
+        changed = changed.failed();
+    }
+    Ok(Some(changed))
+}
+
+/// One block of a model's message. Arguments are rewritten if they are meant too; a provider's proof does not hold for
+/// thinking that was changed.
+pub(super) fn block(rewrite: &dyn Rewrite, block: &Block) -> Result<Option<Block>> {
+    Ok(match block {
+        Block::Text(said) if rewrite.rewrites_words() => text(rewrite, said)?.map(Block::Text),
+        Block::Reasoning(r) if rewrite.rewrites_words() => changed(rewrite.text(&r.text)?)
+            .map(|text| Block::Reasoning(Reasoning { text, signature: None, encrypted: None, raw: None })),
+        Block::ToolCall(call) => match rewrite.of_arguments() {
+            Some(rewrite) => changed(rewrite.arguments(&call.arguments)?)
+                .map(|arguments| Block::ToolCall(ToolCall { arguments, raw: None, ..call.clone() })),
+            None => None,
+        },
+        _ => None,
+    })
+}
+
+fn parts(rewrite: &dyn Rewrite, parts: &[Part]) -> Result<Option<Vec<Part>>> {
+    list(parts, |part| match part {
+        Part::Text(said) => Ok(text(rewrite, said)?.map(Part::Text)),
+        _ => Ok(None),
+    })
+}
+
+fn text(rewrite: &dyn Rewrite, said: &Text) -> Result<Option<Text>> {
+    let words = changed(rewrite.text(&said.text)?);
+    let citations = list(&said.citations, |citation| {
+        let field = |field: &Option<String>| -> Result<Option<String>> {
+            Ok(field.as_deref().map(|words| rewrite.text(words)).transpose()?.and_then(changed))
+        };
+        let new = (field(&citation.url)?, field(&citation.title)?, field(&citation.quote)?);
+        if new == (None, None, None) {
+            return Ok(None);
+        }
+        let mut changed = citation.clone();
+        changed.url = new.0.or(changed.url);
+        changed.title = new.1.or(changed.title);
+        changed.quote = new.2.or(changed.quote);
+        Ok(Some(changed))
+    })?;
+    if words.is_none() && citations.is_none() {
+        return Ok(None);
+    }
+    let mut new = Text::new(words.unwrap_or_else(|| said.text.clone()));
+    new.citations = citations.unwrap_or_else(|| said.citations.clone());
+    new.cache = said.cache;
+    Ok(Some(new))
+}
+
+/// Texts, names of fields and numbers in it; a number that is found becomes a text.
+pub(crate) fn json(rewrite: &dyn Rewrite, value: &Value) -> Result<Option<Value>> {
+    Ok(match value {
+        Value::String(text) => changed(rewrite.text(text)?).map(Value::String),
+        Value::Number(number) => changed(rewrite.text(&number.to_string())?).map(Value::String),
+        Value::Array(items) => list(items, |item| json(rewrite, item))?.map(Value::Array),
+        Value::Object(fields) => {
+            let fields: Vec<(String, Value)> = fields.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+            let new = list(&fields, |(name, value)| {
+                let new = (changed(rewrite.text(name)?), json(rewrite, value)?);
+                Ok((new != (None, None))
+                    .then(|| (new.0.unwrap_or_else(|| name.clone()), new.1.unwrap_or_else(|| value.clone()))))
+            })?;
+            new.map(|fields| Value::Object(Map::from_iter(fields)))
+        }
+        Value::Null | Value::Bool(_) => None,
+    })
+}
+
+/// All of a list if any of it changes.
+fn list<T: Clone>(all: &[T], mut change: impl FnMut(&T) -> Result<Option<T>>) -> Result<Option<Vec<T>>> {
+    let mut new: Option<Vec<T>> = None;
+    for (at, one) in all.iter().enumerate() {
+        match (change(one)?, &mut new) {
+            (Some(changed), Some(list)) => list.push(changed),
+            (Some(changed), None) => new = Some(all[..at].iter().cloned().chain([changed]).collect()),
+            (None, Some(list)) => list.push(one.clone()),
+            (None, None) => {}
+        }
+    }
+    Ok(new)
+}
+
+/// A text that is not what it was.
+fn changed(text: Cow<'_, str>) -> Option<String> {
+    match text {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(_) => None,
+    }
+}

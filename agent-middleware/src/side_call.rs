@@ -1,0 +1,69 @@
+//! Questions to a model beside the agent's own.
+
+use std::sync::Arc;
+
+use agent_core::{
+    ErrorKind, History, Message, Model, ModelParams, ModelRequest, OutputFormat, Part, Result, RunCx, SystemMessage,
+};
+use serde_json::Value;
+
+/// A question to a model beside the agent's own. What it uses counts as the run's.
+pub(crate) struct SideCall<'a> {
+    model: &'a dyn Model,
+    system: &'a str,
+    asked: String,
+    params: ModelParams,
+}
+
+impl<'a> SideCall<'a> {
+    /// Tells `model` what it is to do, and gives it this to do it with.
+    pub(crate) fn new(model: &'a dyn Model, system: &'a str, asked: impl Into<String>) -> Self {
+        Self { model, system, asked: asked.into(), params: ModelParams::default() }
+    }
+
+    pub(crate) fn max_tokens(mut self, most: u64) -> Self {
+        self.params.max_tokens = Some(most);
+        self
+    }
+
+    /// Holds the model to JSON of this schema, where its provider does that.
+    pub(crate) fn json(mut self, name: &str, schema: Value) -> Self {
+        if self.model.info().json_schema {
+            self.params = self.params.output(OutputFormat::new(name, schema));
+        }
+        self
+    }
+
+    /// What the model says.
+    pub(crate) async fn run(self, cx: &RunCx) -> Result<String> {
+        let mut request = ModelRequest::new(cx.clone());
+        request.messages = History::from_messages([Message::user(self.asked)])?;
+        request.system = Some(SystemMessage::new(vec![Part::text(self.system)]));
+        request.model = Some(Arc::new(self.model.info()));
+        request.params = Arc::new(self.params);
+        Ok(cx.call_model(self.model, request).await?.message.text())
+    }
+}
+
+/// Material between two tags, so that it is not taken for an instruction: nothing in it can end them.
+pub(crate) fn tagged(tag: &str, material: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", harmless(material, &[tag]))
+}
+
+/// The text without anything that ends one of the tags.
+pub(crate) fn harmless(text: &str, tags: &[&str]) -> String {
+    tags.iter().fold(text.to_owned(), |text, tag| text.replace(&format!("</{tag}>"), &format!("</ {tag}>")))
+}
+
+/// True for failures that end the run, whatever is made of other failures of a side call.
+pub(crate) fn ends_the_run(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Cancelled
+            | ErrorKind::Interrupted
+            | ErrorKind::Stopped
+            | ErrorKind::Limit
+            | ErrorKind::Store
+            | ErrorKind::NonDeterminism
+    )
+}

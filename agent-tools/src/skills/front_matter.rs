@@ -1,0 +1,82 @@
+//! What stands at the top of a `SKILL.md`.
+
+use serde::Deserialize;
+
+/// The fields that are read; others are for other programs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FrontMatter {
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+}
+
+/// The front matter of a text, and what follows it.
+pub(super) fn split(text: &str) -> Result<(FrontMatter, &str), String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let rest = text.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r']));
+    let rest = rest.ok_or("it does not begin with front matter: a line `---`, the fields, and `---` again")?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            let yaml = &rest[..at];
+            let fields = match yaml.trim().is_empty() {
+                true => FrontMatter::default(),
+                false => serde_yaml_ng::from_str(yaml).map_err(|e| format!("its front matter is no YAML: {e}"))?,
+            };
+            return Ok((fields, rest[at + line.len()..].trim()));
+        }
+        at += line.len();
+    }
+    Err("its front matter has no end: a line `---`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::split;
+
+    #[test]
+    fn fields_of_any_yaml_are_read_and_unknown_ones_passed_over() {
+        for (yaml, name, description) in [
+            ("name: pdf\ndescription: Fills forms: all of them\n", "pdf", None),
+            (
+                "name: \"pdf\"\ndescription: 'It''s one'\nlicense: MIT\nmetadata:\n  a: [1, 2]\n",
+                "pdf",
+                Some("It's one"),
+            ),
+            ("name: pdf\ndescription: >\n  Two\n  lines\n", "pdf", Some("Two lines\n")),
+        ] {
+            let text = format!("---\n{yaml}---\n\n# Body\n---\n");
+            match (split(&text), description) {
+                (Ok((fields, body)), Some(description)) => {
+                    assert_eq!(
+                        (fields.name.as_deref(), fields.description.as_deref()),
+                        (Some(name), Some(description))
+                    );
+                    assert_eq!(body, "# Body\n---");
+                }
+                (Err(e), None) => assert!(e.starts_with("its front matter is no YAML"), "{e}"),
+                (other, _) => panic!("{yaml}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn text_without_front_matter_is_refused_with_the_reason() {
+        for (text, reason) in
+            [("# Title", "does not begin"), ("---\nname: x\n", "no end"), ("---name: x", "does not begin")]
+        {
+            assert!(split(text).expect_err(text).contains(reason), "{text}");
+        }
+        let (fields, body) = split("---\r\n---\r\nhi").expect("is empty");
+        assert_eq!((fields.name, body), (None, "hi"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(---\n)?[a-z: \\-\n>|'\"\\[{&*]{0,60}(\n---\n)?.{0,9}") {
+            drop(split(&text));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! [`Skills`]: instructions that a model loads when it needs them.
+
+mod front_matter;
+mod tools;
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use agent_core::{Error, Result};
+
+use crate::{
+    ToolSet,
+    workspace::{
+        files::{Files, shown},
+        text::is_binary,
+        walk::{Stop, walk},
+    },
+};
+
+/// The file that makes a directory a skill.
+const SKILL: &str = "SKILL.md";
+
+/// Most files of a skill that are named, and the longest time that looking for them may take.
+const MOST_NAMED: usize = 50;
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Instructions that a model loads when it needs them, as tools: `load_skill`, whose description says what skills there are,
+/// and, if one of them has further files, `read_skill_file`.
+///
+/// A skill is a directory with a file `SKILL.md`, which begins with front matter: its `description`, and its `name` if that
+/// is not the directory's. What follows are the instructions. They and the other files, all of them text, are read when
+/// the model asks for them, so that they cost nothing until then. Or a skill is [made in code](Skill).
+///
+/// No path leads out of a skill's directory: not `..`, not an absolute path, not a symbolic link. A file that cannot be read
+/// is answered with those that can be. A `LongToolOutput` around the tools should let `load_skill` pass.
+///
+/// ```
+/// use agent_tools::{Skill, Skills};
+///
+/// let skills = Skills::new()
+///     .skill(Skill::new("greeting", "How guests are greeted.", "Say hello in the guest's own language."))?;
+/// let tools = skills.tools();
+/// assert_eq!(tools.names(), ["load_skill"]);
+/// # use agent_core::Tool;
+/// # let tool = tools.into_tools()?.remove(0);
+/// # assert!(tool.spec().description.ends_with("- greeting: How guests are greeted."));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Skills(Arc<BTreeMap<String, Skill>>);
+
+/// One skill.
+#[derive(Clone)]
+pub struct Skill {
+    name: String,
+    description: String,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    Text(Arc<str>),
+    Directory(Files),
+}
+
+impl Skill {
+    /// A skill with these instructions. Its description says when it is of use: that is all that the model sees of it at first.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, instructions: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), description: description.into(), source: Source::Text(instructions.into()) }
+    }
+
+    /// The skill in a directory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it has no `SKILL.md`, or one without a description.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        let directory = directory.as_ref();
+        let files = Files::open_root(directory, "skill")?;
+        let refused = |why: &str| Error::config(format!("skill '{}': {why}", directory.display()));
+        let text = read_text(&files, Path::new(SKILL)).map_err(|e| refused(e.message()))?;
+        let (fields, _) = front_matter::split(&text).map_err(|why| refused(&format!("{SKILL}: {why}")))?;
+        let given = |field: Option<String>| field.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let own = directory.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let name = given(fields.name).or(own).ok_or_else(|| refused("its front matter has no name"))?;
+        let description = given(fields.description).ok_or_else(|| {
+            refused(&format!("the front matter of {SKILL} has no description: say when it is of use"))
+        })?;
+        Ok(Self { name, description, source: Source::Directory(files) })
+    }
+
+    /// The name that the model loads it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// When it is of use.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The instructions, as they are now.
+    fn instructions(&self) -> Result<String> {
+        match &self.source {
+            Source::Text(text) => Ok(text.to_string()),
+            Source::Directory(files) => {
+                let text = read_text(files, Path::new(SKILL))?;
+                let (_, body) = front_matter::split(&text).map_err(|why| Error::tool(format!("{SKILL}: {why}")))?;
+                Ok(body.to_owned())
+            }
+        }
+    }
+
+    /// The further files, some of them if they are many.
+    fn files(&self) -> Vec<String> {
+        let Source::Directory(files) = &self.source else { return Vec::new() };
+        let stop = Stop { cx: None, at: Instant::now().checked_add(LONGEST) };
+        let mut named = Vec::new();
+        let walked = walk(files, Path::new(""), usize::MAX, &stop, &mut |found| {
+            let path = shown(found.path);
+            if found.file_type.is_file() && path != SKILL {
+                named.push(path);
+            }
+            Ok(if named.len() < MOST_NAMED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        });
+        if walked.is_err() {
+            named.clear(); // they are a help, and no help is not an error of its own
+        }
+        named
+    }
+
+    /// A further file, or an error that names those there are.
+    fn read(&self, path: &str) -> Result<String> {
+        let read = match &self.source {
+            Source::Text(_) => Err(Error::tool(format!("'{path}' does not exist"))),
+            Source::Directory(files) => files.relative(path).and_then(|path| read_text(files, &path)),
+        };
+        read.map_err(|e| {
+            let files = match self.files() {
+                files if files.is_empty() => "none".to_owned(),
+                files => files.join(", "),
+            };
+            Error::tool(format!("{}. Files of the skill '{}': {files}", e.message(), self.name))
+        })
+    }
+}
+
+fn read_text(files: &Files, path: &Path) -> Result<String> {
+    let bytes = files.read(path)?;
+    match String::from_utf8(bytes) {
+        Ok(text) if !is_binary(text.as_bytes()) => Ok(text),
+        _ => Err(Error::tool(format!("'{}' is not text", shown(path)))),
+    }
+}
+
+impl Skills {
+    /// No skill yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All skills of a directory: each directory in it that has a `SKILL.md`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it cannot be read, if one of the skills cannot be used, or if
+    /// two have the same name.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        let directory = directory.as_ref();
+        let unreadable =
+            |e: io::Error| Error::config(format!("cannot read the skills in '{}': {e}", directory.display()));
+        let entries = std::fs::read_dir(directory).and_then(|entries| {
+            let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+            paths.collect::<io::Result<Vec<PathBuf>>>()
+        });
+        let mut paths = entries.map_err(unreadable)?;
+        paths.retain(|path| path.join(SKILL).exists());
+        paths.sort();
+        paths.iter().try_fold(Self::new(), |skills, path| skills.skill(Skill::open(path)?))
+    }
+
+    /// Adds a skill.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it has no name, or the name of another.
+    pub fn skill(mut self, skill: Skill) -> Result<Self> {
+        let name = skill.name.clone();
+        if name.trim().is_empty() {
+            return Err(Error::config("a skill needs a name"));
+        }
+        if Arc::make_mut(&mut self.0).insert(name.clone(), skill).is_some() {
+            return Err(Error::config(format!("two skills are named '{name}': rename one")));
+        }
+        Ok(self)
+    }
+
+    /// The skills, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Skill> {
+        self.0.values()
+    }
+
+    /// The tools; none if there are no skills.
+    pub fn tools(&self) -> ToolSet {
+        let set = ToolSet::new("skills");
+        if self.0.is_empty() {
+            return set;
+        }
+        let set = set.tool(tools::load(self));
+        if self.iter().all(|skill| skill.files().is_empty()) { set } else { set.tool(tools::read(self)) }
+    }
+
+    fn find(&self, name: &str) -> Result<&Skill> {
+        self.0.get(name.trim()).ok_or_else(|| {
+            let known: Vec<_> = self.0.keys().map(String::as_str).collect();
+            Error::tool(format!("there is no skill '{name}'; there are: {}", known.join(", ")))
+        })
+    }
+}
+
+impl fmt::Debug for Skill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Skill").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,13 @@
+//! Runs on a terminal.
+
+use agent::core::History;
+
+/// Prints a conversation, message by message, with the calls of the model.
+pub fn history(history: &History) {
+    for message in history.iter() {
+        println!("{:>9}: {}", message.role(), message.text().replace('\n', "\n           "));
+        for call in message.as_assistant().iter().flat_map(|said| said.calls()) {
+            println!("{:>9}  -> {} {}", "", call.name, call.arguments);
+        }
+    }
+}
