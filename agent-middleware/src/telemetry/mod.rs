@@ -142,8 +142,8 @@ impl Telemetry {
     /// summaries. The agent's own model has them by the middleware, and needs no more.
     ///
     /// ```
-    /// use agent_core::testing::{ScriptedModel, Turn};
-    /// use agent_middleware::{ContextCompaction, SummaryConfig, StrategyConfig, Telemetry};
+    /// use agent_core::testing::ScriptedModel;
+    /// use agent_middleware::{ContextCompaction, Telemetry};
     ///
     /// # let small = ScriptedModel::new([]);
     /// let telemetry = Telemetry::new();
