@@ -28,7 +28,7 @@ use self::common::{FnTool, Log, Watch, finished, hangs, hooks, ms, results, role
 
 /// An agent whose model may call `helper` under the key of that name.
 fn over(name: &str, model: &ScriptedModel, helper: Agent) -> AgentBuilder {
-    Agent::builder(name, model.clone()).middleware(Delegation::new().without_recall().to("helper", "Helps.", helper))
+    Agent::builder(name, model.clone()).middleware(Delegation::new().to("helper", "Helps.", helper))
 }
 
 /// A call of the helper.
@@ -198,7 +198,7 @@ async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
     });
     let helper = Agent::builder("helper", CallsOnce::new([("k", "look", json!({}))])).tool(look).exit_on(["look"]);
     let calls = [("v", "visit", json!({})), ("d", "delegate", json!({"agent": "helper", "message": "look"}))];
-    let delegation = Delegation::new().without_recall().to("helper", "Looks.", built(helper));
+    let delegation = Delegation::new().to("helper", "Looks.", built(helper));
     let boss = built(Agent::builder("boss", CallsOnce::new(calls)).middleware(delegation).tool(visit()));
     for end in join_all((0..20).map(|_| boss.run("go"))).await {
         let end = finished(end);
@@ -260,8 +260,7 @@ async fn any_service_from_a_runs_request_to_its_end_is_an_agent() {
         Ok::<_, Error>(agent_core::RunEnd::Finished(Box::new(end)))
     });
     let model = ScriptedModel::new([ask("p", "help"), Turn::text("done")]);
-    let boss =
-        Agent::builder("boss", model).middleware(Delegation::new().without_recall().to("helper", "Helps.", remote));
+    let boss = Agent::builder("boss", model).middleware(Delegation::new().to("helper", "Helps.", remote));
     assert_eq!(results(&finished(built(boss).run("go").await).history)[0].1, "from afar");
 }
 

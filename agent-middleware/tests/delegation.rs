@@ -88,7 +88,7 @@ async fn one_tool_per_agent_is_named_by_its_key() {
 
 #[tokio::test]
 async fn the_model_sees_the_answer_and_a_program_sees_whose_it_is() {
-    let delegation = echo(Delegation::new().without_recall(), "writer");
+    let delegation = echo(Delegation::new(), "writer");
     let run = run_with(&delegation, |_| {});
     let out = delegate(&delegation, &run, "c", "writer", "hello").await.expect("answers");
     assert_eq!((out.to_text().as_str(), out.is_error()), ("hello", false));
@@ -111,7 +111,7 @@ async fn a_sub_agent_that_was_not_done_says_so_in_brackets() {
             let reason = reason.clone();
             async move { finishes(&req, answer, reason) }
         });
-        let delegation = Delegation::new().without_recall().to("a", "", agent);
+        let delegation = Delegation::new().to("a", "", agent);
         let run = run_with(&delegation, |_| {});
         assert_eq!(delegate(&delegation, &run, "c", "a", "go").await.expect("answers").to_text(), shown);
     }
@@ -166,7 +166,7 @@ async fn as_many_sub_agents_run_at_once_as_are_allowed_and_all_get_their_own_ans
             finishes(&req, message(&req), ExitReason::Text)
         }
     });
-    let delegation = Delegation::new().without_recall().to("a", "", agent).max_concurrent(3);
+    let delegation = Delegation::new().to("a", "", agent).max_concurrent(3);
     let run = run_with(&delegation, |_| {});
     let names: Vec<_> = (0..10).map(|i| i.to_string()).collect();
     let start = Instant::now();
@@ -179,7 +179,7 @@ async fn as_many_sub_agents_run_at_once_as_are_allowed_and_all_get_their_own_ans
 #[tokio::test(start_paused = true)]
 async fn a_run_below_does_not_wait_for_the_run_above() {
     // Both levels share the middleware and may have one sub-agent each.
-    let inner = echo(Delegation::new().without_recall(), "leaf").max_concurrent(1);
+    let inner = echo(Delegation::new(), "leaf").max_concurrent(1);
     let shared = Arc::new(inner);
     let below = shared.clone();
     let middle = service_fn(move |req: RunRequest| {
@@ -191,7 +191,7 @@ async fn a_run_below_does_not_wait_for_the_run_above() {
             finishes(&req, out.to_text(), ExitReason::Text)
         }
     });
-    let outer = Delegation::new().without_recall().to("middle", "", middle).max_concurrent(1);
+    let outer = Delegation::new().to("middle", "", middle).max_concurrent(1);
     let run = run_with(&outer, |_| {});
     let out = tokio::time::timeout(Duration::from_secs(1), delegate(&outer, &run, "c", "middle", "go")).await;
     assert_eq!(out.expect("no deadlock").expect("answers").to_text(), "deep");
@@ -234,7 +234,7 @@ async fn a_sub_agent_that_waits_suspends_the_call_and_goes_on_with_the_answer() 
             _ => Err(Error::config("no such input")),
         }
     });
-    let delegation = Delegation::new().without_recall().to("a", "", agent);
+    let delegation = Delegation::new().to("a", "", agent);
     let run = run_with(&delegation, |_| {});
     let e = delegate(&delegation, &run, "c1", "a", "go").await.expect_err("waits");
     assert_eq!((e.kind(), e.questions()[0].id.as_str()), (ErrorKind::Interrupted, "c1/c9/approval"));

@@ -13,7 +13,7 @@ async fn a_chain_of_agents_ends_at_the_depth_and_the_model_is_told_why() {
             0 => ask("a", "deeper", json!({})),
             _ => says(last(history)),
         });
-        let delegation = Delegation::new().without_recall().max_depth(2);
+        let delegation = Delegation::new().max_depth(2);
         let below = if levels == 0 { parrot() } else { nested(levels - 1) };
         built(Agent::builder("boss", model).middleware(delegation.to("helper", "", below)))
     }

@@ -68,7 +68,7 @@ fn boss(model: impl Model, helper: Agent) -> AgentBuilder {
 }
 
 fn delegation(helper: Agent) -> Delegation {
-    Delegation::new().background().fork().to("helper", "Helps.", helper)
+    Delegation::new().recall().background().fork().to("helper", "Helps.", helper)
 }
 
 /// An agent that repeats all that it was told in its life.

@@ -7,6 +7,7 @@ use agent_core::{
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
+use agent_middleware::{Guardrails, Logging, LongToolOutput, Pii, PromptInjection};
 use proptest::prelude::*;
 use serde_json::json;
 use tower::{Layer, Service};
@@ -128,4 +129,37 @@ proptest! {
 
 fn entered_hooks(seen: &[String], hook: &str) -> Vec<String> {
     seen.iter().filter_map(|line| line.strip_suffix(hook)).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_keeps_things_back_stands_inside_what_shows_and_keeps_them() {
+    type Stack = fn(AgentBuilder) -> AgentBuilder;
+    let stacks: [(Stack, Stack, &str); 4] = [
+        (
+            |b| b.middleware(Logging::new()).middleware(Pii::new()),
+            |b| b.middleware(Pii::new()).middleware(Logging::new()),
+            "logging",
+        ),
+        (
+            |b| b.middleware(LongToolOutput::new()).middleware(Pii::new()),
+            |b| b.middleware(Pii::new()).middleware(LongToolOutput::new()),
+            "long_tool_output",
+        ),
+        (
+            |b| b.middleware(Guardrails::new()).middleware(Pii::new()),
+            |b| b.middleware(Pii::new()).middleware(Guardrails::new()),
+            "guardrails",
+        ),
+        (
+            |b| b.middleware(LongToolOutput::new()).middleware(PromptInjection::new()),
+            |b| b.middleware(PromptInjection::new()).middleware(LongToolOutput::new()),
+            "long_tool_output",
+        ),
+    ];
+    for (right, wrong, named) in stacks {
+        let builder = || Agent::builder("a", ScriptedModel::new([]));
+        right(builder()).build().expect("the right order");
+        let e = wrong(builder()).build().expect_err("the wrong order");
+        assert!(e.message().contains(named), "{e}");
+    }
 }

@@ -25,8 +25,8 @@ pub struct AskParentConfig {
 /// Gives an agent the tool `ask_parent`, with which it asks the agent that called it; or, if so configured, a person.
 ///
 /// A question to the caller ends the sub-agent's run with the exit reason `ask_parent` and the question as its answer.
-/// [`Delegation`](crate::Delegation) shows it to the caller's model with the sub-agent's id, and when that model calls the
-/// sub-agent again by its id, the answer comes as the next message of a conversation that goes on where it stopped. So nobody
+/// [`Delegation`](crate::Delegation) with [`recall`](crate::Delegation::recall) shows it to the caller's model with the
+/// sub-agent's id, and when that model calls the sub-agent again by its id, the answer comes as the next message of a conversation that goes on where it stopped. So nobody
 /// is kept waiting, no model is asked outside its own loop, and a crash in between loses nothing.
 ///
 /// A question to a person ([`person`](Self::person)) suspends the whole tree, as any question does; its kind is `ask_parent`,

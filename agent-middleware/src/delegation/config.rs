@@ -12,7 +12,7 @@ pub struct DelegationConfig {
     pub tool: String,
     /// One tool per agent instead, named by its key. Default: false.
     pub one_tool_per_agent: bool,
-    /// Whether the model is told the ids of its sub-agents, and may go on with one that it called before. Default: true.
+    /// Whether the model is told the ids of its sub-agents, and may go on with one that it called before. Default: false.
     pub recall: bool,
     /// Whether the model may let a sub-agent begin with a copy of the conversation. Default: false.
     pub fork: bool,
@@ -32,7 +32,7 @@ impl Default for DelegationConfig {
         Self {
             tool: "delegate".to_owned(),
             one_tool_per_agent: false,
-            recall: true,
+            recall: false,
             fork: false,
             background: false,
             wait_at_end: true,

@@ -32,14 +32,14 @@ use self::{
 /// with [`RunCx::call_sub_agent`]. Each call is a new run with a history and state of its own; storage, session, budget,
 /// cancellation and events are the caller's.
 ///
-/// The model sees the final text of the sub-agent and its id; programs find `agent`, `id`, `run_id`, `answer` and `reason` in the
-/// output's value. A sub-agent that stopped before it was done says so in brackets. One that fails is a failed tool call whose
-/// text has the id. One that waits for an answer suspends the call, and goes on when the answer is there.
+/// The model sees the final text of the sub-agent; programs find `agent`, `id`, `run_id`, `answer` and `reason` in the output's
+/// value. A sub-agent that stopped before it was done says so in brackets. One that fails is a failed tool call whose text has
+/// the id. One that waits for an answer suspends the call, and goes on when the answer is there.
 ///
 /// # Recalled, forked, in the background
 ///
-/// With the `id` of an earlier call the model goes on with that sub-agent, which knows what it did so far: its history is read
-/// from the session's journal. Only an agent that called it can recall it, also in later runs of a session that is kept.
+/// With [`recall`](Self::recall) the model is told the id of each sub-agent. With the `id` of an earlier call it goes on with
+/// that one, which knows what it did so far: its history is read from the session's journal. Only an agent that called it can recall it, also in later runs of a session that is kept.
 ///
 /// With [`fork`](Self::fork) the model may let a sub-agent begin with a copy of the conversation.
 ///
@@ -136,10 +136,11 @@ impl Delegation {
         self
     }
 
-    /// Does not tell the model the ids of its sub-agents: each call is a new one.
+    /// Tells the model the ids of its sub-agents, and lets it go on with one that it called before. Without, each call is a
+    /// new one. (An id is another one each time, so that two runs that do the same are not told the same.)
     #[must_use]
-    pub fn without_recall(mut self) -> Self {
-        self.config.recall = false;
+    pub fn recall(mut self) -> Self {
+        self.config.recall = true;
         self
     }
 

@@ -9,8 +9,8 @@ mod view;
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd,
-    ToolOutput, ToolRequest,
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx,
+    RunEnd, ToolOutput, ToolRequest,
 };
 use async_trait::async_trait;
 
@@ -145,6 +145,10 @@ impl Default for Pii {
 impl Middleware for Pii {
     fn name(&self) -> &str {
         "pii"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("logging").inside("long_tool_output")
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

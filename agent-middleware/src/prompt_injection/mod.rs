@@ -10,7 +10,7 @@ mod quarantine;
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part, Result, RunCx, RunEnd,
+    EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
     SystemMessage, Tool, ToolBatch, ToolOutput, ToolRequest, Verdict,
 };
 use async_trait::async_trait;
@@ -159,6 +159,10 @@ impl Default for PromptInjection {
 impl Middleware for PromptInjection {
     fn name(&self) -> &str {
         "prompt_injection"
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("long_tool_output")
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

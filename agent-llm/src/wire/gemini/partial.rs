@@ -31,10 +31,10 @@ struct WholePart<'a> {
 
 #[derive(Serialize)]
 struct WholeCall<'a> {
-    name: &'a str,
     args: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
+    name: &'a str,
 }
 
 /// A call under way.
