@@ -24,7 +24,9 @@ use self::common::{FnTool, results, tool};
 
 /// A model that thinks: what it says depends on the conversation, and on how often it spoke in it.
 #[derive(Clone)]
-struct Thinks(Arc<dyn Fn(usize, &History) -> AssistantMessage + Send + Sync>);
+struct Thinks(Arc<Say>);
+
+type Say = dyn Fn(usize, &History) -> AssistantMessage + Send + Sync;
 
 fn thinks(say: impl Fn(usize, &History) -> AssistantMessage + Send + Sync + 'static) -> Thinks {
     Thinks(Arc::new(say))
@@ -43,11 +45,13 @@ impl Model for Thinks {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what is made by json! is handed over as it is")]
 fn call(id: &str, name: &str, args: Value) -> AssistantMessage {
     AssistantMessage::new(vec![Block::tool_call(id, name, args.to_string())])
 }
 
 /// A call of the helper with these arguments beside the message.
+#[expect(clippy::needless_pass_by_value, reason = "what is made by json! is handed over as it is")]
 fn ask(call_id: &str, message: &str, more: Value) -> AssistantMessage {
     let mut args = json!({"agent": "helper", "message": message});
     args.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());

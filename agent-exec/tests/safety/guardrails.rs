@@ -154,7 +154,7 @@ async fn a_guard_that_fails_or_is_late_lets_nothing_pass_unless_it_fails_open() 
                         );
                     }
                     (false, _) => {
-                        assert!(results(&finished(end).history)[0].1.ends_with("the check 'guard' could not be made."))
+                        assert!(results(&finished(end).history)[0].1.ends_with("the check 'guard' could not be made."));
                     }
                 }
             }

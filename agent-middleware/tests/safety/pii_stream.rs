@@ -1,7 +1,7 @@
 //! However a text is split into chunks, nothing of what is found in it is let out.
 
 use agent_core::{Block, Chunk, Reasoning};
-use agent_middleware::{Pii, PiiKind, PiiPattern, PiiStrategy, Scope};
+use agent_middleware::{Pii, PiiBuilder, PiiKind, PiiPattern, PiiStrategy, Scope};
 use proptest::prelude::*;
 
 use crate::{
@@ -38,7 +38,7 @@ fn subjects() -> Vec<(PiiKind, Vec<&'static str>)> {
 }
 
 fn pii(kinds: impl IntoIterator<Item = PiiKind>) -> Pii {
-    kinds.into_iter().fold(Pii::builder(), |pii, kind| pii.redact(kind)).build().expect("sound")
+    kinds.into_iter().fold(Pii::builder(), PiiBuilder::redact).build().expect("sound")
 }
 
 /// The kept text, if at every moment what was heard is a beginning of it.
@@ -163,7 +163,7 @@ fn thinking_that_changed_loses_its_proof_and_other_thinking_keeps_it() {
         ];
         let (heard, kept) = block_on(speak(&alone(pii([PiiKind::Email])), run.cx(), chunks));
         let expected = Block::Reasoning(Reasoning { text: left.into(), signature: proof, ..Reasoning::default() });
-        assert_eq!(kept.expect("answers").message.blocks(), [expected.clone()]);
+        assert_eq!(kept.expect("answers").message.blocks(), std::slice::from_ref(&expected));
         assert_eq!(folded(&heard).blocks(), [expected]);
     }
 }
