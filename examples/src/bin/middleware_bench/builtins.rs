@@ -3,7 +3,7 @@
 use agent::{
     AgentBuilder, Budget, Caps, Flow,
     middleware::{
-        Approval, Breakpoints, ContextCompaction, Delegation, Events, Limits, Logging, LongToolOutput, PatchToolCalls,
+        Approval, ContextCompaction, Delegation, Events, Guardrails, Limits, Logging, LongToolOutput, PatchToolCalls,
         PromptCaching, Reminders, RuntimeEnvironment, Telemetry, TodoList, ToolRetry, after_model_fn, after_tool_fn,
         before_model_fn, before_tool_fn,
     },
@@ -29,7 +29,7 @@ pub(crate) const BUILTINS: [(&str, Add); 20] = [
     ("Telemetry", |agent| agent.middleware(Telemetry::new())),
     ("RuntimeEnvironment", |agent| agent.middleware(RuntimeEnvironment::new())),
     ("TodoList", |agent| agent.middleware(TodoList::new())),
-    ("Breakpoints", |agent| agent.middleware(Breakpoints::new())),
+    ("Guardrails", |agent| agent.middleware(Guardrails::new())),
     ("Delegation", |agent| agent.middleware(Delegation::new())),
     ("before_model_fn", |agent| agent.middleware(before_model_fn("a", |_, _| Ok(Flow::Continue)))),
     ("after_model_fn", |agent| agent.middleware(after_model_fn("b", |_, _| Ok(())))),
