@@ -43,6 +43,9 @@ pub(crate) fn media_at(url: &str) -> Media {
     Media::base64(data, mime)
 }
 
+/// What stands where something must, and nothing can be shown.
+pub(crate) const EMPTY: &str = "[empty]";
+
 /// The text parts, joined by line breaks.
 pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
     let mut texts = parts.iter().filter_map(Part::as_text);

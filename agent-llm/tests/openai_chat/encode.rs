@@ -94,6 +94,14 @@ fn media_of_a_user_message_are_parts() {
 }
 
 #[test]
+fn a_user_message_of_which_nothing_can_be_shown_is_no_empty_one() {
+    let foreign = Raw::parse(Origin::new("another", "other", "m"), r#"{"type":"of_tomorrow"}"#).expect("valid JSON");
+    let message = Message::User(UserMessage::new(vec![Part::Other(foreign)]));
+    let req = request([message]);
+    assert_eq!(messages(&req), json!([{"role": "user", "content": "[empty]"}]));
+}
+
+#[test]
 fn images_of_results_follow_all_results_of_the_turn() {
     let image = |url: &str| Part::Image(Media::url(url));
     let results = vec![vec![Part::text("one"), image("u1")], vec![Part::text("two")], vec![image("u3")]];

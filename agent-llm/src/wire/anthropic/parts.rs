@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::read;
+pub(super) use crate::wire::content::EMPTY;
 use crate::wire::json::own;
 
 /// One block of a content.
@@ -107,9 +108,6 @@ pub(super) enum Content<'a> {
     Text(&'a str),
     Blocks(Vec<BlockJson<'a>>),
 }
-
-/// What stands where something must: the API takes no empty content.
-pub(super) const EMPTY: &str = "[empty]";
 
 /// A text and nothing else.
 pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {

@@ -12,7 +12,10 @@ use super::{
     profile::SystemRole,
     tools::CacheControl,
 };
-use crate::wire::json::{knows, own, write};
+use crate::wire::{
+    content::EMPTY,
+    json::{knows, own, write},
+};
 
 /// What decides how messages are written.
 #[derive(Debug)]
@@ -117,7 +120,8 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
     let content = if parts.iter().all(|part| is_plain(manner, part)) {
         Said::Text(joined(parts))
     } else {
-        Said::Parts(parts.iter().filter_map(|part| part_json(manner, part)).collect())
+        let shown: Vec<_> = parts.iter().filter_map(|part| part_json(manner, part)).collect();
+        if shown.is_empty() { Said::Text(EMPTY.into()) } else { Said::Parts(shown) }
     };
     write(&Spoken { role, content }, out);
 }

@@ -55,7 +55,7 @@ impl CachePrices {
 /// on as it grew so far. A candidate that preserves more is preferred to a cheaper one up to a
 /// [tolerance](Self::tolerance): list the gentle ones first.
 ///
-/// Doing nothing is a candidate too, until the conversation is so long that it would not fit. Candidates are run to be
+/// Doing nothing is a candidate too, where it is a fifth cheaper, until the conversation is so long that it would not fit. Candidates are run to be
 /// measured, so one that calls a model has no place here: put this one into [`Tiers`] before it.
 ///
 /// The default chooses between clearing old tool results and a sliding window.
@@ -110,18 +110,35 @@ impl CacheAware {
     }
 
     /// What is known when candidates are weighed.
-    fn outlook(&self, task: &Task<'_>, units: &[Unit], total: u64) -> Outlook {
+    fn outlook(&self, task: &Task<'_>, units: &[Unit]) -> Outlook {
         /// Fewer are never expected: nobody knows that a run is about to end.
         const FEWEST: u32 = 4;
-        let answers = units.iter().filter(|unit| unit.is_assistant()).count().max(1);
         Outlook {
             prices: self.prices,
             steps: self.steps.unwrap_or_else(|| task.cx().step().max(FEWEST)),
-            growth: total as f64 / answers as f64,
+            growth: usual_growth(task, units) as f64,
             most: task.most().map_or(f64::INFINITY, |most| most as f64),
         }
     }
 }
+
+/// What a step usually adds: the median, since one long document says little of the steps to come, and after a compaction
+/// the few that are left are often the long ones.
+fn usual_growth(task: &Task<'_>, units: &[Unit]) -> u64 {
+    let mut steps = vec![0];
+    for unit in units {
+        if unit.is_assistant() {
+            steps.push(0);
+        }
+        steps.last_mut().into_iter().for_each(|step| *step += task.tokens(unit));
+    }
+    let middle = (steps.len() - 1) / 2;
+    *steps.select_nth_unstable(middle).1
+}
+
+/// The part of what a compaction now would cost that waiting may cost. How many steps follow is a guess, and a compaction that
+/// comes too early costs little beside one that comes too late.
+const WORTH_WAITING: f64 = 0.8;
 
 /// The steps to come, as far as one can tell.
 struct Outlook {
@@ -131,11 +148,20 @@ struct Outlook {
     most: f64,
 }
 
-/// What a candidate leaves, in tokens: all of it, and how much of the beginning is as it was.
+/// What a candidate leaves of a conversation, in tokens: all of it, and how much of the beginning is as it was.
 #[derive(Clone, Copy)]
 struct Left {
+    of: f64,
     all: f64,
     same: f64,
+}
+
+impl Left {
+    /// What it would leave of one of another size. As large a part: what was cleared once cannot be cleared again.
+    fn of(self, size: f64) -> Self {
+        let scale = size / self.of;
+        Self { of: size, all: self.all * scale, same: self.same * scale }
+    }
 }
 
 impl Outlook {
@@ -143,23 +169,24 @@ impl Outlook {
         left.same * self.prices.read + (left.all - left.same) * self.prices.write
     }
 
-    /// What the steps cost after this compaction, with the same one again whenever the conversation is too long.
+    /// What the steps cost after this compaction, with the same one again whenever the conversation is as long as it is now.
     fn cost(&self, left: Left) -> f64 {
-        self.from(left.all, left, self.rewrite(left))
+        self.from(left.all, left, self.rewrite(left), left.of.min(self.most))
     }
 
-    /// What they cost if nothing is done until it must be, and `then` is done.
-    fn waiting(&self, now: f64, then: Left) -> f64 {
-        self.from(now, then, now * self.prices.read)
+    /// What they cost if nothing is done until it must be, now and later, and then is done what leaves this.
+    fn waiting(&self, left: Left) -> f64 {
+        self.from(left.of, left, left.of * self.prices.read, self.most)
     }
 
-    fn from(&self, start: f64, again: Left, first: f64) -> f64 {
+    fn from(&self, start: f64, again: Left, first: f64, most: f64) -> f64 {
         let (mut size, mut cost) = (start, first);
         for _ in 1..self.steps {
             size += self.growth;
-            if size >= self.most {
-                size = again.all;
-                cost += self.rewrite(again);
+            if size >= most {
+                let left = again.of(size);
+                size = left.all;
+                cost += self.rewrite(left);
             } else {
                 cost += (size - self.growth) * self.prices.read + self.growth * self.prices.write;
             }
@@ -180,7 +207,7 @@ impl Strategy for CacheAware {
 
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {
         let total = task.total(&units);
-        let outlook = self.outlook(task, &units, total);
+        let outlook = self.outlook(task, &units);
         let mut fitting: Vec<(Vec<Unit>, Left, f64)> = Vec::new();
         for candidate in &self.candidates {
             let smaller = match candidate.compact(task, units.clone()).await {
@@ -196,14 +223,14 @@ impl Strategy for CacheAware {
             if all < total {
                 let same =
                     units.iter().zip(&smaller).take_while(|(old, new)| old == new).map(|(old, _)| task.tokens(old));
-                let left = Left { all: all as f64, same: same.sum::<u64>() as f64 };
+                let left = Left { of: total as f64, all: all as f64, same: same.sum::<u64>() as f64 };
                 fitting.push((smaller, left, outlook.cost(left)));
             }
         }
         let cheapest = fitting.iter().min_by(|(.., a), (.., b)| a.total_cmp(b));
         let Some(&(_, left, least)) = cheapest else { return Ok(units) };
         let can_wait = task.mode() == CompactionMode::Regular && (total as f64) < outlook.most && task.most().is_some();
-        if can_wait && outlook.waiting(total as f64, left) <= least {
+        if can_wait && outlook.waiting(left) <= least * WORTH_WAITING {
             return Ok(units);
         }
         let chosen = fitting.into_iter().find(|(.., cost)| *cost <= least * (1.0 + self.tolerance));
@@ -221,14 +248,14 @@ mod tests {
 
     #[test]
     fn a_rewrite_pays_only_if_enough_steps_follow() {
-        let left = Left { all: 4_000.0, same: 500.0 };
-        let pays = |steps| outlook(steps).cost(left) < outlook(steps).waiting(8_000.0, left);
+        let left = Left { of: 8_000.0, all: 4_000.0, same: 500.0 };
+        let pays = |steps| outlook(steps).cost(left) < outlook(steps).waiting(left);
         assert!(!pays(2) && pays(50));
     }
 
     #[test]
     fn of_two_that_leave_as_much_the_one_that_keeps_the_prefix_is_cheaper() {
-        let cost = |same| outlook(5).cost(Left { all: 4_000.0, same });
+        let cost = |same| outlook(5).cost(Left { of: 8_000.0, all: 4_000.0, same });
         assert!(cost(3_500.0) < cost(0.0));
     }
 }
