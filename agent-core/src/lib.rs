@@ -70,7 +70,7 @@ pub use self::{
         Answer, Ask, BackgroundRun, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox,
         Parent, Pause, PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds,
         RunInput, RunParts, RunRequest, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
-        UsageMeter, WhenBusy, canonical_json, new_id,
+        UsageMeter, WhenBusy, WhenWaiting, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},

@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, WhenBusy, fork_at, recover,
+    StateSchema, SubAgents, WhenBusy, WhenWaiting, fork_at, recover,
 };
 use tower::Service;
 
@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
+    pub(crate) when_waiting: WhenWaiting,
     pub(crate) lines: Lines,
     pub(crate) migration: Option<Migration>,
     pub(crate) fingerprint: String,

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
-    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase, Result,
-    RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session,
-    new_id, recover,
+    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason,
+    Finished, GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State,
+    UsageMeter, WhenWaiting, fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -303,6 +303,10 @@ async fn begin(
             // Only a session that was named, in a store that was given, can have a past.
             if is_root && agent.journal.is_some() && request.session.is_some() {
                 let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
+                let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
+                if waits && request.when_waiting.unwrap_or(agent.when_waiting) == WhenWaiting::Reject {
+                    return Err(waiting(place).await?);
+                }
                 beginning.history = kept.history;
                 beginning.globals = kept.globals;
             } else if !is_root && let Some(copied) = &request.history {
@@ -345,6 +349,24 @@ async fn begin(
         }
         _ => Err(Error::config("this release does not know that kind of run input")),
     }
+}
+
+/// The refusal of a run whose session waits for answers.
+async fn waiting(place: &Place) -> Result<Error> {
+    let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
+    let asked = recover(&*place.journal, session, agent_id).await?;
+    let questions = asked.iter().flat_map(|checkpoint| &checkpoint.questions);
+    let questions: Vec<_> = questions.map(|question| format!("'{}' ({})", question.id, question.kind)).collect();
+    let message = format!(
+        "session '{session}' waits for answers: {}; go on with them by RunRequest::recover, or leave them by \
+         when_waiting(WhenWaiting::Supersede)",
+        questions.join(", ")
+    );
+    let refusal = Error::new(ErrorKind::Busy, message);
+    Ok(match asked {
+        Some(checkpoint) => refusal.with_checkpoint(checkpoint),
+        None => refusal,
+    })
 }
 
 /// Where the newest run of the session stands.

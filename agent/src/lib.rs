@@ -11,11 +11,11 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
-//! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp` |
+//! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `otlp`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! All features but `otlp`, `otlp-tls`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
@@ -30,7 +30,7 @@ pub use agent_core::{
     AssistantMessage, Block, Budget, Caps, Checkpoint, Deadlines, Effect, Error, ErrorKind, Event, EventKind,
     EventStream, ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
-    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, Window, async_trait,
+    ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,

@@ -1,4 +1,4 @@
-//! What a second run does.
+//! What a run does that finds its session taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,21 @@ pub enum WhenBusy {
     /// It runs in a new session, whose name begins with that of the old one and which begins with what the session held when
     /// the run under way began. [`RunIds::session`](crate::RunIds) in its end tells the name.
     Fork,
+}
+
+/// What a run with new messages does that finds the newest run of its agent in the session waiting for answers.
+///
+/// Said on the agent's builder, or on the request, which wins. A run that was paused, cancelled, or failed waits for nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WhenWaiting {
+    /// It fails with [`ErrorKind::Busy`](crate::ErrorKind::Busy), whose checkpoint has the questions: what a person was asked
+    /// to decide is not decided by somebody who says something else.
+    #[default]
+    Reject,
+    /// It runs. The questions are answered by nobody, and the model is told that the calls they were about gave no result.
+    Supersede,
 }
 
 impl WhenBusy {

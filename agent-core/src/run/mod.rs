@@ -28,7 +28,7 @@ pub use self::{
     ask::Ask,
     background::BackgroundRun,
     booking::Booking,
-    busy::WhenBusy,
+    busy::{WhenBusy, WhenWaiting},
     checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     clock::Clock,
     cx::RunCx,

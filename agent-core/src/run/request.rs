@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy};
+use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
 use crate::{Caps, History, Message, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
@@ -45,6 +45,8 @@ pub struct RunRequest {
     pub resources: Resources,
     /// What to do if another run of the agent holds the session; as the agent says if unset.
     pub when_busy: Option<WhenBusy>,
+    /// What to do if the session's newest run waits for answers; as the agent says if unset.
+    pub when_waiting: Option<WhenWaiting>,
     /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
     /// A run that goes on has the user that it began with, and one below another that one's.
     pub user: Option<Arc<str>>,
@@ -194,6 +196,7 @@ impl RunRequest {
             user_prompt: None,
             resources: Resources::default(),
             when_busy: None,
+            when_waiting: None,
             user: None,
             caps: None,
             despite_changes: false,
@@ -275,6 +278,13 @@ impl RunRequest {
     #[must_use]
     pub fn when_busy(mut self, policy: WhenBusy) -> Self {
         self.when_busy = Some(policy);
+        self
+    }
+
+    /// Sets what to do if the session's newest run waits for answers.
+    #[must_use]
+    pub fn when_waiting(mut self, policy: WhenWaiting) -> Self {
+        self.when_waiting = Some(policy);
         self
     }
 

@@ -9,7 +9,7 @@ use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 use agent_core::{
     BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
     ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
-    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy,
+    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
 };
 use tower::{Layer, Service};
 
@@ -60,6 +60,7 @@ pub struct AgentBuilder {
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) when_busy: WhenBusy,
+    pub(crate) when_waiting: WhenWaiting,
     pub(crate) migration: Option<Migration>,
     pub(crate) provenance: Provenance,
 }
@@ -89,6 +90,7 @@ impl AgentBuilder {
             drain: None,
             journal: None,
             when_busy: WhenBusy::default(),
+            when_waiting: WhenWaiting::default(),
             migration: None,
             provenance: Provenance::default(),
         }
@@ -358,6 +360,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what a run with new messages does whose session's newest run waits for answers, unless the run says otherwise.
+    /// Default: [`WhenWaiting::Reject`].
+    pub fn when_waiting(mut self, policy: WhenWaiting) -> Self {
+        self.when_waiting = policy;
+        self
+    }
+
     /// Brings checkpoints of an earlier form of this agent (another model, other tools or middleware: another
     /// [`fingerprint`](Checkpoint::fingerprint)) into the form of this one, instead of refusing them: renames keys of the
     /// state, say. It is called before the run goes on, also from the journal; an error refuses the checkpoint.
@@ -422,6 +431,7 @@ impl AgentBuilder {
             drain: self.drain,
             journal: self.journal,
             when_busy: self.when_busy,
+            when_waiting: self.when_waiting,
             lines: Default::default(),
             migration: self.migration,
             fingerprint,

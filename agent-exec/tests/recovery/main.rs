@@ -1,5 +1,6 @@
 //! A run whose process died at any entry of its journal goes on from the journal alone, and ends as if nothing had happened.
 
+mod compaction;
 mod flow;
 mod world;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    ErrorKind, Journal, MemoryJournal, RunRequest, WhenBusy, fold_session,
+    ErrorKind, Journal, MemoryJournal, RunRequest, WhenBusy, WhenWaiting, fold_session,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -311,7 +311,8 @@ async fn a_process_that_slept_through_a_takeover_writes_nothing_and_its_run_fail
 async fn an_interrupted_run_holds_nobody_up() {
     let journal = MemoryJournal::default();
     let model = ScriptedModel::new([Turn::call("1", "asking", json!({})), Turn::text("fine")]);
-    let agent = built(agent(&model, &journal).tool(asking()).when_busy(WhenBusy::queue()));
+    let agent = agent(&model, &journal).tool(asking()).when_busy(WhenBusy::queue());
+    let agent = built(agent.when_waiting(WhenWaiting::Supersede));
     stopped(agent.start(on("go", "s")).await);
     assert_eq!(finished(agent.start(on("next", "s")).await).answer, "fine");
 }

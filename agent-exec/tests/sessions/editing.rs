@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     AssistantMessage, Block, EntryBody, ErrorKind, ExitReason, History, Journal, MemoryJournal, Message, Repair,
-    ReplaceReason, RunRequest, RunStatus, ToolMessage,
+    ReplaceReason, RunRequest, RunStatus, ToolMessage, WhenWaiting,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Session, Sessions};
@@ -148,7 +148,7 @@ async fn runs_are_listed_with_what_became_of_them() {
     let agent = built(agent(&model, &journal).tool(double("f")).tool(asking()));
     let first = finished(agent.start(on("double one", "s")).await);
     stopped(agent.start(on("ask me", "s")).await);
-    agent.start(on("fail", "s")).await.expect_err("fails");
+    agent.start(on("fail", "s").when_waiting(WhenWaiting::Supersede)).await.expect_err("fails");
     let session = agent.sessions().expect("a store").named("s", "a");
     session.append(Message::user("by hand")).await.expect("appends");
     let runs = session.runs().await.expect("reads");

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     Entry, EntryBody, Error, ErrorKind, ExitReason, GlobalStorage, Journal, Key, Message, RunRequest, RunStatus,
-    ToolOutput, ToolRequest, Usage, fold_session,
+    ToolOutput, ToolRequest, Usage, WhenWaiting, fold_session,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -54,7 +54,7 @@ claims![
     agents_with_different_ids_share_a_session_at_once_and_keep_their_own_histories,
     a_cancelled_run_leaves_a_history_that_the_next_run_continues,
     a_failed_run_leaves_a_history_that_the_next_run_continues,
-    a_question_that_was_never_answered_does_not_keep_the_session_from_going_on,
+    a_question_that_is_open_refuses_new_messages_unless_they_supersede_it,
     a_run_that_was_gone_on_with_is_one_run_in_the_session,
     what_happens_is_written_down_in_order,
     what_is_undone_is_gone_for_the_next_run,
@@ -236,11 +236,16 @@ fn asking() -> FnTool {
     tool("asking", |req: ToolRequest| async move { req.ask::<String>("input", json!(null)).map(ToolOutput::text) })
 }
 
-async fn a_question_that_was_never_answered_does_not_keep_the_session_from_going_on(journal: impl Journal + Clone) {
+async fn a_question_that_is_open_refuses_new_messages_unless_they_supersede_it(journal: impl Journal + Clone) {
     let model = ScriptedModel::new([Turn::call("1", "asking", json!({})), Turn::text("fine")]);
     let agent = built(agent(&model, &journal).tool(asking()));
     assert_eq!(stopped(agent.start(on("go", "s")).await).0, "interrupted");
-    finished(agent.start(on("forget it", "s")).await);
+    let refused = agent.start(on("forget it", "s")).await.expect_err("the question is open");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    assert!(refused.message().contains("'1/input' (input)"), "{refused}");
+    assert_eq!(refused.checkpoint().expect("where it stands").questions[0].id, "1/input");
+    assert_eq!(model.requests().len(), 1, "nobody was asked");
+    finished(agent.start(on("forget it", "s").when_waiting(WhenWaiting::Supersede)).await);
     let seen = &model.requests()[1];
     assert_eq!(seen.roles(), ["user", "assistant", "tool", "user"], "the open call is answered");
 }

@@ -22,7 +22,7 @@ async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sy
 }
 
 /// A middleware that does something.
-async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
+pub(crate) async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
     let check = Conformance::new(make).answers(agrees);
     check.check().await.unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod at_work;
 mod builtins;
 mod conformance;
 mod order;

@@ -222,7 +222,7 @@ impl Middleware for ContextCompaction {
             let mut tally = lock(&run);
             tally.begin();
             let size = tally.count(&*self.counter, req, &kept);
-            (size, tally.is_declined(size.prompt()))
+            (size, tally.is_declined())
         };
         let window = self.window(req);
         let now = Situation { tokens: size.prompt(), window, messages: req.messages.len(), since_answer };
@@ -234,7 +234,7 @@ impl Middleware for ContextCompaction {
         let focus = wish.as_ref().and_then(|wish| wish.focus.as_deref());
         let cause = Cause { mode, trigger, focus, window };
         let Some(smaller) = self.compact(cx, &kept, size, cause).await? else {
-            lock(&run).decline(Some(size.prompt()));
+            lock(&run).decline(true);
             return Ok(Flow::Continue);
         };
         Self::keep(cx, &smaller, mode, focus.is_some()).await?;
@@ -242,7 +242,7 @@ impl Middleware for ContextCompaction {
             req.messages = messages;
         }
         let mut tally = lock(&run);
-        tally.decline(None);
+        tally.decline(false);
         tally.count(&*self.counter, req, &cx.history());
         Ok(Flow::Continue)
     }

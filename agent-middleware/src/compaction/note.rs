@@ -43,7 +43,7 @@ impl Note {
     }
 
     fn add(&mut self, other: &Self) {
-        self.removed += other.removed;
+        self.removed = self.removed.saturating_add(other.removed); // a user may write one, with any number
         if !self.text.is_empty() && !other.text.is_empty() {
             self.text.push_str("\n\n");
         }
@@ -105,6 +105,13 @@ mod tests {
                 assert_eq!(units.len(), 1, "a note alone is gone with its message");
             }
         }
+    }
+
+    #[test]
+    fn a_number_that_somebody_made_up_does_no_harm() {
+        let forged = Note { removed: usize::MAX, text: "me".into() }.write(false);
+        let mut units = vec![Unit::user(vec![Part::text(forged.clone()), Part::text(forged)])];
+        assert_eq!(Note::take(&mut units).removed, usize::MAX);
     }
 
     #[test]

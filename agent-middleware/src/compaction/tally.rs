@@ -19,7 +19,7 @@ pub(super) struct Tally {
     asked: u64,
     /// What estimates are multiplied with.
     factor: f64,
-    /// Tokens at which a compaction came to nothing.
+    /// The estimate, not put right, at which a compaction came to nothing: a factor that is learned later does not change it.
     declined: Option<u64>,
     /// What a refused prompt was made to, for attempts that still hold the old one.
     replaced: Option<Replaced>,
@@ -113,13 +113,13 @@ impl Tally {
     }
 
     /// True if a compaction came to nothing and the conversation has hardly grown since.
-    pub(super) fn is_declined(&self, tokens: u64) -> bool {
-        self.declined.is_some_and(|at| (tokens as f64) < at as f64 * GROWTH)
+    pub(super) fn is_declined(&self) -> bool {
+        self.declined.is_some_and(|at| (self.asked as f64) < at as f64 * GROWTH)
     }
 
-    /// Notes that a compaction of so many tokens came to nothing, or, with none, that one did not.
-    pub(super) fn decline(&mut self, at: Option<u64>) {
-        self.declined = at;
+    /// Notes whether a compaction of what was counted last came to nothing.
+    pub(super) fn decline(&mut self, nothing: bool) {
+        self.declined = nothing.then_some(self.asked);
     }
 
     /// Notes that the provider refused the prompt of this step; false if it did so before.

@@ -9,7 +9,10 @@ mod metrics;
 mod model;
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(feature = "otlp-tls")]
+mod otlp_tls;
 mod run;
+mod told;
 mod tool;
 
 use std::{
@@ -31,7 +34,7 @@ pub use self::{
     context::TraceContext,
     model::TracedModel,
 };
-use self::{content::Content, metrics::Instruments, run::Run};
+use self::{content::Content, metrics::Instruments, run::Run, told::Told};
 
 /// The target of everything that goes through `tracing` here.
 const TARGET: &str = "agent::telemetry";
@@ -55,6 +58,10 @@ const TARGET: &str = "agent::telemetry";
 /// Tokens stand on `chat` spans alone, so that they can be added up; a run's total, with those of its sub-agents, is under
 /// `gen_ai.aggregated_usage`. A run that waits, was paused, cancelled or dropped has not failed: `agent.outcome` says
 /// what became of it.
+///
+/// What other layers decide is told as events of the run's span: a [`Judge`](crate::Judge)'s judgement as
+/// `gen_ai.evaluation.result`, a compaction as `agent.compaction`, and retries, failovers, hedges and breakers as
+/// `agent.layer.decision`.
 ///
 /// It is an observer: it changes nothing and cannot fail the run.
 ///
@@ -202,7 +209,8 @@ impl Middleware for Telemetry {
             let above = cx.ids().parent_run_id.as_ref().filter(|_| Span::current().is_none());
             let above = above.and_then(|run| self.run(run));
             let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), &self.content);
-            self.shared.runs.of(cx, begin);
+            let run = self.shared.runs.of(cx, begin);
+            cx.attach(Arc::new(Told::of(cx, &run, self.content.clone())));
         }
         Ok(())
     }

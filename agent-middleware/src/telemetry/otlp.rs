@@ -15,6 +15,7 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 use super::TARGET;
 
 /// Sends traces, metrics and events to an OpenTelemetry collector, by OTLP over HTTP, in batches and from threads of its own.
+/// With the feature `otlp-tls`, over HTTPS too.
 ///
 /// Traces are all spans that the subscriber lets through, an application's own too; events are those of
 /// [`Telemetry`](crate::Telemetry). A collector that is not there costs what was to be sent to it, and nothing else.
@@ -52,12 +53,21 @@ pub struct OtlpBuilder {
     endpoint: Option<String>,
     timeout: Duration,
     sampled: Option<f64>,
+    #[cfg(feature = "otlp-tls")]
+    certificates: Option<Vec<u8>>,
 }
 
 impl Otlp {
     /// For the service of this name.
     pub fn builder(service: impl Into<String>) -> OtlpBuilder {
-        OtlpBuilder { service: service.into(), endpoint: None, timeout: Duration::from_secs(10), sampled: None }
+        OtlpBuilder {
+            service: service.into(),
+            endpoint: None,
+            timeout: Duration::from_secs(10),
+            sampled: None,
+            #[cfg(feature = "otlp-tls")]
+            certificates: None,
+        }
     }
 
     /// The layer for the application's subscriber.
@@ -112,24 +122,32 @@ impl OtlpBuilder {
         self
     }
 
+    /// Sets whom to trust that the collector is who it says, as certificates in PEM: for one with a certificate authority of
+    /// its own. Default: the environment's (`OTEL_EXPORTER_OTLP_CERTIFICATE`, a file), or else whom the machine trusts.
+    #[cfg(feature = "otlp-tls")]
+    pub fn certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates = Some(pem.into());
+        self
+    }
+
     /// Starts to send, and makes its meter provider that of the process.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the address cannot be used, or the part of traces is none.
+    /// [`ErrorKind::Config`] if the address or the certificates cannot be used, or the part of traces is none.
     pub fn install(self) -> Result<Otlp> {
         if let Some(part) = self.sampled.filter(|part| !(0.0..=1.0).contains(part)) {
             return Err(Error::config(format!("the part of traces that is kept must be 0 to 1, and is {part}")));
         }
-        if self.endpoint.as_ref().is_some_and(|url| !url.starts_with("http://")) {
-            let message = "the collector's address must begin with http://: for TLS, send to a collector on this machine, \
-                           which sends on";
-            return Err(Error::config(message));
-        }
+        self.endpoint.as_deref().map_or(Ok(()), usable)?;
+        #[cfg(feature = "otlp-tls")]
+        let client = super::otlp_tls::client(self.timeout, self.certificates.as_deref())?;
         let url = |path| self.endpoint.as_ref().map(|base| format!("{}/v1/{path}", base.trim_end_matches('/')));
         // Three builders of three types with the same methods.
         macro_rules! exporter {
             ($kind:ident, $path:literal) => {{
                 let builder = $kind::builder().with_http().with_timeout(self.timeout);
+                #[cfg(feature = "otlp-tls")]
+                let builder = opentelemetry_otlp::WithHttpConfig::with_http_client(builder, client.clone());
                 let builder = match url($path) {
                     Some(url) => builder.with_endpoint(url),
                     None => builder,
@@ -152,6 +170,20 @@ impl OtlpBuilder {
         global::set_meter_provider(metrics.clone());
         Ok(Otlp { traces: traces.build(), metrics, logs, timeout: self.timeout })
     }
+}
+
+/// Refuses an address to which nothing can be sent.
+fn usable(url: &str) -> Result<()> {
+    if url.starts_with("http://") || (cfg!(feature = "otlp-tls") && url.starts_with("https://")) {
+        return Ok(());
+    }
+    Err(Error::config(match cfg!(feature = "otlp-tls") {
+        true => "the collector's address must begin with http:// or https://",
+        false => {
+            "the collector's address must begin with http://: for https:// enable the feature 'otlp-tls', or send to a \
+             collector on this machine, which sends on"
+        }
+    }))
 }
 
 fn all<E: std::error::Error + Send + Sync + 'static>(results: [Result<(), E>; 3]) -> Result<()> {

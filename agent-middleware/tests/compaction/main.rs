@@ -10,4 +10,5 @@ mod random;
 mod strategies;
 mod summary;
 mod triggers;
+mod wild;
 mod world;

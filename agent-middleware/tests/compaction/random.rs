@@ -1,86 +1,17 @@
 //! Whatever is compacted however, every provider takes it.
 
-use std::sync::{Arc, LazyLock};
-
 use agent_core::{
-    ApproximateCounter, AssistantMessage, Block, CompactionMode, History, Media, Message, ModelRequest, Part,
-    TokenCounter, ToolMessage,
-    testing::{ScriptedModel, Turn, detached_run},
+    ApproximateCounter, CompactionMode, ErrorKind, History, Message, ModelRequest, testing::detached_run,
 };
-use agent_llm::{
-    AnthropicCodec, AnthropicProfile, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-    Profile, conformance::refusals,
+use agent_llm::conformance::refusals;
+use agent_middleware::{ContextCompaction, MemoryArchive, Task, Trigger, Unit};
+use proptest::prelude::*;
+
+use crate::{
+    common::block_on,
+    wild::{CODECS, strategy, turns, wrong},
+    world::World,
 };
-use agent_middleware::{
-    CacheAware, ClampMessages, ClearToolResults, DedupReads, Keep, OffloadToolResults, SlidingWindow, Strategy,
-    Summary, Task, Tiers, Unit,
-};
-use proptest::{prelude::*, strategy::Strategy as _};
-
-use crate::common::block_on;
-
-static CODECS: LazyLock<[Arc<dyn Codec>; 4]> = LazyLock::new(|| {
-    let openai = || Profile::compatible("acme", "http://server.test/v1");
-    [
-        Arc::new(OpenAiChatCodec::new("m", openai()).expect("sound")),
-        Arc::new(OpenAiResponsesCodec::new("m", openai()).expect("sound")),
-        Arc::new(AnthropicCodec::new("m", AnthropicProfile::compatible("acme", "http://server.test")).expect("sound")),
-        Arc::new(GeminiCodec::new("m", GeminiProfile::compatible("acme", "http://server.test/v1beta")).expect("sound")),
-    ]
-});
-
-fn keep() -> impl proptest::strategy::Strategy<Value = Keep> {
-    prop_oneof![
-        (0usize..6).prop_map(Keep::Iterations),
-        (0usize..9).prop_map(Keep::Messages),
-        (0usize..4).prop_map(Keep::UserRounds),
-        (0u64..300).prop_map(Keep::Tokens),
-    ]
-}
-
-fn strategy() -> impl proptest::strategy::Strategy<Value = Arc<dyn Strategy>> {
-    prop_oneof![
-        keep().prop_map(|keep| Arc::new(SlidingWindow::keeping(keep)) as Arc<dyn Strategy>),
-        keep().prop_map(|keep| Arc::new(ClearToolResults::new().keep(keep)) as Arc<dyn Strategy>),
-        keep().prop_map(|keep| Arc::new(OffloadToolResults::new().keep(keep).over(20).preview(5)) as Arc<dyn Strategy>),
-        (0usize..40, 0usize..40).prop_map(|(a, b)| Arc::new(ClampMessages::new().to(a, b)) as Arc<dyn Strategy>),
-        Just(Arc::new(DedupReads::new()) as Arc<dyn Strategy>),
-        Just(Arc::new(CacheAware::default()) as Arc<dyn Strategy>),
-        keep().prop_map(|keep| {
-            let tiers = Tiers::new().then(ClearToolResults::new().keep(keep)).then(SlidingWindow::keeping(keep));
-            Arc::new(tiers.then(ClampMessages::new().to(9, 9))) as Arc<dyn Strategy>
-        }),
-        keep().prop_map(|keep| {
-            let model = ScriptedModel::new((0..9).map(|_| Turn::text("notes")));
-            Arc::new(Summary::new(model).keep(keep)) as Arc<dyn Strategy>
-        }),
-    ]
-}
-
-/// A user speaks, or the model does, with calls or without; sometimes there is a picture.
-fn turn() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
-    let words = || "[a-z]{1,12}( [a-z]{1,12}){0,30}";
-    prop_oneof![
-        2 => (words(), any::<bool>()).prop_map(|(text, picture)| {
-            let image = picture.then(|| Part::Image(Media::base64("aGk=", "image/png")));
-            vec![Message::User(agent_core::UserMessage::new([Part::text(text)].into_iter().chain(image).collect()))]
-        }),
-        1 => words().prop_map(|text| vec![Message::assistant(text)]),
-        4 => (prop::option::of(words()), prop::collection::vec((words(), any::<bool>()), 1..4)).prop_map(|(text, results)| {
-            let calls = (0..results.len()).map(|n| Block::tool_call(format!("c{n}"), "look", r#"{"a":1}"#));
-            let said = AssistantMessage::new(text.map(Block::text).into_iter().chain(calls).collect());
-            let results = results.into_iter().enumerate().map(|(n, (text, failed))| {
-                Message::Tool(ToolMessage::text(format!("c{n}"), "look", text, failed))
-            });
-            [Message::Assistant(said)].into_iter().chain(results).collect()
-        }),
-    ]
-}
-
-fn conversation() -> impl proptest::strategy::Strategy<Value = History> {
-    let all = prop::collection::vec(turn(), 0..16).prop_map(|turns| turns.concat());
-    all.prop_map(|rest| History::from_messages([Message::user("task")].into_iter().chain(rest)).expect("paired"))
-}
 
 /// A few hundred; with `COMPACTIONS=100000` as many as that.
 fn cases() -> u32 {
@@ -92,27 +23,77 @@ proptest! {
 
     #[test]
     fn no_compaction_leaves_what_a_provider_refuses(
-        history in conversation(),
-        strategies in prop::collection::vec(strategy(), 1..4),
+        turns in turns(),
+        strategies in prop::collection::vec(strategy(), 1..5),
         target in 0u64..400,
         emergency in any::<bool>(),
     ) {
         let run = detached_run(History::default());
         let mode = if emergency { CompactionMode::Emergency } else { CompactionMode::Regular };
+        let history = History::from_messages(turns.concat()).expect("paired");
+        let refused = wrong(run.cx(), &history);
+        prop_assert!(refused.is_empty(), "before: {refused:?}\n{history:?}");
         let mut units = Unit::split(&history);
         for strategy in &strategies {
             let task = Task::new(run.cx(), &ApproximateCounter, target).with_mode(mode);
             units = block_on(strategy.compact(&task, units)).expect("compacts");
             let smaller = Unit::join(units.clone()).expect("paired");
-            let mut request = ModelRequest::new(run.cx().clone());
-            request.messages = smaller.clone();
-            for codec in CODECS.iter() {
-                let refused = refusals(&**codec, &request);
-                prop_assert!(refused.is_empty(), "{} after {}: {refused:?}\n{smaller:?}", codec.origin().wire(), strategy.name());
-            }
+            let refused = wrong(run.cx(), &smaller);
+            prop_assert!(refused.is_empty(), "after {}: {refused:?}\n{smaller:?}", strategy.name());
             prop_assert_eq!(Unit::split(&smaller), units.clone());
         }
-        prop_assert!(ApproximateCounter.history(&history) > 0);
+    }
+
+    /// A conversation that grows while it is compacted, again and again, and by the emergency path where the provider takes
+    /// less than is believed.
+    #[test]
+    fn no_run_sends_or_keeps_what_a_provider_refuses(
+        turns in turns(),
+        strategy in strategy(),
+        emergency in prop::option::of(strategy()),
+        window in 60u64..600,
+        fits in 20u64..600,
+        often in any::<bool>(),
+    ) {
+        let compaction = ContextCompaction::builder().strategy(strategy).archive(MemoryArchive::new());
+        let compaction = if often { compaction.trigger(Trigger::Messages(3)) } else { compaction };
+        let compaction = match emergency {
+            Some(strategy) => compaction.emergency(strategy),
+            None => compaction,
+        };
+        let mut world = World::new(compaction.build().expect("sound"), History::default());
+        world.window = Some(window);
+        block_on(live(&world, turns, fits));
+        let (cx, kept) = (world.run.cx(), world.kept());
+        let mut last = History::default();
+        for sent in world.sent().into_iter().chain([kept]) {
+            // What only grew is as it was.
+            let refused = if sent.continues(&last) && !last.is_empty() { Vec::new() } else { wrong(cx, &sent) };
+            prop_assert!(refused.is_empty(), "{refused:?}\n{sent:?}");
+            last = sent;
+        }
+        for done in world.compactions().iter().filter(|done| done.failure.is_none()) {
+            prop_assert!(done.tokens_after < done.tokens_before, "{done:?}");
+        }
+    }
+}
+
+/// Each turn of the model is a step.
+async fn live(world: &World, turns: Vec<Vec<Message>>, fits: u64) {
+    for turn in turns {
+        let mut turn = turn.into_iter();
+        let first = turn.next().expect("somebody speaks");
+        if first.as_assistant().is_some() {
+            let refused = world.step(fits).await.err().map(|e| e.kind());
+            assert!(refused.is_none_or(|kind| kind == ErrorKind::ContextOverflow), "{refused:?}");
+            world.run.cx().log().end_step();
+        }
+        let results: Vec<_> = turn.filter_map(|message| message.as_tool().cloned()).collect();
+        let pushed = match &first {
+            Message::Assistant(message) if message.has_calls() => world.run.push_turn(message.clone(), results),
+            _ => world.run.push(first),
+        };
+        pushed.expect("fits");
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, RunEnd, RunRequest, testing::Turn};
-use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::Telemetry;
+use agent_exec::{Agent, AgentBuilder, testing::Conformance};
+use agent_middleware::{Capture, Telemetry};
 use opentelemetry::{logs::Severity, trace::Status};
 use serde_json::json;
 
@@ -122,6 +122,15 @@ async fn each_attempt_inside_a_retry_has_a_span() {
     let spans = recorder.spans();
     let errors: Vec<_> = spans.all("execute_tool flaky").into_iter().map(|s| attribute(s, "error.type")).collect();
     assert_eq!(errors, [Some("overloaded".to_owned()), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_stands_what_every_middleware_must_and_changes_nothing() {
+    let _recorder = Recorder::start();
+    for capture in [Capture::Off, Capture::Spans, Capture::Events] {
+        let check = Conformance::new(move || Telemetry::new().capture(capture)).transparent().check().await;
+        check.unwrap_or_else(|e| panic!("{capture:?}: {e}"));
+    }
 }
 
 #[test]

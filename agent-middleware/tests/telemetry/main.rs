@@ -6,4 +6,5 @@ mod ends;
 mod golden;
 mod otlp;
 mod recorder;
+mod told;
 mod world;

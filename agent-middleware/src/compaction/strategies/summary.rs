@@ -186,7 +186,7 @@ impl Strategy for Summary {
             return Ok(given);
         }
         note.text = self.notes(task, &note.text, &old).await?;
-        note.removed += gone().map(Unit::size).sum::<usize>();
+        note.removed = note.removed.saturating_add(gone().map(Unit::size).sum());
         let recent = task.recent(self.keep, &units);
         Ok(task.take_out(&removable, recent, units, &note))
     }

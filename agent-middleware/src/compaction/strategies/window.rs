@@ -37,7 +37,7 @@ impl Strategy for SlidingWindow {
             return Ok(given);
         }
         let gone = units.iter().zip(&removable).filter(|(_, removable)| **removable);
-        note.removed += gone.map(|(unit, _)| unit.size()).sum::<usize>();
+        note.removed = note.removed.saturating_add(gone.map(|(unit, _)| unit.size()).sum());
         let recent = task.recent(self.0, &units);
         Ok(task.take_out(&removable, recent, units, &note))
     }
