@@ -5,12 +5,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agent_core::{CompactionMode, EventKind, History, Message, Middleware, Middlewares, ModelResponse};
+use agent_core::{
+    CompactionMode, EventKind, History, Message, Middleware, Middlewares, ModelRequest, ModelResponse, Usage,
+};
 use agent_middleware::{ContextCompaction, Keep, SlidingWindow, Trigger, strategy_fn};
 use serde_json::json;
 
 use crate::{
-    common::{alone, call, restarted},
+    common::{alone, call, model_stack, restarted},
     world::{World, long, texts, tokens},
 };
 
@@ -60,6 +62,29 @@ async fn a_compaction_that_does_not_shrink_replaces_nothing_and_is_not_tried_aga
     let [failed] = &world.compactions()[..] else { panic!("one report") };
     assert_eq!((failed.failure.is_some(), failed.tokens_after), (true, failed.tokens_before));
     assert!(world.replaced().await.is_empty(), "and no entry says that something was replaced");
+}
+
+#[tokio::test]
+async fn when_there_is_more_it_is_tried_again_whatever_was_learned_of_the_tokens_meanwhile() {
+    let tried = Arc::new(Mutex::new(0));
+    let count = tried.clone();
+    let useless = strategy_fn("useless", move |_, units| {
+        *count.lock().expect("free") += 1;
+        Ok(units)
+    });
+    let compaction =
+        ContextCompaction::builder().strategy(useless).trigger(Trigger::Messages(1)).build().expect("sound");
+    let world = World::new(compaction, long(10, 400));
+    // A provider for whom it is a third of what was estimated.
+    let provider = model_stack(&world.list, |req: ModelRequest| async move {
+        Ok(ModelResponse::new("ok").with_usage(Usage::new(tokens(&req.messages) / 3, 1)))
+    });
+    world.run.next_step();
+    world.call(provider.clone()).await.expect("answers");
+    world.run.push(Message::user("more ".repeat(200))).expect("fits");
+    world.run.next_step();
+    world.call(provider).await.expect("answers");
+    assert_eq!(*tried.lock().expect("free"), 2);
 }
 
 #[tokio::test]
