@@ -138,7 +138,8 @@ impl OtlpBuilder {
         if let Some(part) = self.sampled.filter(|part| !(0.0..=1.0).contains(part)) {
             return Err(Error::config(format!("the part of traces that is kept must be 0 to 1, and is {part}")));
         }
-        self.endpoint.as_deref().map_or(Ok(()), usable)?;
+        let named = self.endpoint.clone().or_else(|| std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok());
+        named.as_deref().map_or(Ok(()), usable)?;
         #[cfg(feature = "otlp-tls")]
         let client = super::otlp_tls::client(self.timeout, self.certificates.as_deref())?;
         let url = |path| self.endpoint.as_ref().map(|base| format!("{}/v1/{path}", base.trim_end_matches('/')));

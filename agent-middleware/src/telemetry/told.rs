@@ -49,10 +49,10 @@ impl EventSink for Told {
         let Some(run) = self.run.upgrade().filter(|_| event.ids.run_id == self.id) else { return };
         run.span.in_scope(|| match &event.kind {
             EventKind::Compaction(done) => compacted(done, event.position.seq),
-            EventKind::Retry { kind, .. } => decided("retry", "again", error_type(*kind)),
-            EventKind::Failover { to, kind, .. } => decided("failover", to, error_type(*kind)),
-            EventKind::Hedge { .. } => decided("hedge", "beside", String::new()),
-            EventKind::Circuit { key, state } => decided("circuit_breaker", circuit(*state), key.clone()),
+            EventKind::Retry { kind, .. } => decided("retry", "again", &error_type(*kind)),
+            EventKind::Failover { to, kind, .. } => decided("failover", to, &error_type(*kind)),
+            EventKind::Hedge { .. } => decided("hedge", "beside", ""),
+            EventKind::Circuit { key, state } => decided("circuit_breaker", circuit(*state), key),
             EventKind::Custom { name, value } if name == "judgement" => self.judged(value),
             _ => {}
         });
@@ -85,7 +85,7 @@ fn compacted(done: &Compaction, seq: u64) {
     );
 }
 
-fn decided(layer: &str, decision: &str, about: String) {
+fn decided(layer: &str, decision: &str, about: &str) {
     tracing::event!(
         name: "agent.layer.decision",
         target: TARGET,
