@@ -84,9 +84,8 @@ fn one() -> Any<Arc<dyn Strategy>> {
 
 /// Every strategy, and tiers of them.
 pub(crate) fn strategy() -> Any<Arc<dyn Strategy>> {
-    let tiers = list(one(), 1..4).prop_map(|tiers| {
-        Arc::new(tiers.into_iter().fold(Tiers::new(), |tiers, next| tiers.then(next))) as Arc<dyn Strategy>
-    });
+    let tiers = list(one(), 1..4)
+        .prop_map(|tiers| Arc::new(tiers.into_iter().fold(Tiers::new(), Tiers::then)) as Arc<dyn Strategy>);
     prop_oneof![3 => one(), 1 => tiers].boxed()
 }
 
