@@ -27,20 +27,13 @@ impl Answer {
         Self { body, connection: Some(connection), origin }
     }
 
-    /// What the connection has brought.
-    fn brought(&mut self) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        // Only the connection brings more: there is nobody to be woken by.
-        Pin::new(&mut self.body).poll_frame(&mut Context::from_waker(Waker::noop()))
-    }
-
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let brought = self.brought();
+        let mut brought = |nobody: &mut Context<'_>| Pin::new(&mut self.body).poll_frame(nobody);
+        // Most often it came with what was read before. Only the connection brings more: there is nobody to be woken by.
+        let before = brought(&mut Context::from_waker(Waker::noop()));
         match &mut self.connection {
-            Some(connection) if brought.is_pending() => {
-                connection.drive(cx);
-                self.brought()
-            }
-            _ => brought,
+            Some(connection) if before.is_pending() => connection.poll(cx, brought),
+            _ => before,
         }
     }
 }
@@ -59,7 +52,7 @@ impl Stream for Answer {
                 }
                 Some(Err(e)) => return Poll::Ready(Some(Err(broken_body(e)))),
                 None => {
-                    if let Some(connection) = self.connection.take_if(|connection| connection.is_free(cx)) {
+                    if let Some(connection) = self.connection.take_if(|connection| connection.is_free()) {
                         self.origin.keep(connection);
                     }
                     return Poll::Ready(None);
