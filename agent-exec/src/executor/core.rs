@@ -118,6 +118,9 @@ impl ToolBody {
     /// The texts among the arguments that the model did not give: a failing tool may repeat them, and the model must not
     /// see them.
     fn injected(given: &Value, complete: &Value) -> Vec<String> {
+        if std::ptr::eq(given, complete) {
+            return Vec::new();
+        }
         let not_given = complete.as_object().into_iter().flatten().filter(|(name, _)| given.get(name).is_none());
         not_given.filter_map(|(_, value)| value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
     }
