@@ -252,3 +252,18 @@ async fn an_answer_before_the_request_is_read_is_heard() {
     assert_eq!(error.context("status"), Some("413"), "{error}");
     drop(server);
 }
+
+#[tokio::test]
+async fn a_call_on_an_open_connection_is_polled_to_send_and_to_read_and_never_in_vain() {
+    let (model, served) = serve(vec![whole(&hello()), Act::NextRequest, whole(&hello())]).await;
+    for wanted in [None, Some(2)] {
+        let (mut call, mut polls) = (std::pin::pin!(model.call(ask())), 0);
+        let answered = std::future::poll_fn(|cx| {
+            polls += 1;
+            call.as_mut().poll(cx)
+        });
+        answered.await.expect("an answer");
+        assert!(wanted.is_none_or(|wanted| wanted == polls), "{polls}");
+    }
+    assert_eq!(served.await.expect("serves"), 2);
+}

@@ -77,8 +77,8 @@ impl Driver {
     fn poll<T>(&mut self, cx: &mut Context<'_>, mut brought: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         loop {
             self.relay.begin();
-            if self.bytes.as_mut().is_some_and(|bytes| bytes.poll_unpin(&mut Context::from_waker(&self.waker)).is_ready())
-            {
+            let mut relayed = Context::from_waker(&self.waker);
+            if self.bytes.as_mut().is_some_and(|bytes| bytes.poll_unpin(&mut relayed).is_ready()) {
                 self.bytes = None; // and with it what it held for whoever still waits, who so learns of the end
             }
             let wants_another_turn = self.relay.was_woken();
