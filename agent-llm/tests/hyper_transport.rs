@@ -25,6 +25,7 @@ enum Act {
     AwaitClose,
     NextRequest,
     Tell(Arc<Notify>),
+    Await(Arc<Notify>),
 }
 
 fn head(more: &str) -> Act {
@@ -64,27 +65,48 @@ async fn read_request(stream: &mut TcpStream) -> bool {
 
 /// A server of one connection; the task gives the number of requests on it.
 async fn serve(acts: Vec<Act>) -> (OpenAiChat, JoinHandle<usize>) {
+    let (model, served) = serve_each(vec![acts]).await;
+    (model, tokio::spawn(async move { served.await.expect("serves")[0] }))
+}
+
+/// A server of several connections at once; the task gives the number of requests on each, in the order they were opened.
+async fn serve_each(connections: Vec<Vec<Act>>) -> (OpenAiChat, JoinHandle<Vec<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let served = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("a connection");
-        let mut requests = usize::from(read_request(&mut stream).await);
-        for act in acts {
-            match act {
-                Act::Say(text) => stream.write_all(text.as_bytes()).await.expect("writes"),
-                Act::Close => break,
-                Act::Reset => {
-                    stream.set_zero_linger().expect("sets");
-                    break;
-                }
-                Act::AwaitClose => assert!(!read_request(&mut stream).await, "closed"),
-                Act::Tell(reached) => reached.notify_one(),
-                Act::NextRequest => requests += usize::from(read_request(&mut stream).await),
-            }
+        let mut served = Vec::new();
+        for acts in connections {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            served.push(tokio::spawn(play(stream, acts)));
+        }
+        drop(listener);
+        let mut requests = Vec::new();
+        for connection in served {
+            requests.push(connection.await.expect("plays"));
         }
         requests
     });
     (OpenAiChat::builder("m").base_url(url).build().expect("a model"), served)
+}
+
+/// Does `acts` after the first request; gives the number of requests.
+async fn play(mut stream: TcpStream, acts: Vec<Act>) -> usize {
+    let mut requests = usize::from(read_request(&mut stream).await);
+    for act in acts {
+        match act {
+            Act::Say(text) => stream.write_all(text.as_bytes()).await.expect("writes"),
+            Act::Close => break,
+            Act::Reset => {
+                stream.set_zero_linger().expect("sets");
+                break;
+            }
+            Act::AwaitClose => assert!(!read_request(&mut stream).await, "closed"),
+            Act::Tell(reached) => reached.notify_one(),
+            Act::Await(allowed) => allowed.notified().await,
+            Act::NextRequest => requests += usize::from(read_request(&mut stream).await),
+        }
+    }
+    requests
 }
 
 async fn call(acts: Vec<Act>, req: ModelRequest) -> Result<ModelResponse> {
@@ -158,4 +180,90 @@ async fn dropping_the_call_closes_the_connection() {
         }
         assert_eq!(served.await.expect("sees the end"), 1);
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_it_waited_is_replaced() {
+    for end in [Act::Close, Act::Reset] {
+        let closed = Arc::new(Notify::new());
+        let first = vec![whole(&hello()), Act::Await(closed.clone()), end];
+        let (model, served) = serve_each(vec![first, vec![whole(&hello())]]).await;
+        model.call(ask()).await.expect("an answer");
+        closed.notify_one();
+        // Let the server close it, and the news arrive.
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert_eq!(model.call(ask()).await.expect("an answer").message.text(), "hello");
+        assert_eq!(served.await.expect("serves"), [1, 1]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_sent_is_not_sent_again() {
+    let first = vec![whole(&hello()), Act::NextRequest, Act::Close];
+    let (model, served) = serve_each(vec![first]).await;
+    model.call(ask()).await.expect("an answer");
+    let error = model.call(ask()).await.expect_err("no answer");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
+    assert_eq!(served.await.expect("serves"), [2], "and no other connection was opened");
+}
+
+#[tokio::test]
+async fn calls_at_once_have_a_connection_each_and_keep_it() {
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let acts = || vec![whole(&hello()), Act::NextRequest, whole(&hello())];
+    let (model, served) = serve_each(vec![acts(), acts()]).await;
+    let twice = || async {
+        both.wait().await;
+        model.call(ask()).await.expect("an answer");
+        both.wait().await;
+        model.call(ask()).await.expect("an answer");
+    };
+    tokio::join!(twice(), twice());
+    assert_eq!(served.await.expect("serves"), [2, 2]);
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed_after_ninety_seconds_at_most() {
+    let (model, served) = serve(vec![whole(&hello()), Act::AwaitClose]).await;
+    model.call(ask()).await.expect("an answer");
+    tokio::task::yield_now().await;
+    tokio::time::pause();
+    let since = tokio::time::Instant::now();
+    assert_eq!(served.await.expect("sees the end"), 1);
+    assert!((45..=91).contains(&since.elapsed().as_secs()), "after {:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn an_answer_before_the_request_is_read_is_heard() {
+    let large = "x".repeat(8 << 20);
+    let refused = "HTTP/1.1 413 Payload Too Large\r\ncontent-length: 0\r\n\r\n";
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        stream.write_all(refused.as_bytes()).await.expect("writes");
+        stream // open, and never read
+    });
+    let model = OpenAiChat::builder("m").base_url(url).build().expect("a model");
+    let history = agent_core::History::from_messages([agent_core::Message::user(large)]).expect("paired");
+    let mut req = ask();
+    req.messages = history;
+    let error = model.call(req).await.expect_err("refused");
+    assert_eq!(error.context("status"), Some("413"), "{error}");
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_call_on_an_open_connection_is_polled_to_send_and_to_read_and_never_in_vain() {
+    let (model, served) = serve(vec![whole(&hello()), Act::NextRequest, whole(&hello())]).await;
+    for wanted in [None, Some(2)] {
+        let (mut call, mut polls) = (std::pin::pin!(model.call(ask())), 0);
+        let answered = std::future::poll_fn(|cx| {
+            polls += 1;
+            call.as_mut().poll(cx)
+        });
+        answered.await.expect("an answer");
+        assert!(wanted.is_none_or(|wanted| wanted == polls), "{polls}");
+    }
+    assert_eq!(served.await.expect("serves"), 2);
 }

@@ -150,13 +150,14 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
             Some(Flow::Continue) | None => {}
         }
     }
+    let asked = (entered > 0).then(|| req.clone());
     let mut output = match answer {
         Some(output) => output,
         None => {
             let result = if cx.inherited().is_empty() {
-                inner.run(req.clone()).await
+                inner.run(req).await
             } else {
-                ToolNext::new(cx.inherited(), &inner).run(req.clone()).await
+                ToolNext::new(cx.inherited(), &inner).run(req).await
             };
             match result {
                 Err(e) if !raise && e.kind().is_told() => ToolOutput::error(e.message().to_owned()),
@@ -164,8 +165,10 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
             }
         }
     };
-    for m in list[..entered].iter().rev() {
-        blame(&cx, &**m, m.after_tool(&cx, &req, &mut output).await)?;
+    if let Some(req) = asked {
+        for m in list[..entered].iter().rev() {
+            blame(&cx, &**m, m.after_tool(&cx, &req, &mut output).await)?;
+        }
     }
     Ok(output)
 }

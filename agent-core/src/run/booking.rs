@@ -21,7 +21,7 @@ use crate::{Amounts, EntryBody, ModelRequest, ModelResponse, Reservation, Result
 /// ```
 #[derive(Debug)]
 #[must_use = "a call that is not settled counts as if it had used everything"]
-pub struct Booking(Option<Booked>);
+pub struct Booking(Option<Box<Booked>>);
 
 /// What is set aside, and for what.
 #[derive(Debug)]
@@ -39,12 +39,18 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
     pub async fn book_model_call(&self, request: &mut ModelRequest) -> Result<Booking> {
-        let Some(mut reserved) = self.budget().reserve_model_call(request).await? else { return Ok(Booking(None)) };
+        if self.budget().is_unlimited() {
+            return Ok(Booking(None));
+        }
+        // In a box: calls without a budget, which are most, have no room for it.
+        let Some(mut reserved) = Box::pin(self.budget().reserve_model_call(request)).await? else {
+            return Ok(Booking(None));
+        };
         reserved.begin();
         let call = self.0.booked.fetch_add(1, Ordering::Relaxed);
         self.log().record(EntryBody::BudgetReserved { call, amounts: reserved.amounts() });
         self.log().flush();
-        Ok(Booking(Some(Booked { cx: self.clone(), asked: request.clone(), reserved, call })))
+        Ok(Booking(Some(Box::new(Booked { cx: self.clone(), asked: request.clone(), reserved, call }))))
     }
 }
 
@@ -55,7 +61,7 @@ impl Booking {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
     pub async fn settle(mut self, answered: &Result<ModelResponse>) -> Result<()> {
-        let Some(Booked { cx, asked, .. }) = &self.0 else { return Ok(()) };
+        let Some(Booked { cx, asked, .. }) = self.0.as_deref() else { return Ok(()) };
         let used = match answered {
             Ok(response) => Some(cx.budget().used_by(asked, response)),
             Err(e) => cx.budget().used_by_failed(e),
@@ -63,7 +69,7 @@ impl Booking {
         match used.and_then(|used| Some((self.0.take()?, used))) {
             Some((booked, used)) => {
                 booked.record(used);
-                booked.reserved.settle(used).await
+                Box::pin(booked.reserved.settle(used)).await
             }
             None => Ok(()),
         }

@@ -232,8 +232,12 @@ impl RunDriver {
     }
 
     /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
-    pub fn forget_answers_below(&self, id: &str) {
-        self.0.control().answers.retain(|question, _| id_below(question, id).is_none());
+    pub fn forget_answers_below(&self, id: impl fmt::Display) {
+        let answers = &mut self.0.control().answers;
+        if !answers.is_empty() {
+            let id = id.to_string();
+            answers.retain(|question, _| id_below(question, &id).is_none());
+        }
     }
 
     /// All answers given so far, by question id.

@@ -16,7 +16,7 @@ use super::{
     Active, Due, Stop, ToolEntry,
     call::{self, CallEnd},
     schedule::{Access, waves},
-    table::given,
+    table::{self, given},
     unless_cancelled,
 };
 
@@ -80,23 +80,25 @@ impl Active<'_> {
     }
 
     /// The requests of the calls that are not done.
-    fn requests(&self, turn: &PendingTurn) -> Vec<ToolRequest> {
+    fn requests(&self, turn: &PendingTurn) -> impl Iterator<Item = ToolRequest> {
         let calls = turn.message.calls().zip(&turn.calls);
         let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
         open.map(|(call, pending)| {
-            let args = self.table.parse(&call.name, &call.arguments).0;
+            let entry = self.table.get(&call.name);
+            let args = table::parse(entry, &call.arguments).0;
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
-            request.tool = self.table.get(&call.name).map(|entry| entry.spec.clone());
             request.offered = self.table.specs().clone();
             request.resumed = self.resumed;
-            request.effect = self.table.get(&call.name).map(|entry| entry.options.effect).unwrap_or_default();
+            if let Some(entry) = entry {
+                request.tool = Some(entry.spec.clone());
+                request.effect = entry.options.effect;
+            }
             if let CallState::Suspended { child } = &pending.state {
                 request.child = child.as_deref().cloned().map(Arc::new);
             }
             request
         })
-        .collect()
     }
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
@@ -306,7 +308,7 @@ impl Active<'_> {
         cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone() });
         cx.log().end_step();
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
-        self.driver.forget_answers_below(&format!("step-{step}"));
+        self.driver.forget_answers_below(format_args!("step-{step}"));
         Ok(exit)
     }
 }

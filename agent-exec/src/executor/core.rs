@@ -118,6 +118,9 @@ impl ToolBody {
     /// The texts among the arguments that the model did not give: a failing tool may repeat them, and the model must not
     /// see them.
     fn injected(given: &Value, complete: &Value) -> Vec<String> {
+        if std::ptr::eq(given, complete) {
+            return Vec::new();
+        }
         let not_given = complete.as_object().into_iter().flatten().filter(|(name, _)| given.get(name).is_none());
         not_given.filter_map(|(_, value)| value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
     }
@@ -139,11 +142,10 @@ impl ToolBody {
         }
     }
 
-    /// Finds out what became of a call that an earlier attempt began and left without a result: its output if it
-    /// happened, none if it is to run. The more cautious of the effects then and now counts.
-    async fn settle_doubt(&self, request: &ToolRequest) -> Result<Option<ToolOutput>> {
+    /// Finds out what became of a call that an earlier attempt began, as `begun`, and left without a result: its output
+    /// if it happened, none if it is to run. The more cautious of the effects then and now counts.
+    async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let (log, call_id) = (request.cx.log(), &request.call.id);
-        let Some(begun) = log.in_doubt(call_id) else { return Ok(None) };
         let found = match begun.effect.max(self.options.effect) {
             // A sub-agent that was started is gone on with.
             _ if request.child.is_some() => Reconciled::DidNot,
@@ -217,7 +219,10 @@ impl Service<ToolRequest> for ToolCore {
             if !request.is_checked() {
                 body.check(&cx, &request.args)?;
             }
-            if let Some(output) = body.settle_doubt(&request).await? {
+            // In boxes: what few calls need, the others have no room for.
+            if let Some(begun) = cx.log().in_doubt(&request.call.id)
+                && let Some(output) = Box::pin(body.settle_doubt(&request, begun)).await?
+            {
                 return Ok(output);
             }
             let complete = body.complete(&cx, &request.args);
@@ -232,7 +237,7 @@ impl Service<ToolRequest> for ToolCore {
             let one = Amounts::none().tool_calls(1);
             if !cx.budget().is_unlimited() {
                 // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
-                cx.budget().reserve(one).await?.settle(one).await?;
+                Box::pin(async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, unless_cancelled};
+use super::{Active, Due, Stop, table, unless_cancelled};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -112,7 +112,7 @@ impl Active<'_> {
         for block in message.blocks_mut() {
             let Block::ToolCall(call) = block else { continue };
             if broken(&call.arguments) {
-                let (mended, note) = self.table.parse(&call.name, &call.arguments);
+                let (mended, note) = table::parse(self.table.get(&call.name), &call.arguments);
                 let note = note.unwrap_or_else(|| "they are no JSON".into());
                 let message = format!("arguments of call '{}' to '{}' were repaired: {note}", call.id, call.name);
                 self.cx().emit(EventKind::Warning { message });

@@ -1,6 +1,7 @@
 //! The model's own call: allowance is reserved, the call is a journalled step, and what it used is counted.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -32,10 +33,10 @@ impl ModelCore {
             return Ok(answered);
         }
         let booking = cx.book_model_call(&mut request).await?;
-        let body = async {
+        let body = pin!(async {
             let response = in_time(&self.deadlines, request, |request| (*self.model).call(request)).await?;
             Ok(StepResult::Model(response))
-        };
+        });
         let answered = match cx.log().step(Step::Model { step: cx.step() }, body).await {
             Ok(StepResult::Model(response)) => Ok(response),
             Ok(_) => Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before")),
@@ -77,10 +78,13 @@ where
     let watch = Arc::new(Watch { began: Instant::now(), heard: Mutex::default(), first: Notify::new() });
     let hears = watch.clone();
     request.sink = request.sink.with_observer(move |_| hears.hear());
+    let call = call(request);
+    // In a box: calls that nobody watches have no room for it.
+    let late = Box::pin(watch.too_late(deadlines));
     tokio::select! {
         biased;
-        answered = call(request) => answered,
-        late = watch.too_late(deadlines) => Err(late),
+        answered = call => answered,
+        late = late => Err(late),
     }
 }
 

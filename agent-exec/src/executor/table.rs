@@ -48,18 +48,6 @@ impl ToolTable {
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
-    /// Arguments as the model wrote them, mended where they can be, and what was mended. A tool that is not known has no
-    /// schema to mend by.
-    pub(super) fn parse(&self, tool: &str, arguments: &str) -> (Value, Option<String>) {
-        match self.get(tool) {
-            Some(entry) => entry.body.parse(arguments),
-            None => match serde_json::from_str(arguments) {
-                Ok(value) => (value, None),
-                Err(_) => (json!({ "raw_arguments": arguments }), Some("they are no JSON".into())),
-            },
-        }
-    }
-
     /// True if changing sets were not asked yet.
     pub(super) fn is_stale(&self) -> bool {
         self.changing && self.offered.is_none()
@@ -140,6 +128,18 @@ fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) 
         }
     }
     Ok((Arc::new(entries), specs.into_iter().collect()))
+}
+
+/// Arguments of a tool as the model wrote them, mended where they can be, and what was mended. One that is not known has no
+/// schema to mend by.
+pub(super) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, Option<String>) {
+    match tool {
+        Some(entry) => entry.body.parse(arguments),
+        None => match serde_json::from_str(arguments) {
+            Ok(value) => (value, None),
+            Err(_) => (json!({ "raw_arguments": arguments }), Some("they are no JSON".into())),
+        },
+    }
 }
 
 /// The parameters that the model itself gave.

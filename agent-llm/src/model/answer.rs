@@ -28,13 +28,24 @@ impl HttpModel {
     pub(super) async fn exchange(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<ModelResponse> {
         let (headers, body) = match self.send(req, keys).await? {
             Ok(answer) => answer,
-            Err(refused) => match self.codec.amend(req, &refused) {
-                Some(amended) => self.send(&amended, keys).await??,
-                None if self.has_another_key(&refused).await => self.send(req, keys).await??,
-                None => return Err(refused),
-            },
+            // In a box, as what else few calls need: the others have no room for it.
+            Err(refused) => Box::pin(self.send_again(req, keys, refused)).await?,
         };
         self.read(req, &headers, body).await
+    }
+
+    /// Sends what was refused once more, if there is something to change about it.
+    async fn send_again(
+        &self,
+        req: &ModelRequest,
+        keys: &mut Redactor,
+        refused: Error,
+    ) -> Result<(HeaderMap, Incoming)> {
+        match self.codec.amend(req, &refused) {
+            Some(amended) => self.send(&amended, keys).await?,
+            None if self.has_another_key(&refused).await => self.send(req, keys).await?,
+            None => Err(refused),
+        }
     }
 
     async fn has_another_key(&self, refused: &Error) -> bool {
@@ -59,7 +70,7 @@ impl HttpModel {
         let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
-            let text = body.start().await;
+            let text = Box::pin(body.start()).await;
             return Ok(Err(self.codec.decode_error(head.status, &head.headers, &text)));
         }
         Ok(Ok((head.headers, body)))
@@ -67,7 +78,7 @@ impl HttpModel {
 
     async fn read(&self, req: &ModelRequest, headers: &HeaderMap, mut body: Incoming) -> Result<ModelResponse> {
         match Form::of(headers, req.stream) {
-            Form::Stream => self.read_stream(req, body).await,
+            Form::Stream => Box::pin(self.read_stream(req, body)).await,
             Form::Whole => {
                 let mut response = self.codec.decode(&body.whole().await?)?;
                 response.message = req.sink.collect(response.message)?;

@@ -94,10 +94,9 @@ impl Messages<'_> {
     /// The API takes only text in tool results, and a user message only after all results of a turn: so what else the
     /// results of the turn hold follows in one user message.
     fn write_media_of_turn(&self, last: usize, out: &mut Vec<u8>) {
-        let turn = (0..=last).rev().map_while(|at| self.history.get(at)?.as_tool());
-        let results: Vec<_> = turn.collect();
+        let first = last + 1 - (0..=last).rev().map_while(|at| self.history.get(at)?.as_tool()).count();
         let mut parts = Vec::new();
-        for result in results.into_iter().rev() {
+        for result in (first..=last).filter_map(|at| self.history.get(at)?.as_tool()) {
             let mut media = media(self.manner, result).peekable();
             if media.peek().is_some() {
                 let text = format!("From the result of {} (call {}):", result.name(), result.call_id());

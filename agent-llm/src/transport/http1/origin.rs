@@ -1,0 +1,133 @@
+//! One server, and the connections to it that wait for a request.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use agent_core::{Error, Result};
+use http::{HeaderValue, Request, Uri, header, uri::Scheme};
+
+use super::connection::Connection;
+
+/// How often connections are looked at: one that waits at two such moments is closed at the second.
+const LOOK: Duration = Duration::from_secs(45);
+
+/// A scheme, a host and a port, with the open connections that nobody uses.
+pub(super) struct Origin {
+    /// Without a path.
+    uri: Uri,
+    host: HeaderValue,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    /// The one last used is the last.
+    connections: Vec<Waiting>,
+    /// Somebody looks after them.
+    watched: bool,
+}
+
+struct Waiting {
+    connection: Connection,
+    /// It waited already when they were looked at.
+    seen: bool,
+}
+
+impl Origin {
+    /// That of a whole address.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if `uri` is none.
+    pub(super) fn of(uri: &Uri) -> Result<Self> {
+        let invalid = || Error::config("a request must have a whole address, like http://host:port/path");
+        let (scheme, authority) = uri.scheme().zip(uri.authority()).ok_or_else(invalid)?;
+        let port = authority.port_u16().filter(|port| *port != if *scheme == Scheme::HTTPS { 443 } else { 80 });
+        let host = match port {
+            Some(port) => HeaderValue::try_from(format!("{}:{port}", authority.host())),
+            None => HeaderValue::try_from(authority.host()),
+        };
+        let whole = Uri::builder().scheme(scheme.clone()).authority(authority.clone()).path_and_query("/").build();
+        let (host, uri) = host.ok().zip(whole.ok()).ok_or_else(invalid)?;
+        Ok(Self { uri, host, idle: Mutex::default() })
+    }
+
+    /// True if requests for `uri` go here.
+    pub(super) fn is_of(&self, uri: &Uri) -> bool {
+        (self.uri.scheme(), self.uri.authority()) == (uri.scheme(), uri.authority())
+    }
+
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// The request as it is sent: the address is no longer a whole one, the host has a header.
+    pub(super) fn address<B>(&self, mut request: Request<B>) -> Request<B> {
+        let path = request.uri().path_and_query().cloned();
+        *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
+        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
+        request
+    }
+
+    /// True if no connection waits.
+    pub(super) fn has_none(&self) -> bool {
+        self.lock().connections.is_empty()
+    }
+
+    /// A connection that waits, if there is one. The server may have closed it meanwhile.
+    pub(super) fn take(&self) -> Option<Connection> {
+        self.lock().connections.pop().map(|waiting| waiting.connection)
+    }
+
+    /// Keeps a connection for further requests.
+    pub(super) fn keep(self: &Arc<Self>, connection: Connection) {
+        let mut idle = self.lock();
+        idle.connections.push(Waiting { connection, seen: false });
+        if !std::mem::replace(&mut idle.watched, true) {
+            tokio::spawn(watch(Arc::downgrade(self)));
+        }
+    }
+
+    /// Closes what has waited for too long; false if nothing waits any more.
+    fn look(&self) -> bool {
+        let mut idle = self.lock();
+        idle.connections.retain_mut(|waiting| !std::mem::replace(&mut waiting.seen, true));
+        idle.watched = !idle.connections.is_empty();
+        idle.watched
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks after the connections for as long as there are any.
+async fn watch(origin: Weak<Origin>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !origin.upgrade().is_some_and(|origin| origin.look()) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(uri: &'static str) -> (String, String) {
+        let origin = Origin::of(&Uri::from_static(uri)).expect("an origin");
+        let request = origin.address(Request::get(uri).body(()).expect("a request"));
+        let host = request.headers()[header::HOST].to_str().expect("a host").to_owned();
+        (request.uri().to_string(), host)
+    }
+
+    #[test]
+    fn a_request_names_its_path_and_its_host() {
+        assert_eq!(sent("http://h:8080/v1/chat?x=1"), ("/v1/chat?x=1".into(), "h:8080".into()));
+        assert_eq!(sent("https://me:secret@h:443"), ("/".into(), "h".into()));
+        assert_eq!(sent("http://[::1]:443/v1"), ("/v1".into(), "[::1]:443".into()));
+        assert!(Origin::of(&Uri::from_static("/v1")).is_err());
+    }
+}
