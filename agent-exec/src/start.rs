@@ -212,6 +212,7 @@ async fn run_as(
     let decisions = checkpoint.as_ref().map(|c| c.decisions.clone()).unwrap_or_default();
     let run_id = place.ids.run_id.clone();
     let log = RunLog::new(run_id, writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    let _over = Over(log.clone());
     if is_root && agent.journal.is_none() {
         log.hold_back();
     }
@@ -278,6 +279,15 @@ async fn run_as(
     match recording {
         Some(recording) => replay::compare(&recording, &*place.journal, end).await,
         None => end,
+    }
+}
+
+/// Lets go of the session also when the run is dropped, whatever is left of its tasks by then.
+struct Over(RunLog);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -75,7 +75,7 @@ fn a_journal_of_a_newer_release_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.sqlite().execute_batch("PRAGMA user_version = 99").expect("sets");
-    assert!(refusal(&place).contains("format 99 and this release knows formats up to 2: use the newer release"));
+    assert!(refusal(&place).contains("format 99 and this release knows formats up to 3: use the newer release"));
 }
 
 #[tokio::test]
