@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
-    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase, Result,
-    RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session,
-    new_id, recover,
+    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason,
+    Finished, GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, Standing, State,
+    UsageMeter, fold_session, new_id, recover, standing,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -312,6 +312,9 @@ async fn begin(
             let mut beginning = Beginning { messages, ..Beginning::default() };
             // Only a session that was named, in a store that was given, can have a past.
             if is_root && agent.journal.is_some() && request.session.is_some() {
+                if request.run_id.is_some() {
+                    refuse_again(place).await?;
+                }
                 let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
                 beginning.history = kept.history;
                 beginning.globals = kept.globals;
@@ -355,6 +358,18 @@ async fn begin(
         }
         _ => Err(Error::config("this release does not know that kind of run input")),
     }
+}
+
+/// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
+async fn refuse_again(place: &Place) -> Result<()> {
+    let (run, session) = (&place.ids.run_id, &place.ids.session);
+    if standing(&*place.journal, session, &place.ids).await? == Standing::Unknown {
+        return Ok(());
+    }
+    let message = format!(
+        "session '{session}' has a run '{run}' already: read its end there, go on with it (RunRequest::recover), or give the          new run an id of its own"
+    );
+    Err(Error::new(ErrorKind::Stale, message))
 }
 
 /// Where the newest run of the session stands.

@@ -75,6 +75,28 @@ async fn a_lost_connection_is_made_again_and_loses_nothing_that_was_acknowledged
 }
 
 #[tokio::test]
+async fn a_full_disk_is_a_clear_error_and_loses_nothing() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    let writer = journal.open("s", "a").await.expect("is free");
+    append(&*writer, &["1"]).await;
+    // What the server says when it has no room; a real one cannot be had without the machine's own.
+    let full = "CREATE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
+                CREATE TRIGGER full BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION full()";
+    place.execute(full).await;
+    let e = writer.append(vec![heard("2"), heard("3")]).await.expect_err("no room");
+    assert!(e.kind() == ErrorKind::Store && e.message().contains("the database's disk is full: make room"), "{e}");
+    assert!(writer.append(vec![heard("behind a hole")]).await.is_err(), "its writer is of no use any more");
+    assert_eq!(texts(&journal, "s").await, ["1"]);
+    place.execute("DROP TRIGGER full ON entry").await;
+    drop(writer);
+    let again = journal.open("s", "a").await.expect("is free");
+    assert_eq!(append(&*again, &["2", "3"]).await, 2);
+    assert_eq!(texts(&journal, "s").await, ["1", "2", "3"]);
+}
+
+#[tokio::test]
 async fn a_read_only_database_is_called_that_and_can_be_read() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;
