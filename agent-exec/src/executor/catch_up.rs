@@ -1,11 +1,13 @@
 //! Runs below that did not hand up in time where they stand.
 
-use agent_core::{CallState, Checkpoint, EventKind, Phase, Result, RunCx, RunEnd, recover};
+use agent_core::{BackgroundRun, CallState, Checkpoint, EventKind, Phase, Result, RunCx, RunEnd, recover};
 
 /// Brings the checkpoint at the top up to date if runs below are not at their end: they were dropped, since a cancelled call
 /// has its tool's grace and no more, or are about to be. What they did since then only the journal knows; gone on with from
 /// where they stood before, they would do it again in silence.
-pub(super) async fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>) {
+///
+/// Those in the background are stopped by the hook that started them: only when the run `is_over` is it known which are late.
+pub(super) async fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>, is_over: bool) {
     let hub = cx.emitter().hub();
     if cx.ids().depth > 0 || !hub.has_open_below() {
         return;
@@ -20,7 +22,13 @@ pub(super) async fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>) {
         return; // the run's end says so
     }
     match recover(&**hub.journal(), &cx.ids().session, &cx.ids().agent_id).await {
-        Ok(Some(known)) => adopt(checkpoint, known),
+        Ok(Some(mut known)) => {
+            let late = std::mem::take(&mut known.background);
+            adopt(checkpoint, known);
+            if is_over {
+                adopt_background(checkpoint, late);
+            }
+        }
         // A run that was gone on with from a checkpoint, and has no store: its journal does not know how it began.
         Ok(None) => {
             let message =
@@ -43,7 +51,9 @@ fn adopt(checkpoint: &mut Checkpoint, known: Checkpoint) {
             }
         }
     }
-    let has = |run: &str| checkpoint.background.iter().any(|background| *background.run == *run);
-    let missing: Vec<_> = known.background.into_iter().filter(|background| !has(&background.run)).collect();
-    checkpoint.background.extend(missing);
+}
+
+fn adopt_background(checkpoint: &mut Checkpoint, mut late: Vec<BackgroundRun>) {
+    late.retain(|late| checkpoint.background.iter().all(|known| known.run != late.run));
+    checkpoint.background.extend(late);
 }

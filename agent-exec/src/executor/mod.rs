@@ -116,7 +116,7 @@ impl Executor {
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
         let mut end = self.drive(job, &list, &mut entered).await;
-        catch_up(&cx, &mut end).await;
+        catch_up(&cx, &mut end, false).await;
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let result = m.after_agent(&cx, &mut end).await;
@@ -173,7 +173,7 @@ impl Executor {
         cx.log().release();
         let written = cx.log().commit().await;
         if written.is_ok() {
-            catch_up(cx, &mut end).await; // what ran in the background has its end by now, or none
+            catch_up(cx, &mut end, true).await;
         }
         cx.log().close();
         match written {

@@ -79,6 +79,25 @@ fn a_journal_of_a_newer_release_is_refused() {
 }
 
 #[tokio::test]
+async fn a_file_of_an_older_release_is_brought_up_to_date_with_what_is_known_of_its_sessions() {
+    let place = Place::new();
+    let journal = place.open();
+    for (session, agent) in [("s", "b"), ("s", "a"), ("t", "a")] {
+        let writer = journal.open(session, agent).await.expect("is free");
+        writer.append(every_kind(session, agent)).await.expect("appends");
+    }
+    let before = (journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads"));
+    assert!(before.0.as_ref().is_some_and(|info| info.agents.len() == 2 && info.title.is_some()), "{before:?}");
+    drop(journal);
+    let columns =
+        ["created", "updated", "runs", "title"].map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
+    let older = format!("DROP TRIGGER session_gone; DROP TABLE agent; {} PRAGMA user_version = 2", columns.concat());
+    place.sqlite().execute_batch(&older).expect("is older now");
+    let journal = place.open();
+    assert_eq!((journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads")), before);
+}
+
+#[tokio::test]
 async fn a_damaged_file_is_an_error_and_not_an_empty_session() {
     let place = Place::new();
     {
