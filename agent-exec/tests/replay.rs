@@ -243,11 +243,11 @@ async fn any_run_of_a_session_is_forked_by_its_id_without_what_came_after_it() {
     let id = first.ids.run_id.clone();
     let end = agent.fork_run("s", &id, 3, "a").await.expect("the end of the first run");
     assert_eq!((texts(&end).len(), texts(&end).last().map(String::as_str)), (7, Some("done")));
-    assert_eq!(end.globals.as_ref().expect("root")["count"], json!(1), "not what the second run counted");
+    assert_eq!(end.globals.as_ref().expect("root")["count"], json!(2), "with the helper's, without the second run's");
     let start = agent.fork_run("s", &id, 0, "a").await.expect("its beginning");
     assert_eq!((texts(&start), start.state.is_empty()), (vec!["one".to_owned()], true));
     let undone = agent.fork_run("s", &second.ids.run_id, 1, "a").await.expect("undone since, and recorded");
-    assert_eq!((undone.history.len(), undone.globals.as_ref().expect("root")["count"].clone()), (10, json!(2)));
+    assert_eq!((undone.history.len(), undone.globals.as_ref().expect("root")["count"].clone()), (10, json!(3)));
     assert_eq!(texts(&undone)[7], "two");
 
     let ids = |entry: &EntryBody| match entry {

@@ -52,10 +52,10 @@ use crate::{error::thread_ended, stats::Stats};
 /// | `sslmode` | encrypted | the server's certificate | holds against |
 /// |---|---|---|---|
 /// | `disable` | never | | nobody |
-/// | `prefer`, the default | if the server offers it | is not looked at | nobody who is in earnest |
-/// | `require` | always | is not looked at, unless there is a `sslrootcert`: then as `verify-ca` | who listens |
-/// | `verify-ca` | always | is of a trusted authority | who stands between, if the authority is your own |
-/// | `verify-full` | always | is of a trusted authority, and of the URL's host | who stands between |
+/// | `prefer`, the default | if the server offers it | is not looked at | those who only listen |
+/// | `require` | always | is not looked at, unless there is a `sslrootcert`: then as `verify-ca` | those who only listen |
+/// | `verify-ca` | always | is of a trusted authority | also those who stand between, if the authority is your own |
+/// | `verify-full` | always | is of a trusted authority, and of the URL's host | also those who stand between |
 ///
 /// `sslrootcert` names a file of the authorities that are trusted, in PEM; without it, and for `system`, they are those that
 /// browsers trust. Across a network that is not your own, use `verify-full`. A Unix socket is never encrypted: modes from
