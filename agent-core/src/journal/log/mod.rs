@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use self::below::{Below, over};
+use self::below::over;
 use super::{Entry, EntryBody, JournalWriter, Recording, Step, StepResult, outbox::Sent, replay::Replay};
 use crate::{
     AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, Result, State,
@@ -219,14 +219,6 @@ impl RunLog {
                 call.result().map(StepResult::Tool)
             }),
         })
-    }
-
-    /// The writer, for the runs below. It does not keep the session held: when this run is over nothing more is written.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the run is over.
-    pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
-        Ok(Below::of(&self.own_writer()?))
     }
 
     fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {
