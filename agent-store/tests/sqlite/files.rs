@@ -162,7 +162,7 @@ async fn the_file_is_set_up_for_safety() {
     let pragma = |name: &str| sqlite.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
     assert_eq!(pragma("journal_mode").expect("reads"), "wal".to_owned().into());
     assert_eq!(pragma("application_id").expect("reads"), i64::from(u32::from_be_bytes(*b"AGJL")).into());
-    assert_eq!(pragma("user_version").expect("reads"), 2.into());
+    assert_eq!(pragma("user_version").expect("reads"), 3.into());
     assert_eq!(pragma("integrity_check").expect("reads"), "ok".to_owned().into());
 }
 
