@@ -70,7 +70,7 @@ pub enum ErrorKind {
     AnswerRefused,
     /// Another run holds this session and agent.
     Busy,
-    /// The checkpoint is older than what its session's journal knows of the run.
+    /// The checkpoint is older than what its session's journal knows of the run, or a run of this id was begun already.
     Stale,
     /// The journal or another store failed.
     Store,

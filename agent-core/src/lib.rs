@@ -47,8 +47,8 @@ pub use self::{
     history::{History, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
-        RecordedBeginning, Recording, RunLog, RunStatus, SessionView, Standing, Step, StepBody, StepResult,
-        SubAgentRecord, diff, each_entry, fold_session, fork_at, recover, standing, sub_agents_of,
+        RecordedBeginning, Recording, RunLog, RunStatus, SessionInfo, SessionView, Standing, Step, StepBody,
+        StepResult, SubAgentRecord, diff, each_entry, fold_session, fork_at, recover, standing, sub_agents_of,
     },
     memory::{
         ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,

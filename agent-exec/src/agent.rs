@@ -125,11 +125,30 @@ impl Agent {
     /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none, if the run did not
     /// come that far, or if there is a session `into`.
     pub async fn fork(&self, session: &str, step: u32, into: impl Into<Arc<str>>) -> Result<Checkpoint> {
-        let (journal, into) = (self.journal()?, into.into());
+        self.fork_at(session, None, step, into.into()).await
+    }
+
+    /// As [`fork`](Self::fork), of the run `run_id`: of any that the session has, an older one, one that was undone, or one of a
+    /// sub-agent. What came after it is not in the fork.
+    ///
+    /// # Errors
+    /// As [`fork`](Self::fork); [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the session has no such run.
+    pub async fn fork_run(
+        &self,
+        session: &str,
+        run_id: &str,
+        step: u32,
+        into: impl Into<Arc<str>>,
+    ) -> Result<Checkpoint> {
+        self.fork_at(session, Some(run_id), step, into.into()).await
+    }
+
+    async fn fork_at(&self, session: &str, run: Option<&str>, step: u32, into: Arc<str>) -> Result<Checkpoint> {
+        let journal = self.journal()?;
         if !journal.read(&into, 0, 1).await?.is_empty() {
             return Err(Error::config(format!("there is a session '{into}': a fork needs a new one")));
         }
-        let mut checkpoint = fork_at(&**journal, session, &self.0.name, step, into).await?;
+        let mut checkpoint = fork_at(&**journal, session, &self.0.name, run, step, into).await?;
         checkpoint.fingerprint.clone_from(&self.0.fingerprint); // whoever forks means this agent
         Ok(checkpoint)
     }

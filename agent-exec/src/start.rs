@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use agent_core::{
     Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason,
     Finished, GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase,
-    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State,
-    UsageMeter, WhenWaiting, fold_session, new_id, recover,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, Standing, State,
+    UsageMeter, WhenWaiting, fold_session, new_id, recover, standing,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -212,6 +212,7 @@ async fn run_as(
     let decisions = checkpoint.as_ref().map(|c| c.decisions.clone()).unwrap_or_default();
     let run_id = place.ids.run_id.clone();
     let log = RunLog::new(run_id, writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    let _over = Over(log.clone());
     if is_root && agent.journal.is_none() {
         log.hold_back();
     }
@@ -281,6 +282,15 @@ async fn run_as(
     }
 }
 
+/// Lets go of the session also when the run is dropped, whatever is left of its tasks by then.
+struct Over(RunLog);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// When the run must be over: the first of the agent's own deadline, the budget's, and that of the run above.
 fn deadline(agent: &Inner, budget: &Budget, above: Option<&RunDeadline>, elapsed: Duration) -> Option<RunDeadline> {
     let own = agent.executor.deadlines.run.map(|most| (most, ExitReason::Deadline));
@@ -302,6 +312,9 @@ async fn begin(
             let mut beginning = Beginning { messages, ..Beginning::default() };
             // Only a session that was named, in a store that was given, can have a past.
             if is_root && agent.journal.is_some() && request.session.is_some() {
+                if request.run_id.is_some() {
+                    refuse_again(place).await?;
+                }
                 let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
                 let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
                 if waits && request.when_waiting.unwrap_or(agent.when_waiting) == WhenWaiting::Reject {
@@ -367,6 +380,19 @@ async fn waiting(place: &Place) -> Result<Error> {
         Some(checkpoint) => refusal.with_checkpoint(checkpoint),
         None => refusal,
     })
+}
+
+/// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
+async fn refuse_again(place: &Place) -> Result<()> {
+    let (run, session) = (&place.ids.run_id, &place.ids.session);
+    if standing(&*place.journal, session, &place.ids).await? == Standing::Unknown {
+        return Ok(());
+    }
+    let message = format!(
+        "session '{session}' has a run '{run}' already: read its end there, go on with it (RunRequest::recover), or give the \
+         new run an id of its own"
+    );
+    Err(Error::new(ErrorKind::Stale, message))
 }
 
 /// Where the newest run of the session stands.

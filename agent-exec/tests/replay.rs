@@ -229,6 +229,45 @@ async fn a_fork_goes_on_from_a_step_in_a_session_of_its_own_and_the_old_one_stay
 }
 
 #[tokio::test(start_paused = true)]
+async fn any_run_of_a_session_is_forked_by_its_id_without_what_came_after_it() {
+    let (journal, calls) = (MemoryJournal::default(), Calls::default());
+    let mut two = turns();
+    two.extend([Turn::call("d", "works", json!({})), Turn::text("again")]);
+    let agent = tree(two, &journal, &calls).build().expect("builds");
+    let first = finished(agent.start(RunRequest::user("one").session("s")).await);
+    let second = finished(agent.start(RunRequest::user("two").session("s")).await);
+    let session = agent.sessions().expect("has a store").named("s", "root");
+    session.undo(&second.ids.run_id).await.expect("undoes");
+
+    let texts = |fork: &Checkpoint| fork.history.iter().map(Message::text).collect::<Vec<_>>();
+    let id = first.ids.run_id.clone();
+    let end = agent.fork_run("s", &id, 3, "a").await.expect("the end of the first run");
+    assert_eq!((texts(&end).len(), texts(&end).last().map(String::as_str)), (7, Some("done")));
+    assert_eq!(end.globals.as_ref().expect("root")["count"], json!(2), "with the helper's, without the second run's");
+    let start = agent.fork_run("s", &id, 0, "a").await.expect("its beginning");
+    assert_eq!((texts(&start), start.state.is_empty()), (vec!["one".to_owned()], true));
+    let undone = agent.fork_run("s", &second.ids.run_id, 1, "a").await.expect("undone since, and recorded");
+    assert_eq!((undone.history.len(), undone.globals.as_ref().expect("root")["count"].clone()), (10, json!(3)));
+    assert_eq!(texts(&undone)[7], "two");
+
+    let ids = |entry: &EntryBody| match entry {
+        EntryBody::RunStarted { ids, .. } if ids.depth == 1 => Some(ids.clone()),
+        _ => None,
+    };
+    let entries = journal.read("s", 0, 999).await.expect("reads");
+    let below = entries.iter().find_map(|entry| ids(&entry.body)).expect("a helper ran");
+    let fork = agent.fork_run("s", &below.run_id, 0, "a").await.expect("a sub-agent's");
+    assert_eq!((texts(&fork), &*fork.ids.agent_id, fork.ids.depth), (vec!["help".to_owned()], "helper", 0));
+
+    let e = agent.fork_run("s", "nobody", 0, "a").await.expect_err("there is none");
+    assert!(e.kind() == ErrorKind::Config && e.message().contains("no run 'nobody'"), "{e}");
+    let other = tree(vec![Turn::text("in another way")], &journal, &calls).build().expect("builds");
+    let mut fork = other.fork_run("s", &id, 1, "forked").await.expect("it came that far");
+    fork.edit(0, Message::user("go elsewhere")).expect("paired");
+    assert_eq!(finished(other.start(RunRequest::resume(fork, [])).await).answer, "in another way");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_first_place_where_two_runs_differ_is_found() {
     let (journal, calls) = (MemoryJournal::default(), Calls::default());
     for (session, last) in [("one", "done"), ("two", "done"), ("three", "well done")] {

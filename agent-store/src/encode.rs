@@ -17,6 +17,58 @@ pub(crate) struct Encoded {
     pub(crate) blobs: Vec<Blob>,
     /// How many blobs there must be.
     pub(crate) parts: usize,
+    /// What it says of its session.
+    pub(crate) told: Option<Told>,
+}
+
+/// What an entry says of its session as a whole.
+pub(crate) enum Told {
+    /// A run of this agent began at the top.
+    Run(Arc<str>),
+    /// It has this title now.
+    Title(String),
+}
+
+impl Told {
+    fn of(body: &EntryBody) -> Option<Self> {
+        match body {
+            EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => Some(Self::Run(ids.agent_id.clone())),
+            EntryBody::Titled { title } => Some(Self::Title(title.clone())),
+            _ => None,
+        }
+    }
+}
+
+/// What a batch says of its session.
+#[derive(Default)]
+pub(crate) struct Summary<'a> {
+    /// The time of its first entry.
+    pub(crate) first: u64,
+    /// The newest time.
+    pub(crate) newest: u64,
+    pub(crate) runs: u64,
+    pub(crate) agents: Vec<&'a str>,
+    pub(crate) title: Option<&'a str>,
+}
+
+impl<'a> Summary<'a> {
+    pub(crate) fn of(entries: &'a [Encoded]) -> Self {
+        let mut summary = Self { first: entries.first().map_or(0, |entry| entry.time), ..Self::default() };
+        for entry in entries {
+            summary.newest = summary.newest.max(entry.time);
+            match &entry.told {
+                Some(Told::Run(agent)) => {
+                    summary.runs += 1;
+                    if !summary.agents.contains(&&**agent) {
+                        summary.agents.push(agent);
+                    }
+                }
+                Some(Told::Title(title)) => summary.title = Some(title),
+                None => {}
+            }
+        }
+        summary
+    }
 }
 
 /// Text that is nested deeper than this may be refused by the parser, which guards its stack.
@@ -28,7 +80,7 @@ impl Encoded {
     /// # Errors
     /// If the entry could not be read back: that is known now, while its run can still be told.
     pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
-        let body = entry.body.to_json()?;
+        let (told, body) = (Told::of(&entry.body), entry.body.to_json()?);
         if depth(&body) > SAFE_DEPTH {
             let too_deep =
                 |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
@@ -36,7 +88,7 @@ impl Encoded {
         }
         let (body, blobs) = split(body, blob_bytes);
         let parts = blobs.len();
-        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts })
+        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told })
     }
 
     /// How much memory it holds, roughly.

@@ -33,6 +33,8 @@ struct Inner {
     session: Mutex<Arc<str>>,
     outbox: Outbox,
     readers: AtomicUsize,
+    /// Runs below others that began and did not end.
+    below: AtomicUsize,
     ring: Mutex<Ring>,
 }
 
@@ -64,8 +66,9 @@ impl EventHub {
             closed: false,
             wakers: Vec::new(),
         };
-        let (outbox, readers, ring) = (Outbox::default(), AtomicUsize::new(0), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session: Mutex::new(session), outbox, readers, ring }))
+        let (outbox, readers, below) = (Outbox::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (session, ring) = (Mutex::new(session), Mutex::new(ring));
+        Self(Arc::new(Inner { journal, session, outbox, readers, below, ring }))
     }
 
     /// The session's journal.
@@ -86,6 +89,22 @@ impl EventHub {
     /// What the tree's runs handed to the journal.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
+    }
+
+    /// A run below another begins.
+    pub(crate) fn begins_below(&self) {
+        self.0.below.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A run below another ended, and its caller has its end.
+    pub(crate) fn ended_below(&self) {
+        self.0.below.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// True if a run below another began and did not end: it is under way, or was dropped, and then only the journal knows
+    /// what it did.
+    pub fn has_open_below(&self) -> bool {
+        self.0.below.load(Ordering::Acquire) > 0
     }
 
     /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.

@@ -26,7 +26,7 @@ pub async fn fold_session(journal: &dyn Journal, session: &str, agent_id: &str) 
 ///
 /// # Errors
 /// Those of [`Journal::read`].
-pub async fn each_entry(journal: &dyn Journal, session: &str, mut take: impl FnMut(&Entry)) -> Result<()> {
+pub async fn each_entry(journal: &(impl Journal + ?Sized), session: &str, mut take: impl FnMut(&Entry)) -> Result<()> {
     const PAGE: usize = 500;
     let mut after = 0;
     loop {

@@ -5,40 +5,48 @@ use std::sync::Arc;
 use super::{Entry, EntryBody, Fold, Journal, fold::each_entry};
 use crate::{AssistantMessage, Checkpoint, Error, Result, RunIds};
 
-/// Where the newest run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own
-/// in the session `into`: with the conversation, the state and the shared storage of that moment. Nothing is written: the new
-/// session begins when the run is gone on with, and the old one stays as it is.
+/// Where a run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own in the
+/// session `into`: with the conversation, the state and the shared storage of that moment, whatever came after it, and
+/// whether it was undone since. Without a `run` it is the agent's newest; any run of the session can be named, those of
+/// sub-agents too. Nothing is written: the new session begins when the run is gone on with, and the old one stays as it is.
 ///
 /// # Errors
-/// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the run did not come that far.
+/// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such run or it did not come
+/// that far.
 pub async fn fork_at(
     journal: &dyn Journal,
     session: &str,
     agent_id: &str,
+    run: Option<&str>,
     step: u32,
     into: impl Into<Arc<str>>,
 ) -> Result<Checkpoint> {
-    let mut newest = None;
+    let mut found = None;
     each_entry(journal, session, |entry| {
         if let EntryBody::RunStarted { ids, fingerprint } = &entry.body
-            && (ids.parent_run_id.is_none() && *ids.agent_id == *agent_id)
+            && run.map_or(ids.parent_run_id.is_none() && *ids.agent_id == *agent_id, |run| *ids.run_id == *run)
         {
-            newest = Some((ids.clone(), fingerprint.clone()));
+            found = Some((ids.clone(), fingerprint.clone()));
         }
     })
     .await?;
-    let nothing = || Error::config(format!("session '{session}' holds no run of agent '{agent_id}' to fork"));
-    let (old, fingerprint) = newest.ok_or_else(nothing)?;
+    let nothing = || match run {
+        Some(run) => Error::config(format!("session '{session}' holds no run '{run}' to fork")),
+        None => Error::config(format!("session '{session}' holds no run of agent '{agent_id}' to fork")),
+    };
+    let (old, fingerprint) = found.ok_or_else(nothing)?;
 
     let mut ids = RunIds::root(old.agent.clone(), into);
-    ids.agent_id = old.agent_id.clone();
-    let mut cut = Cut { run: old.run_id.clone(), step, at: 0, calls: false, place: Place::Before };
-    let (mut fold, mut checkpoint) = (Fold::new(agent_id), Checkpoint::new(ids, fingerprint));
+    if old.parent_run_id.is_none() {
+        ids.agent_id = old.agent_id.clone();
+    }
+    let (mut fold, mut checkpoint) = (Fold::new(old.agent_id.clone()), Checkpoint::new(ids, fingerprint));
+    let mut cut = Cut { ids: old, step, at: 0, calls: false, place: Place::Before };
     each_entry(journal, session, |entry| {
         if cut.takes(entry) {
             fold.apply(entry);
             match &entry.body {
-                _ if entry.run != cut.run => {}
+                _ if entry.run != cut.ids.run_id => {}
                 EntryBody::StateChanged { state, .. } => checkpoint.state.extend(state.clone()),
                 // What holds for the whole run, such as its system prompt, holds for the fork.
                 EntryBody::Decided { name, value, beginning: true } => {
@@ -61,7 +69,8 @@ pub async fn fork_at(
 
 /// Which entries belong to what was before the fork.
 struct Cut {
-    run: Arc<str>,
+    /// The run that is forked.
+    ids: Arc<RunIds>,
     step: u32,
     /// The newest step that is complete.
     at: u32,
@@ -73,6 +82,8 @@ struct Cut {
 #[derive(PartialEq)]
 enum Place {
     Before,
+    /// The run has begun, and its step is not complete.
+    Within,
     /// The step is complete; what it changed may follow.
     Complete,
     After,
@@ -80,10 +91,12 @@ enum Place {
 
 impl Cut {
     fn takes(&mut self, entry: &Entry) -> bool {
-        if entry.run != self.run {
-            return self.place == Place::Before;
-        }
         match &entry.body {
+            EntryBody::RunStarted { ids, .. } if ids.run_id == self.ids.run_id => self.place = Place::Within,
+            // The agent did something else since, or somebody thought better of it.
+            EntryBody::RunStarted { ids, .. } if ids.agent_id == self.ids.agent_id => self.end(),
+            EntryBody::Undone { .. } => self.end(),
+            _ if entry.run != self.ids.run_id => return matches!(self.place, Place::Before | Place::Within),
             EntryBody::ModelFinished { step, .. } | EntryBody::ModelAccepted { step, .. } if *step > self.step => {
                 self.place = Place::After;
             }
@@ -104,5 +117,12 @@ impl Cut {
             _ => {}
         }
         self.place != Place::After
+    }
+
+    /// What follows comes after the run, if that has begun.
+    fn end(&mut self) {
+        if self.place != Place::Before {
+            self.place = Place::After;
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Ack, Entry, Journal, JournalWriter};
+use super::{Ack, Entry, Journal, JournalWriter, SessionInfo};
 use crate::{Error, ErrorKind, Result};
 
 /// Sessions in memory: gone with the process. What agents without a store use, one for each run.
@@ -28,6 +28,8 @@ struct Inner {
 struct Session {
     batches: Vec<(u64, Vec<Entry>)>,
     entries: u64,
+    /// What is known of it without its content, up to the batch of this number: nobody may ever ask.
+    known: (SessionInfo, usize),
 }
 
 impl Session {
@@ -38,6 +40,13 @@ impl Session {
             self.batches.push((first, batch));
         }
         first
+    }
+
+    fn info(&mut self) -> Option<SessionInfo> {
+        let (info, upto) = &mut self.known;
+        self.batches[*upto..].iter().flat_map(|(_, batch)| batch).for_each(|entry| info.apply(entry));
+        *upto = self.batches.len();
+        (self.entries > 0).then(|| info.clone())
     }
 
     fn read(&self, after: u64, limit: usize) -> Vec<Arc<Entry>> {
@@ -106,6 +115,10 @@ impl Journal for MemoryJournal {
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let inner = self.lock();
         Ok(inner.sessions.get(session).and_then(|log| log.read(log.entries.saturating_sub(1), 1).pop()))
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        Ok(self.lock().sessions.get_mut(session).and_then(Session::info))
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

@@ -4,6 +4,7 @@ mod durable;
 mod entry;
 mod fold;
 mod fork;
+mod info;
 mod json;
 mod log;
 mod memory;
@@ -30,6 +31,7 @@ pub use self::{
     entry::{Entry, EntryBody, RunStatus},
     fold::{Fold, OpenTurn, SessionView, each_entry, fold_session},
     fork::fork_at,
+    info::SessionInfo,
     log::RunLog,
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
@@ -83,6 +85,15 @@ pub trait Journal: Send + Sync + 'static {
         }
     }
 
+    /// What is known of a session without its content; `None` if it has no entries. The default reads all of it; a store that
+    /// keeps count overrides it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        info::read_info(self, session).await
+    }
+
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
     /// from [`sessions`](Self::sessions); a store with an index overrides it.
     ///
@@ -118,6 +129,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         (**self).newest(session).await
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        (**self).info(session).await
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

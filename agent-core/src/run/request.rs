@@ -172,7 +172,8 @@ impl RunRequest {
         Self::from_input(RunInput::Replay).session(session)
     }
 
-    /// Sets the run's id, which is made up otherwise. Of a [replay](Self::replay) it says which run is driven again: an older
+    /// Sets the run's id, which is made up otherwise. In a session that is kept it makes a request safe to send again: if the
+    /// session has a run of this id nothing runs, and the error is [`ErrorKind::Stale`](crate::ErrorKind::Stale). Of a [replay](Self::replay) it says which run is driven again: an older
     /// one, or one of a sub-agent, which that agent replays.
     #[must_use]
     pub fn run_id(mut self, run_id: impl Into<Arc<str>>) -> Self {

@@ -126,7 +126,7 @@ pub struct SubRun {
     handle: SubRunHandle,
     service: AgentService,
     request: RunRequest,
-    _at_work: AtWork,
+    at_work: AtWork,
 }
 
 impl SubRun {
@@ -155,7 +155,9 @@ impl SubRun {
     /// # Errors
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
-        self.service.run(self.request).await
+        let end = self.service.run(self.request).await;
+        self.at_work.ended();
+        end
     }
 
     /// Drives it to its end for a caller that waits. If it has to wait for an answer, so has the caller.
@@ -259,7 +261,7 @@ impl RunCx {
         request.caps = agent.caps;
         request.parent = Some(Parent::new(self.clone(), call_id).steered_by(handle.clone()));
         let (cx, key, service) = (self.clone(), agent.key, agent.service);
-        SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
+        SubRun { cx, key, place, agent_id, run_id, handle, service, request, at_work }
     }
 
     /// Refuses an id that no sub-agent of this key has.
@@ -318,7 +320,13 @@ impl AtWork {
             )));
         }
         control.at_work.push(id.clone());
+        cx.emitter().hub().begins_below();
         Ok(Self { cx: cx.clone(), id: id.clone() })
+    }
+
+    /// Whoever waited has the run's end.
+    fn ended(self) {
+        self.cx.emitter().hub().ended_below();
     }
 }
 

@@ -3,6 +3,7 @@
 mod batch;
 mod beside;
 mod call;
+mod catch_up;
 mod core;
 mod due;
 mod entry;
@@ -22,7 +23,7 @@ use agent_core::{
 
 use tokio::time::Instant;
 
-use self::{batch::BatchEnd, beside::beside, due::Due, exit::Exits, table::ToolTable};
+use self::{batch::BatchEnd, beside::beside, catch_up::catch_up, due::Due, exit::Exits, table::ToolTable};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
 use crate::builder::Item;
 
@@ -115,6 +116,7 @@ impl Executor {
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
         let mut end = self.drive(job, &list, &mut entered).await;
+        catch_up(&cx, &mut end, false).await;
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let result = m.after_agent(&cx, &mut end).await;
@@ -152,7 +154,7 @@ impl Executor {
     }
 
     /// Writes down how the run ended. A `failure` is told even if a hook made an answer of it.
-    async fn settle(&self, cx: &RunCx, end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
+    async fn settle(&self, cx: &RunCx, mut end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(c)) => {
@@ -170,6 +172,9 @@ impl Executor {
         cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure), answer });
         cx.log().release();
         let written = cx.log().commit().await;
+        if written.is_ok() {
+            catch_up(cx, &mut end, true).await;
+        }
         cx.log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),

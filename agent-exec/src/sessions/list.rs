@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Entry, EntryBody, Journal, Result, each_entry};
+use agent_core::{EntryBody, Journal, Result, SessionInfo};
 
 use super::{Session, SessionId, edit};
 
@@ -31,24 +31,6 @@ use super::{Session, SessionId, edit};
 /// ```
 #[derive(Clone)]
 pub struct Sessions(Arc<dyn Journal>);
-
-/// What is known of a session without its content.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionInfo {
-    /// The newest title that it was given.
-    pub title: Option<String>,
-    /// When it was created: milliseconds since 1970, UTC.
-    pub created: u64,
-    /// When something was last written to it: milliseconds since 1970, UTC.
-    pub updated: u64,
-    /// Entries in its journal.
-    pub entries: u64,
-    /// Runs of agents at the top, edits among them; runs below others do not count.
-    pub runs: u64,
-    /// The agents at the top, by id, in the order in which they came.
-    pub agents: Vec<Arc<str>>,
-}
 
 /// The place under which titles are written: beside the runs of all agents.
 const TITLE: &str = "";
@@ -81,14 +63,13 @@ impl Sessions {
         Ok(ids)
     }
 
-    /// What is known of a session; `None` if there is none. Reads the whole session.
+    /// What is known of a session; `None` if there is none. It costs the same for a long session as for a short one, in the
+    /// stores that come with the framework.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn info(&self, id: &SessionId) -> Result<Option<SessionInfo>> {
-        let mut info = SessionInfo::default();
-        each_entry(&*self.0, &id.to_string(), |entry| info.apply(entry)).await?;
-        Ok((info.entries > 0).then_some(info))
+        self.0.info(&id.to_string()).await
     }
 
     /// Gives a session a title, whether a run is under way or not.
@@ -116,26 +97,6 @@ impl Sessions {
     /// As [`session`](Self::session), of a session that an application named in a way of its own.
     pub fn named(&self, name: impl Into<Arc<str>>, agent_id: impl Into<Arc<str>>) -> Session {
         Session { journal: self.0.clone(), name: name.into(), agent_id: agent_id.into() }
-    }
-}
-
-impl SessionInfo {
-    fn apply(&mut self, entry: &Entry) {
-        if self.entries == 0 {
-            self.created = entry.time;
-        }
-        self.entries += 1;
-        self.updated = self.updated.max(entry.time);
-        match &entry.body {
-            EntryBody::Titled { title } => self.title = Some(title.clone()),
-            EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => {
-                self.runs += 1;
-                if !self.agents.contains(&ids.agent_id) {
-                    self.agents.push(ids.agent_id.clone());
-                }
-            }
-            _ => {}
-        }
     }
 }
 

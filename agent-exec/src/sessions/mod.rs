@@ -17,9 +17,4 @@ pub(crate) use self::{
     admit::{Admission, admit},
     lines::Lines,
 };
-pub use self::{
-    id::SessionId,
-    list::{SessionInfo, Sessions},
-    runs::RunRecord,
-    session::Session,
-};
+pub use self::{id::SessionId, list::Sessions, runs::RunRecord, session::Session};

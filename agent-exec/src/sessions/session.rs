@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     Checkpoint, EntryBody, Error, ErrorKind, History, Journal, JournalWriter, Message, Repair, ReplaceReason, Result,
-    SessionView, fold_session, recover,
+    SessionView, Standing, fold_session, recover, standing,
 };
 
 use super::{RunRecord, edit, runs};
@@ -88,7 +88,18 @@ impl Session {
     pub async fn append(&self, message: Message) -> Result<Arc<str>> {
         let mut history = History::default();
         history.push(message)?;
-        self.write(edit::messages(&history)).await
+        self.write(None, edit::messages(&history)).await
+    }
+
+    /// As [`append`](Self::append), but once: `key` is the edit's id, and if the session has an edit of this id nothing is
+    /// written. Whoever does not know whether his message arrived sends it again. That holds when the edit was undone, too.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn append_once(&self, key: impl Into<Arc<str>>, message: Message) -> Result<Arc<str>> {
+        let mut history = History::default();
+        history.push(message)?;
+        self.write(Some(key.into()), edit::messages(&history)).await
     }
 
     /// Appends messages, all or none, and mends what is unpaired; gives the edit's id and what was mended.
@@ -97,7 +108,7 @@ impl Session {
     /// [`ErrorKind::Busy`]; those of the store.
     pub async fn extend(&self, messages: impl IntoIterator<Item = Message>) -> Result<(Arc<str>, Vec<Repair>)> {
         let (history, repairs) = History::import(messages);
-        Ok((self.write(edit::messages(&history)).await?, repairs))
+        Ok((self.write(None, edit::messages(&history)).await?, repairs))
     }
 
     /// Replaces the conversation; gives the edit's id.
@@ -136,9 +147,17 @@ impl Session {
         edit::append(&*writer, &run.run_id, [undone]).await
     }
 
-    async fn write(&self, bodies: Vec<EntryBody>) -> Result<Arc<str>> {
+    async fn write(&self, key: Option<Arc<str>>, bodies: Vec<EntryBody>) -> Result<Arc<str>> {
         let writer = self.open().await?;
-        edit::write(&*writer, edit::ids(&self.name, &self.agent_id), bodies).await
+        let mut ids = edit::ids(&self.name, &self.agent_id);
+        if let Some(key) = key {
+            (ids.run_id, ids.root_run_id) = (key.clone(), key);
+            // Nobody else writes meanwhile.
+            if standing(&*self.journal, &self.name, &ids).await? != Standing::Unknown {
+                return Ok(ids.run_id);
+            }
+        }
+        edit::write(&*writer, ids, bodies).await
     }
 
     async fn open(&self) -> Result<Arc<dyn JournalWriter>> {

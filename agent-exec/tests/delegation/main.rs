@@ -7,6 +7,7 @@ mod ask_parent;
 mod background;
 mod crash;
 mod events;
+mod late;
 mod limits;
 mod recall;
 

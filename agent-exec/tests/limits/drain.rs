@@ -68,7 +68,14 @@ async fn an_application_with_a_long_run() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_process_that_gets_sigterm_gives_its_session_back_with_every_finished_step() {
+async fn a_process_that_gets_sigterm_or_sigint_gives_its_session_back_with_every_finished_step() {
+    for signal in ["TERM", "INT"] {
+        stopped_by(signal).await;
+    }
+}
+
+#[cfg(unix)]
+async fn stopped_by(signal: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("agent.db");
     let test = std::env::current_exe().expect("this program");
@@ -80,10 +87,10 @@ async fn a_process_that_gets_sigterm_gives_its_session_back_with_every_finished_
         .expect("starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("step 5")), "it runs");
-    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().expect("kill");
     let rest: Vec<_> = lines.collect();
     assert!(sent.success() && child.wait().expect("ends").success(), "{rest:?}");
-    assert!(rest.iter().any(|line| line.ends_with("SIGTERM paused 1")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.ends_with(&format!("SIG{signal} paused 1"))), "{rest:?}");
 
     // At once: the lease was given back, it did not have to expire.
     let model = ScriptedModel::new([Turn::text("done")]);

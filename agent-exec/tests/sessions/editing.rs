@@ -59,6 +59,32 @@ async fn what_is_appended_replaced_and_undone_is_what_the_next_run_sees() {
 }
 
 #[tokio::test]
+async fn what_is_sent_again_under_its_key_is_there_once_on_every_store() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = SqliteJournal::open(dir.path().join("agent.db")).expect("opens");
+    for journal in [Arc::new(MemoryJournal::default()) as Arc<dyn Journal>, Arc::new(file)] {
+        let session = session(&journal);
+        let key = session.append_once("key-1", Message::user("once")).await.expect("appends");
+        let before = entries(&journal, "s").await.len();
+        assert_eq!(session.append_once("key-1", Message::user("twice")).await.expect("is there"), key);
+        assert_eq!((texts(&session).await, entries(&journal, "s").await.len()), (vec!["once".to_owned()], before));
+        session.append_once("key-2", Message::user("another")).await.expect("appends");
+        assert_eq!(texts(&session).await, ["once", "another"]);
+        assert_eq!(session.append_once("key-1", Message::user("late")).await.expect("is there"), key);
+        assert_eq!(texts(&session).await, ["once", "another"], "it need not be the newest");
+
+        let model = ScriptedModel::new([Turn::text("hello"), Turn::text("and again")]);
+        let agent = built(agent(&model, &journal));
+        let request = || on("hi", "s").run_id("request-7");
+        assert_eq!(&*finished(agent.start(request()).await).ids.run_id, "request-7");
+        let e = agent.start(request()).await.expect_err("it ran");
+        assert!(e.kind() == ErrorKind::Stale && e.message().contains("a run 'request-7' already"), "{e}");
+        assert_eq!(model.requests().len(), 1, "nobody is asked again");
+        assert_eq!(texts(&session).await, ["once", "another", "hi", "hello"]);
+    }
+}
+
+#[tokio::test]
 async fn every_replacement_says_why() {
     let journal = MemoryJournal::default();
     let session = session(&journal);

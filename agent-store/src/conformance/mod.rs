@@ -25,13 +25,14 @@ mod memories;
 mod messages;
 mod order;
 mod sample;
+mod upkeep;
 mod writers;
 
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{Entry, Journal, JournalWriter};
 
-pub use self::{content::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, writers::*};
+pub use self::{content::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, writers::*};
 
 /// Makes a test of each claim of the [suite](crate::conformance).
 #[macro_export]
@@ -52,6 +53,7 @@ macro_rules! journal_conformance {
             a_session_in_use_is_not_deleted
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
+            what_is_known_of_a_session_is_what_its_entries_say
             sessions_are_listed_in_order
             sessions_are_listed_by_how_they_begin_and_in_pages
             names_may_be_any_text
@@ -61,6 +63,8 @@ macro_rules! journal_conformance {
             large_payloads_are_the_same_wherever_they_are_read
             numbers_survive_to_the_last_bit
             the_fold_is_the_same_as_in_memory
+            a_journal_moves_to_another_and_back_and_is_whole
+            sessions_that_are_too_old_go_and_one_in_use_stays
         }
     };
     (@each $make:expr; $($claim:ident)*) => {$(

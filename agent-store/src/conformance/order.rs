@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::Journal;
+use agent_core::{Entry, EntryBody, Journal, Message, RunIds, SessionInfo};
 use futures::future::join_all;
 
 use super::{
@@ -51,6 +51,40 @@ pub async fn batches_of_many_writers_are_kept_whole(journal: Arc<dyn Journal>) {
             assert!(batch.eq(texts[at..].iter().take(usize::try_from(size(b)).expect("small")).cloned()));
         }
     }
+}
+
+/// What is known of a session without reading it is what reading it would tell, whatever the batches were.
+pub async fn what_is_known_of_a_session_is_what_its_entries_say(journal: Arc<dyn Journal>) {
+    assert_eq!(journal.info("s").await.expect("reads"), None);
+    let titled = |title: &str| EntryBody::Titled { title: title.to_owned() };
+    let began = |agent: &str, below: bool| {
+        let top = RunIds::root(agent, "s");
+        let ids = Arc::new(if below { top.child("below", None, None) } else { top });
+        EntryBody::RunStarted { ids, fingerprint: String::new() }
+    };
+    let said = || EntryBody::MessageAppended { message: Message::user("x") };
+    let mut known = SessionInfo::default();
+    let batches = [
+        vec![(5, said())],
+        vec![(9, began("b", false)), (3, began("b", true)), (4, began("a\0", false)), (8, began("b", false))],
+        vec![(7, titled("first")), (8, titled("any\0 text")), (6, said())],
+        vec![(9, began("a\0", false)), (20, said())],
+        vec![(10, began("c", false)), (11, titled(""))],
+    ];
+    let writer = open(&*journal, "s", "a").await;
+    append(&*open(&*journal, "other", "a").await, vec![heard("r", "not of this session")]).await;
+    for batch in batches {
+        let batch: Vec<_> = batch.into_iter().map(|(time, body)| Entry::new("r".into(), time, body)).collect();
+        batch.iter().for_each(|entry| known.apply(entry));
+        append(&*writer, batch).await;
+        assert_eq!(journal.info("s").await.expect("reads").as_ref(), Some(&known));
+    }
+    drop(writer);
+    assert!(journal.delete("s").await.expect("deletes"));
+    assert_eq!(journal.info("s").await.expect("reads"), None);
+    append(&*open(&*journal, "s", "a").await, vec![heard("r", "anew")]).await;
+    let anew = journal.info("s").await.expect("reads").expect("it is there");
+    assert_eq!((anew.entries, anew.runs, anew.agents.len(), anew.title), (1, 0, 0, None));
 }
 
 /// 64 tasks share a writer: what was called first stands first.

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, Result};
 use tokio::time::timeout;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    error::{lost_connection, store_error},
+    error::{cannot_connect, lost_connection, store_error},
     statements::Statements,
+    tls,
 };
 use crate::Durability;
 
@@ -19,6 +21,7 @@ const MIGRATION_LOCK: i64 = 0x4147_4a4c;
 #[derive(Clone)]
 pub(super) struct Location {
     config: Config,
+    tls: MakeRustlsConnect,
     schema: String,
     durability: Durability,
     /// How long to wait for a connection.
@@ -33,16 +36,12 @@ pub(super) struct Db {
 
 impl Location {
     pub(super) fn new(url: &str, schema: &str, durability: Durability, patience: Duration) -> Result<Self> {
-        // The parser's message does not repeat the URL, which may hold a password.
-        let mut config = url.parse::<Config>().map_err(|e| {
-            let message = "the database's URL cannot be read: write postgres://user:password@host/database";
-            Error::config(message).with_context("postgres", e.to_string())
-        })?;
+        let (mut config, tls) = tls::configure(url)?;
         if schema.is_empty() || schema.contains('\0') {
             return Err(Error::config("the schema needs a name"));
         }
         config.application_name(format!("agent-journal {schema}")).connect_timeout(patience);
-        Ok(Self { config, schema: schema.to_owned(), durability, patience })
+        Ok(Self { config, tls, schema: schema.to_owned(), durability, patience })
     }
 
     pub(super) fn durability(&self) -> Durability {
@@ -73,7 +72,7 @@ impl Location {
 
     /// Connects; runs on the runtime that is to drive the connection.
     pub(super) async fn attach(&self) -> Result<Client> {
-        let (client, connection) = self.config.connect(NoTls).await.map_err(|e| store_error(&e))?;
+        let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(|e| cannot_connect(&e))?;
         // Its end is seen by whoever uses the client next.
         drop(tokio::spawn(connection));
         let commit = match self.durability {

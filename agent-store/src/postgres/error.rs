@@ -3,6 +3,8 @@
 use agent_core::{Error, ErrorKind, Retry};
 use tokio_postgres::error::SqlState;
 
+use super::tls;
+
 /// The failure of the journal. The URL is not shown, since it may hold a password.
 pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     let Some(code) = e.code() else {
@@ -34,6 +36,32 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     ) || is_conflict(e);
     let retry = if temporary { Retry::Temporary(None) } else { Retry::Unknown };
     Error::new(ErrorKind::Store, message).with_retry(retry).with_context("postgres", describe(e))
+}
+
+/// There is no connection: nothing was sent.
+pub(super) fn cannot_connect(e: &tokio_postgres::Error) -> Error {
+    if e.code().is_some() {
+        return store_error(e);
+    }
+    let (message, retry) = match tls::is_refused(e) {
+        true => (
+            "the database cannot be trusted: check its certificate, and sslmode and sslrootcert of the URL",
+            Retry::Permanent,
+        ),
+        false => (
+            "the database cannot be reached: check that it is up, and host, port and sslmode of the URL",
+            Retry::Temporary(None),
+        ),
+    };
+    Error::new(ErrorKind::Store, message).with_retry(retry).with_context("postgres", with_causes(e))
+}
+
+fn with_causes(e: &tokio_postgres::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(e), |cause| cause.source());
+    causes.fold(e.to_string(), |said, cause| {
+        let cause = cause.to_string();
+        if said.ends_with(&cause) { said } else { format!("{said}: {cause}") }
+    })
 }
 
 /// True if the transaction was undone because of another one, and may be done again.

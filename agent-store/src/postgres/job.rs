@@ -12,7 +12,7 @@ use tokio_postgres::{Error as PgError, Row};
 
 use super::{connect::Db, statements::HOLD_LEASES};
 use crate::{
-    encode::Encoded,
+    encode::{Encoded, Summary},
     error::{earlier_failed, held, in_use, lost},
 };
 
@@ -177,8 +177,28 @@ impl Append {
             let places: Vec<_> = blobs().map(|(_, blob)| small(blob.at)).collect();
             let hashes: Vec<_> = blobs().map(|(_, blob)| &blob.hash[..]).collect();
             let (session, count) = (self.session.as_bytes(), entries.len() as i64);
-            let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 11] =
-                [&self.epoch, &session, &count, &runs, &times, &versions, &bodies, &parts, &numbers, &places, &hashes];
+            let Summary { first, newest, runs: began, agents, title } = Summary::of(entries);
+            let (first, newest, began) = (first.cast_signed(), newest.cast_signed(), began.cast_signed());
+            let agents: Vec<_> = agents.into_iter().map(str::as_bytes).collect();
+            let title = title.map(str::as_bytes);
+            let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 16] = [
+                &self.epoch,
+                &session,
+                &count,
+                &runs,
+                &times,
+                &versions,
+                &bodies,
+                &parts,
+                &numbers,
+                &places,
+                &hashes,
+                &first,
+                &newest,
+                &began,
+                &title,
+                &agents,
+            ];
             number(db.client.query_opt(&db.statements.append, &parameters).await)
         }));
         requests

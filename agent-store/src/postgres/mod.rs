@@ -9,12 +9,13 @@ mod ledger;
 mod read;
 mod statements;
 mod thread;
+mod tls;
 mod upkeep;
 mod writer;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
+use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
 use tokio::sync::oneshot;
 
 pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
@@ -28,10 +29,10 @@ use crate::{error::thread_ended, stats::Stats};
 
 /// Sessions in a PostgreSQL database, for processes on several machines. Cheap to clone; every clone is the same journal.
 ///
-/// It needs PostgreSQL 12 or newer and a database in UTF-8. The connection is not encrypted: use a Unix socket, a network of
-/// your own or a tunnel. Two connections are enough however many runs there are. An append is acknowledged when its
-/// transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over while the last one was
-/// on its way shares the next one, and all of it is sent at once: a thousand runs cost a few round trips and not a thousand.
+/// It needs PostgreSQL 12 or newer and a database in UTF-8. Two connections are enough however many runs there are. An append
+/// is acknowledged when its transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over
+/// while the last one was on its way shares the next one, and all of it is sent at once: a thousand runs cost a few round
+/// trips and not a thousand.
 ///
 /// A writer holds a lease on its session and agent, which is renewed. Other processes find the pair
 /// [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead for the lease's time, by the
@@ -44,11 +45,28 @@ use crate::{error::thread_ended, stats::Stats};
 /// Dropping the last handle (journal or writer) waits until everything handed over is written. The journal can be read at
 /// any time with `psql -c 'select * from agent_journal.history'`.
 ///
+/// # Encryption
+///
+/// The URL's `sslmode` says what libpq's does, but that a connection which was to be encrypted is never made without:
+///
+/// | `sslmode` | encrypted | the server's certificate | holds against |
+/// |---|---|---|---|
+/// | `disable` | never | | nobody |
+/// | `prefer`, the default | if the server offers it | is not looked at | those who only listen |
+/// | `require` | always | is not looked at, unless there is a `sslrootcert`: then as `verify-ca` | those who only listen |
+/// | `verify-ca` | always | is of a trusted authority | also those who stand between, if the authority is your own |
+/// | `verify-full` | always | is of a trusted authority, and of the URL's host | also those who stand between |
+///
+/// `sslrootcert` names a file of the authorities that are trusted, in PEM; without it, and for `system`, they are those that
+/// browsers trust. Across a network that is not your own, use `verify-full`. A Unix socket is never encrypted: modes from
+/// `require` on refuse it.
+///
 /// ```no_run
 /// use agent_store::PostgresJournal;
 ///
 /// # async fn example() -> Result<(), agent_core::Error> {
-/// let journal = PostgresJournal::connect("postgres://agent@localhost/agents").await?;
+/// let url = "postgres://agent@db.example.com/agents?sslmode=verify-full&sslrootcert=/etc/agents/authority.pem";
+/// let journal = PostgresJournal::connect(url).await?;
 /// # drop(journal);
 /// # Ok(()) }
 /// ```
@@ -64,7 +82,7 @@ struct Inner {
 
 impl PostgresJournal {
     /// Connects to the database at `url`, with the defaults of [`PostgresBuilder`]: `postgres://user:password@host/database`,
-    /// or libpq's `host=.. user=.. dbname=..`.
+    /// or libpq's `host=.. user=.. dbname=..`. See [above](Self#encryption) for its `sslmode`.
     ///
     /// # Errors
     /// As [`PostgresBuilder::connect`].
@@ -108,6 +126,10 @@ impl Journal for PostgresJournal {
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         self.0.reader.newest(self.0.thread.runtime(), session).await
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        self.0.reader.info(self.0.thread.runtime(), session).await
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, Error, ErrorKind, Result};
+use agent_core::{Entry, Error, ErrorKind, Result, SessionInfo};
 use tokio::{runtime::Handle, sync::Mutex};
 use tokio_postgres::{Row, Statement, types::ToSql};
 
@@ -88,6 +88,20 @@ impl Reader {
         Ok(self.entries(runtime, session, newest.saturating_sub(1), 1).await?.pop())
     }
 
+    /// What is known of a session without its entries.
+    pub(super) async fn info(&self, runtime: &Handle, session: &str) -> Result<Option<SessionInfo>> {
+        let rows = self.rows(runtime, |s| &s.info, &[&session.as_bytes()]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| not_utf8());
+        let number = |column| row.get::<_, i64>(column).cast_unsigned();
+        let mut info = SessionInfo::default();
+        info.title = row.get::<_, Option<&[u8]>>(0).map(text).transpose()?;
+        (info.created, info.updated, info.entries, info.runs) = (number(1), number(2), number(3), number(4));
+        let agents = row.get::<_, Vec<&[u8]>>(5).into_iter();
+        info.agents = agents.map(|agent| text(agent).map(Into::into)).collect::<Result<_>>()?;
+        Ok(Some(info))
+    }
+
     /// The names of all sessions, sorted.
     pub(super) async fn sessions(&self, runtime: &Handle) -> Result<Vec<String>> {
         let rows = self.rows(runtime, |s| &s.sessions, &[]).await?;
@@ -117,12 +131,17 @@ fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)>
         body: row.get(4),
         blobs: blobs.collect::<Result<_>>()?,
         parts: usize::try_from(row.get::<_, i32>(5)).unwrap_or(usize::MAX),
+        told: None,
     };
     Ok((row.get::<_, i64>(0).cast_unsigned(), encoded))
 }
 
 pub(super) fn name(row: &Row, column: usize) -> Result<&str> {
-    std::str::from_utf8(row.get(column)).map_err(|_| damaged("a name that is not UTF-8"))
+    std::str::from_utf8(row.get(column)).map_err(|_| not_utf8())
+}
+
+fn not_utf8() -> Error {
+    damaged("a name that is not UTF-8")
 }
 
 fn damaged(what: &str) -> Error {

@@ -31,8 +31,12 @@ const APPEND: &str = "
 WITH held AS (
     SELECT FROM lease WHERE epoch = $1 FOR UPDATE
 ), advanced AS (
-    INSERT INTO session (name, head) SELECT $2, $3::int8 FROM held
-    ON CONFLICT (name) DO UPDATE SET head = session.head + excluded.head
+    INSERT INTO session (name, head, created, updated, runs, title, agents)
+    SELECT $2, $3::int8, $12::int8, $13::int8, $14::int8, $15::bytea, $16::bytea[] FROM held
+    ON CONFLICT (name) DO UPDATE SET
+        head = session.head + excluded.head, updated = greatest(session.updated, excluded.updated),
+        runs = session.runs + excluded.runs, title = coalesce(excluded.title, session.title),
+        agents = session.agents || array(SELECT a FROM unnest(excluded.agents) a WHERE a <> ALL (session.agents))
     RETURNING id, head - $3::int8 AS before
 ), appended AS (
     INSERT INTO entry (session, seq, run, time, version, body, parts)
@@ -78,6 +82,8 @@ ORDER BY page.seq";
 
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM entry WHERE session = (SELECT id FROM session WHERE name = $1)";
 
+const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM session WHERE name = $1";
+
 const SESSIONS: &str = "SELECT name FROM session ORDER BY name";
 
 /// What a connection has prepared.
@@ -90,6 +96,7 @@ pub(super) struct Statements {
     pub(super) delete: Statement,
     pub(super) read: Statement,
     pub(super) newest: Statement,
+    pub(super) info: Statement,
     pub(super) sessions: Statement,
 }
 
@@ -104,6 +111,7 @@ impl Statements {
             delete: client.prepare(DELETE).await?,
             read: client.prepare(READ).await?,
             newest: client.prepare(NEWEST).await?,
+            info: client.prepare(INFO).await?,
             sessions: client.prepare(SESSIONS).await?,
         })
     }

@@ -41,7 +41,7 @@ pub(super) struct Settings {
 }
 
 /// From nothing to format 1, and so on.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql")];
 
 /// The thread, and what waits for it.
 pub(super) struct JournalThread {

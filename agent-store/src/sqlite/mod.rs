@@ -12,7 +12,7 @@ mod upkeep;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use agent_core::{Entry, Journal, JournalWriter, Result, async_trait};
+use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
 use tokio::sync::oneshot;
 
 pub use self::builder::SqliteBuilder;
@@ -123,6 +123,11 @@ impl Journal for SqliteJournal {
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let session = session.to_owned();
         self.0.readers.run(move |reader| reader.newest(&session)).await
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        let session = session.to_owned();
+        self.0.readers.run(move |reader| reader.info(&session)).await
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Entry, Error, ErrorKind, Result};
-use rusqlite::{Connection, Row};
+use agent_core::{Entry, Error, ErrorKind, Result, SessionInfo};
+use rusqlite::{Connection, OptionalExtension, Row};
 use tokio::sync::Semaphore;
 
 use super::{connect::Location, error::store_error, upkeep::problems};
@@ -105,6 +105,27 @@ impl Reader {
         Ok(self.entries(session, newest.saturating_sub(1), 1)?.pop())
     }
 
+    /// What is known of a session without its entries.
+    pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        let read = || {
+            let snapshot = self.connection.unchecked_transaction()?; // both tables at one moment
+            let sql = "SELECT id, title, created, updated, head, runs FROM session WHERE name = ?1";
+            let found = snapshot.prepare_cached(sql)?.query_row([session], |row| {
+                let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
+                let mut info = SessionInfo::default();
+                (info.title, info.created, info.updated) = (row.get(1)?, number(2)?, number(3)?);
+                (info.entries, info.runs) = (number(4)?, number(5)?);
+                Ok((row.get::<_, i64>(0)?, info))
+            });
+            let Some((id, mut info)) = found.optional()? else { return Ok(None) };
+            let mut agents = snapshot.prepare_cached("SELECT name FROM agent WHERE session = ?1 ORDER BY id")?;
+            let agents = agents.query_map([id], |row| row.get::<_, Arc<str>>(0))?;
+            info.agents = agents.collect::<rusqlite::Result<_>>()?;
+            Ok(Some(info))
+        };
+        read().map_err(|e| store_error(&self.path, &e))
+    }
+
     /// What is wrong with the file, and what dead writers left in it.
     pub(super) fn problems(&self, now: u64) -> Result<Vec<Problem>> {
         problems(&self.connection, now).map_err(|e| store_error(&self.path, &e))
@@ -143,7 +164,18 @@ fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(
     };
     let seq = row.get::<_, i64>(0)?.cast_unsigned();
     let time = row.get::<_, i64>(2)?.cast_unsigned();
-    Ok((seq, Encoded { run, time, version: row.get(3)?, body: row.get(4)?, blobs: Vec::new(), parts: size(row, 5)? }))
+    Ok((
+        seq,
+        Encoded {
+            run,
+            time,
+            version: row.get(3)?,
+            body: row.get(4)?,
+            blobs: Vec::new(),
+            parts: size(row, 5)?,
+            told: None,
+        },
+    ))
 }
 
 /// The large strings of an entry, in order.

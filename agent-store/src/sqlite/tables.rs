@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use super::queue::Outcome;
 use crate::{
     blob::Blob,
-    encode::Encoded,
+    encode::{Encoded, Summary},
     error::{held, in_use},
 };
 
@@ -56,12 +56,15 @@ impl Tables<'_> {
             return Ok(None);
         }
         let mut advance = self.connection.prepare_cached(
-            "INSERT INTO session (name, head) VALUES (?1, ?2)
-             ON CONFLICT (name) DO UPDATE SET head = head + excluded.head RETURNING id, head",
+            "INSERT INTO session (name, head, created, updated) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE
+             SET head = head + excluded.head, updated = max(updated, excluded.updated)
+             RETURNING id, head",
         )?;
-        let count = entries.len() as u64;
-        let (id, head): (i64, i64) =
-            advance.query_row((session, count.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (count, summary) = (entries.len() as u64, Summary::of(entries));
+        let row = (session, count.cast_signed(), summary.first.cast_signed(), summary.newest.cast_signed());
+        let (id, head): (i64, i64) = advance.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.describe(id, &summary)?;
         let first = head.cast_unsigned() - count + 1;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO entry (session, seq, run, time, version, body, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -80,6 +83,21 @@ impl Tables<'_> {
             }
         }
         Ok(Some(first))
+    }
+
+    /// Notes what a batch says of its session; few do.
+    fn describe(&self, session: i64, summary: &Summary<'_>) -> rusqlite::Result<()> {
+        if summary.runs == 0 && summary.title.is_none() {
+            return Ok(());
+        }
+        let mut describe = self
+            .connection
+            .prepare_cached("UPDATE session SET runs = runs + ?2, title = coalesce(?3, title) WHERE id = ?1")?;
+        describe.execute((session, summary.runs.cast_signed(), summary.title))?;
+        let mut add = self
+            .connection
+            .prepare_cached("INSERT INTO agent (session, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
+        summary.agents.iter().try_for_each(|agent| add.execute((session, agent)).map(drop))
     }
 
     /// Keeps an entry's large strings, each once for all.

@@ -75,6 +75,28 @@ async fn a_lost_connection_is_made_again_and_loses_nothing_that_was_acknowledged
 }
 
 #[tokio::test]
+async fn a_full_disk_is_a_clear_error_and_loses_nothing() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    let writer = journal.open("s", "a").await.expect("is free");
+    append(&*writer, &["1"]).await;
+    // What the server says when it has no room; a real one cannot be had without the machine's own.
+    let full = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
+                CREATE TRIGGER no_room BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION no_room()";
+    place.execute(full).await;
+    let e = writer.append(vec![heard("2"), heard("3")]).await.expect_err("no room");
+    assert!(e.kind() == ErrorKind::Store && e.message().contains("the database's disk is full: make room"), "{e}");
+    assert!(writer.append(vec![heard("behind a hole")]).await.is_err(), "its writer is of no use any more");
+    assert_eq!(texts(&journal, "s").await, ["1"]);
+    place.execute("DROP TRIGGER no_room ON entry").await;
+    drop(writer);
+    let again = journal.open("s", "a").await.expect("is free");
+    assert_eq!(append(&*again, &["2", "3"]).await, 2);
+    assert_eq!(texts(&journal, "s").await, ["1", "2", "3"]);
+}
+
+#[tokio::test]
 async fn a_read_only_database_is_called_that_and_can_be_read() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;
@@ -151,7 +173,7 @@ async fn what_cannot_be_connected_to_says_what_to_do_and_no_password() {
     let builder = PostgresJournal::builder("postgres://me:secret@localhost/x");
     assert!(!format!("{builder:?}").contains("secret"));
     let e = PostgresJournal::connect("host=/nowhere user=me password=secret").await.expect_err("no server");
-    assert!(e.message().contains("the connection to the database failed"), "{e}");
+    assert!(e.message().contains("the database cannot be reached: check that it is up"), "{e}");
     assert!(!format!("{e:?} {e}").contains("secret"), "{e:?}");
 
     let Some(place) = Place::new() else { return };
@@ -167,7 +189,7 @@ async fn a_journal_of_a_newer_release_is_refused() {
     drop(place.open().await);
     place.execute("UPDATE format SET version = 99").await;
     let e = place.builder().connect().await.expect_err("newer");
-    assert!(e.message().contains("format 99 and this release knows formats up to 1: use the newer release"), "{e}");
+    assert!(e.message().contains("format 99 and this release knows formats up to 2: use the newer release"), "{e}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -6,6 +6,7 @@ mod leases;
 mod ledger;
 mod losses;
 mod server;
+mod tls;
 mod upkeep;
 
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! A PostgreSQL server of the tests' own: a directory, a Unix socket in it and nothing else.
+//! A PostgreSQL server of the tests' own: a directory, a Unix socket in it, and a port of this machine where it speaks TLS and
+//! wants a password.
 
 use std::{
     env, fs,
     io::{BufRead, BufReader, Write},
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
     sync::{
@@ -19,10 +21,16 @@ const SCRIPT: &str = r#"
 trap '' INT
 dir=$(mktemp -d) || exit 1
 cd "$dir" || exit 1
-"$0/initdb" -D data -U tests --auth trust --no-sync --encoding UTF8 --locale C >log 2>&1 || { cat log >&2; exit 1; }
-"$0/postgres" -D data -k "$dir" -c listen_addresses= -c fsync=off -c max_connections=200 >log 2>&1 &
+umask 077
+printf %s "$CERTIFICATE" >server.pem
+printf %s "$KEY" >server.key
+echo secret >password
+"$0/initdb" -D data -U tests --auth-local trust --auth-host scram-sha-256 --pwfile password --no-sync --encoding UTF8 \
+    --locale C >log 2>&1 || { cat log >&2; exit 1; }
+"$0/postgres" -D data -k "$dir" -p "$1" -c listen_addresses=localhost -c ssl=on -c ssl_cert_file="$dir/server.pem" \
+    -c ssl_key_file="$dir/server.key" -c fsync=off -c max_connections=200 >log 2>&1 &
 server=$!
-until "$0/pg_isready" -q -h "$dir"; do kill -0 $server || { cat log >&2; exit 1; }; sleep 0.1; done
+until "$0/pg_isready" -q -h "$dir" -p "$1"; do kill -0 $server || { cat log >&2; exit 1; }; sleep 0.1; done
 echo "$dir"
 cat >/dev/null
 kill -QUIT $server
@@ -34,6 +42,7 @@ rm -rf "$dir"
 /// The server, which ends when this process does.
 pub(crate) struct Server {
     socket: String,
+    port: u16,
     _until_closed: ChildStdin,
 }
 
@@ -60,16 +69,24 @@ impl Server {
             }
             false => Command::new("sh"),
         };
-        let command = command.args(["-c", SCRIPT]).arg(programs).current_dir("/").env_remove("TMPDIR");
+        let port = TcpListener::bind(("localhost", 0)).and_then(|free| free.local_addr()).expect("a free port").port();
+        let command = command.args(["-c", SCRIPT]).arg(programs).arg(port.to_string()).current_dir("/");
+        let command = command.env_remove("TMPDIR").env("CERTIFICATE", include_str!("tls/server.pem"));
+        let command = command.env("KEY", include_str!("tls/server.key"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell starts");
         let mut socket = String::new();
         BufReader::new(child.stdout.take().expect("is piped")).read_line(&mut socket).expect("reads");
         assert!(!socket.is_empty(), "the server did not start; it says why above");
-        Some(Self { socket: socket.trim_end().to_owned(), _until_closed: child.stdin.take().expect("is piped") })
+        Some(Self { socket: socket.trim_end().to_owned(), port, _until_closed: child.stdin.take().expect("is piped") })
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("host={} user=tests dbname=postgres", self.socket)
+        format!("host={} port={} user=tests dbname=postgres", self.socket, self.port)
+    }
+
+    /// The same database by way of the network.
+    pub(crate) fn network_url(&self, host: &str, settings: &str) -> String {
+        format!("postgres://tests:secret@{host}:{}/postgres?{settings}", self.port)
     }
 
     /// A schema that no other test has.

@@ -19,6 +19,27 @@ async fn a_whole_journal_has_no_problems() {
 }
 
 #[tokio::test]
+async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of_their_sessions() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    for (session, agent) in [("s", "b"), ("s", "a"), ("t", "a")] {
+        let writer = journal.open(session, agent).await.expect("is free");
+        writer.append(every_kind(session, agent)).await.expect("appends");
+    }
+    let before = (journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads"));
+    assert!(before.0.as_ref().is_some_and(|info| info.agents.len() == 2 && info.title.is_some()), "{before:?}");
+    drop(journal);
+    place
+        .execute(
+            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents;
+             UPDATE format SET version = 1",
+        )
+        .await;
+    let journal = place.open().await;
+    assert_eq!((journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads")), before);
+}
+
+#[tokio::test]
 async fn every_kind_of_damage_is_found_and_not_touched_by_a_repair() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;

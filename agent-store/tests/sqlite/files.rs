@@ -75,7 +75,26 @@ fn a_journal_of_a_newer_release_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.sqlite().execute_batch("PRAGMA user_version = 99").expect("sets");
-    assert!(refusal(&place).contains("format 99 and this release knows formats up to 2: use the newer release"));
+    assert!(refusal(&place).contains("format 99 and this release knows formats up to 3: use the newer release"));
+}
+
+#[tokio::test]
+async fn a_file_of_an_older_release_is_brought_up_to_date_with_what_is_known_of_its_sessions() {
+    let place = Place::new();
+    let journal = place.open();
+    for (session, agent) in [("s", "b"), ("s", "a"), ("t", "a")] {
+        let writer = journal.open(session, agent).await.expect("is free");
+        writer.append(every_kind(session, agent)).await.expect("appends");
+    }
+    let before = (journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads"));
+    assert!(before.0.as_ref().is_some_and(|info| info.agents.len() == 2 && info.title.is_some()), "{before:?}");
+    drop(journal);
+    let columns =
+        ["created", "updated", "runs", "title"].map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
+    let older = format!("DROP TRIGGER session_gone; DROP TABLE agent; {} PRAGMA user_version = 2", columns.concat());
+    place.sqlite().execute_batch(&older).expect("is older now");
+    let journal = place.open();
+    assert_eq!((journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads")), before);
 }
 
 #[tokio::test]
@@ -143,7 +162,7 @@ async fn the_file_is_set_up_for_safety() {
     let pragma = |name: &str| sqlite.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
     assert_eq!(pragma("journal_mode").expect("reads"), "wal".to_owned().into());
     assert_eq!(pragma("application_id").expect("reads"), i64::from(u32::from_be_bytes(*b"AGJL")).into());
-    assert_eq!(pragma("user_version").expect("reads"), 2.into());
+    assert_eq!(pragma("user_version").expect("reads"), 3.into());
     assert_eq!(pragma("integrity_check").expect("reads"), "ok".to_owned().into());
 }
 

@@ -1,5 +1,6 @@
 //! One run's side of the journal: the embedded engine.
 
+mod below;
 mod step;
 
 use std::{
@@ -14,10 +15,11 @@ use std::{
 
 use serde_json::Value;
 
+use self::below::over;
 use super::{Entry, EntryBody, JournalWriter, Recording, Step, StepResult, outbox::Sent, replay::Replay};
 use crate::{
-    AssistantMessage, Begun, Checkpoint, Emitter, Error, ErrorKind, Exit, GlobalStorage, Message, ModelResponse,
-    Result, State, ToolOutput, Usage,
+    AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, Result, State,
+    ToolOutput, Usage,
 };
 
 /// Entries that are held back: those of a few steps. Larger batches save nothing.
@@ -219,13 +221,9 @@ impl RunLog {
         })
     }
 
-    /// The writer, for the runs below.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the run is over.
-    pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
+    fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {
         let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        writer.ok_or_else(|| Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept"))
+        writer.ok_or_else(over)
     }
 
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
@@ -272,7 +270,7 @@ impl RunLog {
             let entries = std::mem::take(&mut *noted);
             drop(noted);
             let watched = self.0.emitter.is_observed().then(|| entries.clone());
-            let ack = self.writer()?.append(entries);
+            let ack = self.own_writer()?.append(entries);
             Ok(Some(Sent { ack, count: 1, entries: watched, emitter: self.0.emitter.clone() }))
         });
     }
@@ -295,7 +293,7 @@ impl RunLog {
         // Nobody else of the tree comes between reading what changed and writing it down.
         self.0.emitter.hub().outbox().send(|| {
             let mut entries = std::mem::take(&mut *self.noted());
-            let writer = self.writer()?;
+            let writer = self.own_writer()?;
             let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
             if !state.is_empty() || !globals.is_empty() {
                 entries.push(self.entry(EntryBody::StateChanged { state, globals }));

@@ -17,7 +17,8 @@ use crate::{Durability, error::thread_ended};
 /// out, by the server's clock, since nobody knows how much of it was; so is one whose settling could not reach the database.
 /// A booking is durable when its settling says so. A lost connection is made again.
 ///
-/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, and can share its database: it has a schema of its own.
+/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, and can
+/// share its database: it has a schema of its own.
 ///
 /// ```no_run
 /// use agent_core::{Budget, Caps, Window};

@@ -1,0 +1,98 @@
+//! How the connection is protected: what libpq's `sslmode` and `sslrootcert` say of it.
+
+mod roots;
+mod url;
+mod verify;
+
+use std::sync::Arc;
+
+use agent_core::{Error, Result};
+use rustls::{ClientConfig, crypto::CryptoProvider};
+use tokio_postgres::{Config, config::SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The settings of a URL that the client itself does not know.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Asked {
+    mode: Option<String>,
+    roots: Option<String>,
+}
+
+/// What is checked of the server's certificate.
+#[derive(Clone, Copy)]
+enum Check {
+    /// Nothing: who listens learns nothing, who stands between learns everything.
+    Nothing,
+    /// An authority that is trusted signed it.
+    Authority,
+    /// And it is of the host that was asked for.
+    Host,
+}
+
+/// The client's settings in a URL, and how to begin TLS.
+pub(super) fn configure(text: &str) -> Result<(Config, MakeRustlsConnect)> {
+    let (rest, asked) = url::split(text);
+    // The parser's message does not repeat the URL, which may hold a password.
+    let mut config = rest.parse::<Config>().map_err(|e| {
+        let message = "the database's URL cannot be read: write postgres://user:password@host/database";
+        Error::config(message).with_context("postgres", e.to_string())
+    })?;
+    let (mode, check) = asked.meaning()?;
+    config.ssl_mode(mode);
+    Ok((config, connector(check, asked.roots.as_deref())?))
+}
+
+impl Asked {
+    fn meaning(&self) -> Result<(SslMode, Check)> {
+        let has_roots = self.roots.is_some();
+        let (mode, check) = match self.mode.as_deref() {
+            Some("disable") => (SslMode::Disable, Check::Nothing),
+            None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
+            Some("require") if has_roots => (SslMode::Require, Check::Authority),
+            Some("require") => (SslMode::Require, Check::Nothing),
+            Some("verify-ca") => (SslMode::Require, Check::Authority),
+            Some("verify-full") => (SslMode::Require, Check::Host),
+            Some(_) => {
+                let message = "sslmode is none of disable, prefer, require, verify-ca and verify-full";
+                return Err(Error::config(message));
+            }
+        };
+        if has_roots && mode != SslMode::Require {
+            let message = "sslrootcert checks nothing without TLS: add sslmode=verify-full to the database's URL";
+            return Err(Error::config(message));
+        }
+        Ok((mode, check))
+    }
+}
+
+fn connector(check: Check, roots: Option<&str>) -> Result<MakeRustlsConnect> {
+    // Named, since rustls refuses to choose where an application has brought in a second one.
+    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
+    let unsupported = |e| Error::config("TLS cannot be set up").with_source(e);
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(unsupported)?;
+    let config = match check {
+        Check::Nothing => builder.dangerous().with_custom_certificate_verifier(verify::nothing(provider)),
+        Check::Authority => {
+            let verifier = verify::authority(roots::read(roots)?, provider)?;
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
+        Check::Host => builder.with_root_certificates(roots::read(roots)?),
+    };
+    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+}
+
+/// True if it was TLS that failed, or would not begin.
+pub(super) fn is_refused(e: &tokio_postgres::Error) -> bool {
+    let mut cause = std::error::Error::source(e);
+    while let Some(error) = cause {
+        let of_io = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || of_io.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

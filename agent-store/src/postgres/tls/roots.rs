@@ -1,0 +1,35 @@
+//! Which authorities are trusted.
+
+use agent_core::{Error, Result};
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+/// What `sslrootcert` says for the public authorities.
+const PUBLIC: &str = "system";
+
+/// The authorities in a file of PEM, or the public ones.
+///
+/// # Errors
+/// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a file that cannot be read or holds none.
+pub(super) fn read(path: Option<&str>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = path.filter(|path| *path != PUBLIC) else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let unreadable = |e: rustls::pki_types::pem::Error| {
+        let message = format!("sslrootcert '{path}' cannot be read: name a file of certificates in PEM");
+        Error::config(message).with_context("pem", e.to_string())
+    };
+    for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+        let refused =
+            |e| Error::config(format!("sslrootcert '{path}' holds no authority's certificate")).with_source(e);
+        roots.add(certificate.map_err(unreadable)?).map_err(refused)?;
+    }
+    if roots.is_empty() {
+        return Err(Error::config(format!("sslrootcert '{path}' holds no certificate: name a file of them in PEM")));
+    }
+    Ok(roots)
+}

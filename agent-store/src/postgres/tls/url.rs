@@ -1,0 +1,122 @@
+//! The settings about TLS in a URL, or in libpq's `key=value` form, apart from the rest.
+
+use super::Asked;
+
+/// What is left for the client, and what was taken out.
+pub(super) fn split(text: &str) -> (String, Asked) {
+    let mut asked = Asked::default();
+    let rest = match ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+        true => of_url(text, &mut asked),
+        false => of_pairs(text, &mut asked),
+    };
+    (rest, asked)
+}
+
+impl Asked {
+    /// Takes a setting if it is one of these.
+    fn take(&mut self, key: &str, value: impl FnOnce() -> String) -> bool {
+        match key {
+            "sslmode" => self.mode = Some(value()),
+            "sslrootcert" => self.roots = Some(value()),
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn of_url(url: &str, asked: &mut Asked) -> String {
+    // A password may hold a question mark.
+    let host = url.find('@').map_or(0, |at| at + 1);
+    let Some(query) = url[host..].find('?').map(|at| host + at) else { return url.to_owned() };
+    let is_rest = |pair: &&str| match pair.split_once('=') {
+        Some((key, value)) => !asked.take(key, || decoded(value)),
+        None => true,
+    };
+    let rest: Vec<_> = url[query + 1..].split('&').filter(is_rest).collect();
+    format!("{}?{}", &url[..query], rest.join("&")).trim_end_matches('?').to_owned()
+}
+
+/// A value of a query without its percent signs.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.filter(|_| byte == b'%').and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// `key=value`s with spaces between them and perhaps around the sign; a value is bare or in quotes, with a backslash before a
+/// quote, a space or a backslash in it.
+fn of_pairs(text: &str, asked: &mut Asked) -> String {
+    let (mut kept, mut rest) = (String::new(), text.trim_start());
+    while let Some(sign) = rest.find('=') {
+        let key = rest[..sign].trim();
+        let after = rest[sign + 1..].trim_start();
+        let (value, end) = value(after);
+        let whole = &rest[..rest.len() - after.len() + end];
+        if !asked.take(key, || value) {
+            kept.push_str(whole);
+            kept.push(' ');
+        }
+        rest = after[end..].trim_start();
+    }
+    // What is no pair is for the client to refuse.
+    kept + rest
+}
+
+/// The value that the text begins with, and where it ends.
+fn value(text: &str) -> (String, usize) {
+    let is_quoted = text.starts_with('\'');
+    let (mut value, mut chars) = (String::new(), text.char_indices().skip(usize::from(is_quoted)));
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+            '\'' if is_quoted => return (value, at + 1),
+            c if c.is_whitespace() && !is_quoted => return (value, at),
+            c => value.push(c),
+        }
+    }
+    (value, text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(mode: Option<&str>, roots: Option<&str>) -> Asked {
+        Asked { mode: mode.map(str::to_owned), roots: roots.map(str::to_owned) }
+    }
+
+    #[test]
+    fn only_what_is_about_tls_is_taken_out() {
+        for (text, rest, taken) in [
+            ("postgres://u:p@h/d", "postgres://u:p@h/d", asked(None, None)),
+            ("postgres://u:p?sslmode=x@h/d", "postgres://u:p?sslmode=x@h/d", asked(None, None)),
+            ("postgresql://h/d?sslmode=require", "postgresql://h/d", asked(Some("require"), None)),
+            (
+                "postgres://u@h/d?a=b&sslrootcert=%2Fetc%2Fmy%20ca&sslmode=verify-full&c=d%3D",
+                "postgres://u@h/d?a=b&c=d%3D",
+                asked(Some("verify-full"), Some("/etc/my ca")),
+            ),
+            ("host=h user=u", "host=h user=u ", asked(None, None)),
+            ("host=h sslmode = prefer user=u", "host=h user=u ", asked(Some("prefer"), None)),
+            (
+                r"password='it\'s sslmode=x \\' sslrootcert='/my \'ca\'' dbname=a\ b",
+                r"password='it\'s sslmode=x \\' dbname=a\ b ",
+                asked(None, Some("/my 'ca'")),
+            ),
+            ("nonsense", "nonsense", asked(None, None)),
+        ] {
+            assert_eq!(split(text), (rest.to_owned(), taken), "{text}");
+        }
+    }
+
+    #[test]
+    fn any_text_is_split_and_none_panics() {
+        proptest::proptest!(|(text in "(postgres://)?[a-z@?&=%' \\\\ä]*")| drop(split(&text)));
+    }
+}
