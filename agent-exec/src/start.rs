@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
     Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase, Result,
-    RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session,
-    new_id, recover,
+    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, ModelParams, Parent, Pause, Phase,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter,
+    fold_session, new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -269,6 +269,10 @@ async fn run_as(
         phase,
         resumed,
         stream: request.stream.unwrap_or(agent.stream),
+        params: match request.params {
+            Some(over) => (*agent.executor.params).clone().with(*over).into(),
+            None => agent.executor.params.clone(),
+        },
         tools: request.tools,
         schema: &agent.schema,
         fingerprint: &agent.fingerprint,
