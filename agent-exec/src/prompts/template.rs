@@ -52,11 +52,11 @@ impl Template {
         let values = values.iter().filter(|(name, _)| self.variables.contains(*name)).collect::<BTreeMap<_, _>>();
         let template = self.environment.get_template(self.role);
         let values = minijinja::Value::from(Serde(values));
-        template.and_then(|template| template.render(values)).map_err(|e| self.failure(e))
+        template.and_then(|template| template.render(values)).map_err(|e| self.failure(&e))
     }
 
-    /// What failed, without the values: they may be secret.
-    fn failure(&self, e: minijinja::Error) -> Error {
+    /// What failed, without the values (they may be secret) and so without the error itself, which may quote them.
+    fn failure(&self, e: &minijinja::Error) -> Error {
         let role = self.role;
         let line = e.line().map(|line| format!(" in line {line}")).unwrap_or_default();
         let why = match e.kind() {
@@ -64,6 +64,6 @@ impl Template {
             ErrorKind::OutOfFuel => "it takes too long; make its loops shorter".to_owned(),
             kind => kind.to_string(),
         };
-        Error::config(format!("the {role} prompt cannot be rendered{line}: {why}")).with_source(e)
+        Error::config(format!("the {role} prompt cannot be rendered{line}: {why}"))
     }
 }

@@ -29,6 +29,20 @@ async fn the_callers_model_answers_by_calling_the_sub_agent_again() {
 }
 
 #[tokio::test]
+async fn a_caller_that_cannot_recall_tells_the_whole_task_again() {
+    let model = thinks(|spoke, history| match spoke {
+        0 => ask("a", "research", json!({})),
+        _ => says(last(history)),
+    });
+    let boss =
+        Agent::builder("boss", model).middleware(Delegation::new().to("helper", "Helps.", curious(AskParent::new())));
+    let end = finished(built(boss).run("go").await);
+    let question = "Which year?\n\n[Sub-agent 'helper' asks this before it goes on: call it again, with the whole task and \
+                    your answer in it.]";
+    assert_eq!(texts(&end), [question]);
+}
+
+#[tokio::test]
 async fn one_in_the_background_asks_with_its_report() {
     let model = thinks(|spoke, history| match spoke {
         0 => ask("a", "research", json!({"background": true})),

@@ -10,7 +10,10 @@ pub(super) fn answered(key: &str, finished: &Finished, recall: bool) -> ToolOutp
     let Finished { answer, reason, ids, .. } = finished;
     let note = match reason {
         ExitReason::Tool(tool) if tool == ASK_PARENT => {
-            Some("asks this before it goes on: call it again, with its id and your answer".to_owned())
+            // Without its id the next call is a new sub-agent, which knows nothing of the question.
+            let again =
+                if recall { "with its id and your answer" } else { "with the whole task and your answer in it" };
+            Some(format!("asks this before it goes on: call it again, {again}"))
         }
         ExitReason::StepLimit => Some("reached its step limit before it was done".to_owned()),
         ExitReason::Budget => Some("used up its budget before it was done".to_owned()),

@@ -183,7 +183,7 @@ impl RunLog {
     }
 
     /// True if a recorded run is driven again.
-    pub fn is_replay(&self) -> bool {
+    pub(crate) fn is_replay(&self) -> bool {
         self.replayed().is_some()
     }
 

@@ -10,9 +10,12 @@ use agent_core::{AssistantMessage, History, Message, Origin, Part, SystemMessage
 
 use super::{
     assistant,
-    parts::{BlockJson, CacheControl, Content, EMPTY, part_json, plain},
+    parts::{BlockJson, Content, EMPTY, part_json, plain},
 };
-use crate::wire::json::{own, write};
+use crate::wire::{
+    cache_control::CacheControl,
+    json::{own, write},
+};
 
 /// How a message is written.
 #[derive(Clone, Copy, PartialEq, Eq)]

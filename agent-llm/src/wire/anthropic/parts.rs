@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::read;
 pub(super) use crate::wire::content::EMPTY;
-use crate::wire::json::own;
+use crate::wire::{cache_control::CacheControl, json::own};
 
 /// One block of a content.
 #[derive(Serialize)]
@@ -63,20 +63,6 @@ pub(super) enum Source<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
     File { file_id: &'a str },
-}
-
-/// Asks for the prompt to be cached up to here.
-#[derive(Serialize)]
-pub(super) struct CacheControl {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttl: Option<&'static str>,
-}
-
-impl From<Cache> for CacheControl {
-    fn from(cache: Cache) -> Self {
-        Self { r#type: "ephemeral", ttl: (cache == Cache::Long).then_some("1h") }
-    }
 }
 
 /// The arguments of a call: an object, whatever the model wrote.

@@ -6,11 +6,11 @@ use agent_core::{Origin, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{
-    parts::{CacheControl, marked},
-    read,
+use super::{parts::marked, read};
+use crate::wire::{
+    cache_control::CacheControl,
+    json::{own, write},
 };
-use crate::wire::json::{own, write};
 
 #[derive(Serialize)]
 #[serde(untagged)]

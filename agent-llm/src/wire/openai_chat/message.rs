@@ -10,9 +10,9 @@ use super::{
     assistant,
     parts::{PartJson, Said, joined, own_text, part_json, text_json},
     profile::SystemRole,
-    tools::CacheControl,
 };
 use crate::wire::{
+    cache_control::CacheControl,
     content::EMPTY,
     json::{knows, own, write},
 };

@@ -6,9 +6,9 @@ use agent_core::{Block, Media, MediaSource, Part, Text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{message::Manner, read_part, tools::CacheControl};
-use crate::wire::content::Address;
+use super::{message::Manner, read_part};
 pub(super) use crate::wire::content::joined;
+use crate::wire::{cache_control::CacheControl, content::Address};
 
 /// A content.
 #[derive(Serialize)]

@@ -1,11 +1,12 @@
 //! Tools, as the API writes them.
 
-use agent_core::{Cache, Raw, ToolSpec};
+use agent_core::{Raw, ToolSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{message::Manner, read_part::cache};
 use crate::wire::{
+    cache_control::CacheControl,
     json::{same, write},
     lenient::Str,
     open_struct::open_struct,
@@ -44,20 +45,6 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-}
-
-/// Asks to cache the prompt up to here.
-#[derive(Serialize)]
-pub(super) struct CacheControl {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttl: Option<&'static str>,
-}
-
-impl From<Cache> for CacheControl {
-    fn from(cache: Cache) -> Self {
-        Self { r#type: "ephemeral", ttl: (cache == Cache::Long).then_some("1h") }
-    }
 }
 
 /// True if the server is told of the tool: it may be another provider's own.
