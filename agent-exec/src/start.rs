@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
     Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, ModelParams, Parent, Pause, Phase,
-    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter,
-    fold_session, new_id, recover,
+    GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase, Result,
+    RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, State, UsageMeter, fold_session,
+    new_id, recover,
 };
 use futures::FutureExt;
 use serde_json::Value;
