@@ -38,6 +38,6 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
     }
 
     fn scope(&self, cx: &RunCx) -> GlobalStorage {
-        cx.globals().scope(self.middleware).scope(&cx.ids().run_id)
+        cx.globals().scope(&[self.middleware, "/", &*cx.ids().run_id].concat())
     }
 }

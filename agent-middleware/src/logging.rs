@@ -125,7 +125,7 @@ impl Logging {
 
     fn run(&self, cx: &RunCx) -> Run {
         let ids = cx.ids();
-        let above = ids.parent_run_id.as_ref().and_then(|run| self.runs.get(run));
+        let above = ids.parent_run_id.as_ref().and_then(|run| self.runs.of_id(run));
         let make = || at!(self.config.level, span, "run", agent = %ids.path, run = %ids.run_id);
         let span = above.map_or_else(make, |above| above.span.in_scope(make));
         Run { span, started: Instant::now() }

@@ -113,7 +113,7 @@ impl Reminders {
     fn of_tokens(&self, cx: &RunCx, req: &ModelRequest) -> Option<String> {
         let window = req.model.as_ref().and_then(|model| model.context_window);
         let window = self.config.context_window.or(window).filter(|_| self.config.tokens)?;
-        let used = self.used.get(&cx.ids().run_id)?.load(Relaxed);
+        let used = self.used.get(cx)?.load(Relaxed);
         let left = window.saturating_sub(used);
         let room = self.config.room.unwrap_or(ROOM);
         Some(match left < room.saturating_mul(3) {

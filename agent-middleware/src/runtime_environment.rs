@@ -117,7 +117,7 @@ impl Middleware for RuntimeEnvironment {
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
-        if let Some(told) = self.told.get(&cx.ids().run_id) {
+        if let Some(told) = self.told.get(cx) {
             let system = req.system.get_or_insert_with(|| SystemMessage::new(Vec::new()));
             system.parts_mut().push(Part::text(told.as_str()));
         }

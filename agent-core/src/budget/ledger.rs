@@ -1,7 +1,7 @@
 //! Where accounts are kept.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -82,14 +82,14 @@ impl<L: Ledger + ?Sized> Ledger for Arc<L> {
 /// Accounts in memory: of one process, for as long as it lives.
 #[derive(Default)]
 pub struct MemoryLedger {
-    accounts: Mutex<HashMap<String, Books>>,
+    accounts: Mutex<BTreeMap<String, Books>>,
     changed: Notify,
 }
 
 #[derive(Default)]
 struct Books {
     balance: Balance,
-    open: HashMap<u64, Amounts>,
+    open: BTreeMap<u64, Amounts>,
     last: u64,
 }
 
@@ -102,14 +102,14 @@ impl MemoryLedger {
     /// One account, in which so much was used already.
     pub(super) fn begun(account: &str, settled: Amounts) -> Self {
         let books = Books { balance: Balance::new(settled, Amounts::none()), ..Books::default() };
-        Self { accounts: Mutex::new(HashMap::from([(account.to_owned(), books)])), changed: Notify::new() }
+        Self { accounts: Mutex::new(BTreeMap::from([(account.to_owned(), books)])), changed: Notify::new() }
     }
 
     pub(super) fn balance_now(&self, account: &str) -> Balance {
         self.accounts().get(account).map(|books| books.balance).unwrap_or_default()
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<String, Books>> {
+    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, Books>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +122,10 @@ impl Ledger for MemoryLedger {
 
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
         let mut accounts = self.accounts();
-        let books = accounts.entry(account.to_owned()).or_default();
+        let books = match accounts.get_mut(account) {
+            Some(books) => books,
+            None => accounts.entry(account.to_owned()).or_default(),
+        };
         let Balance { settled, reserved } = books.balance;
         if caps.refusal(settled.plus(reserved), wanted).is_some() {
             return Ok(None);

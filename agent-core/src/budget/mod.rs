@@ -12,13 +12,13 @@ mod terms;
 
 use std::{fmt, sync::Arc};
 
+use self::terms::Terms;
 pub use self::{
     amounts::{Amounts, Caps},
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
     reservation::Reservation,
 };
-use self::{reservation::Hold, terms::Terms};
 use crate::{Error, ErrorKind, Result};
 
 /// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.
@@ -65,6 +65,11 @@ const OWN: &str = "run";
 impl Account {
     fn own(caps: Caps, ledger: Arc<MemoryLedger>) -> Self {
         Self { account: OWN.into(), caps, ledger }
+    }
+
+    /// The ledger itself: through the pointer's own implementation each of its futures would be boxed twice.
+    fn books(&self) -> &dyn Ledger {
+        &*self.ledger
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -161,7 +166,7 @@ impl Budget {
             Err(Refused::Failed(e)) => Err(e),
             Err(Refused::By(index)) => {
                 let account = &self.0.accounts[index];
-                let Balance { settled, reserved } = account.ledger.balance(&account.account).await?;
+                let Balance { settled, reserved } = account.books().balance(&account.account).await?;
                 Err(used_up(&account.caps, settled.plus(reserved), amounts))
             }
         }
@@ -170,11 +175,9 @@ impl Budget {
     async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
         let mut reservation = Reservation::new(amounts);
         // The widest first: what a child has set aside, its parent has too, at every moment.
-        for (index, Account { account, caps, ledger }) in self.0.accounts.iter().enumerate() {
-            match ledger.reserve(account, caps, amounts).await {
-                Ok(Some(receipt)) => {
-                    reservation.hold(Hold { ledger: ledger.clone(), account: account.clone(), receipt });
-                }
+        for (index, account) in self.0.accounts.iter().enumerate() {
+            match account.books().reserve(&account.account, &account.caps, amounts).await {
+                Ok(Some(receipt)) => reservation.hold(account.clone(), receipt),
                 Ok(None) => return Err(Refused::By(index)),
                 Err(e) => return Err(Refused::Failed(e)),
             }
@@ -194,7 +197,7 @@ impl Budget {
     /// [`ErrorKind::Store`] if its ledger failed.
     pub async fn balance(&self) -> Result<Balance> {
         match self.0.accounts.last() {
-            Some(account) => account.ledger.balance(&account.account).await,
+            Some(account) => account.books().balance(&account.account).await,
             None => Ok(Balance::default()),
         }
     }

@@ -20,15 +20,9 @@ impl Budget {
             return Ok(None);
         }
         let call = self.judge(req)?;
+        let (mut answer, mut watched) = (call.answer, None);
         loop {
-            let mut answer = call.answer;
-            for account in self.0.accounts.iter() {
-                let Balance { settled, .. } = account.ledger.balance(&account.account).await?;
-                answer = self.fitting(&call, account, settled, answer)?;
-            }
             let wanted = self.amounts(&call, answer)?;
-            // Before the attempt, so that no change between the two is missed.
-            let changes: Vec<_> = self.0.accounts.iter().map(|a| a.ledger.changed(&a.account)).collect();
             match self.try_reserve(wanted).await {
                 Ok(reservation) => {
                     req.reserved = true;
@@ -39,11 +33,21 @@ impl Budget {
                 }
                 Err(Refused::Failed(e)) => return Err(e),
                 Err(Refused::By(index)) => {
-                    let Account { account, caps, ledger } = &self.0.accounts[index];
-                    let Balance { settled, reserved } = ledger.balance(account).await?;
-                    let waits = caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
-                    if let Some(change) = changes.into_iter().nth(index).filter(|_| waits) {
-                        change.await; // those under way may give something back
+                    let account = &self.0.accounts[index];
+                    let Balance { settled, reserved } = account.books().balance(&account.account).await?;
+                    let waits = account.caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
+                    watched = match watched.take() {
+                        // Those under way may give something back. It was watched before this attempt: nothing was missed.
+                        Some((known, change)) if known == index && waits => {
+                            change.await;
+                            None
+                        }
+                        _ => Some((index, account.books().changed(&account.account))),
+                    };
+                    answer = call.answer;
+                    for account in self.0.accounts.iter() {
+                        let Balance { settled, .. } = account.books().balance(&account.account).await?;
+                        answer = self.fitting(&call, account, settled, answer)?;
                     }
                 }
             }

@@ -1,8 +1,8 @@
 //! Amounts set aside for one call.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use super::{Amounts, Ledger};
+use super::{Account, Amounts};
 use crate::Result;
 
 /// Amounts set aside for one call, in every account that a budget draws on.
@@ -12,15 +12,9 @@ use crate::Result;
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
     amounts: Amounts,
-    holds: Vec<Hold>,
+    /// Where they are set aside, and the receipt for it.
+    holds: Vec<(Account, u64)>,
     begun: bool,
-}
-
-/// A reservation in one account.
-pub(super) struct Hold {
-    pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) account: Arc<str>,
-    pub(super) receipt: u64,
 }
 
 impl Reservation {
@@ -28,8 +22,8 @@ impl Reservation {
         Self { amounts, holds: Vec::new(), begun: false }
     }
 
-    pub(super) fn hold(&mut self, hold: Hold) {
-        self.holds.push(hold);
+    pub(super) fn hold(&mut self, account: Account, receipt: u64) {
+        self.holds.push((account, receipt));
     }
 
     /// What is set aside.
@@ -60,7 +54,8 @@ impl Reservation {
     }
 
     fn book(&mut self, used: Amounts) -> Vec<futures::future::BoxFuture<'static, Result<()>>> {
-        self.holds.drain(..).map(|hold| hold.ledger.settle(&hold.account, hold.receipt, used)).collect()
+        let holds = self.holds.drain(..);
+        holds.map(|(account, receipt)| account.books().settle(&account.account, receipt, used)).collect()
     }
 }
 

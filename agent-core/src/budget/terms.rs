@@ -79,6 +79,8 @@ struct Generous;
 
 /// Tokens of an image or a page of a document, with what stands around it.
 const MEDIA: u64 = 3_000;
+/// Under which what was counted is kept.
+static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
 /// Around a message, a call or a tool.
 const AROUND: u64 = 12;
 
@@ -101,12 +103,11 @@ impl TokenCounter for Generous {
     fn tools(&self, tools: &ToolSpecs) -> u64 {
         let texts = |text: &str| self.text(text);
         let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
-        tools.iter().map(|t| AROUND + tool(t)).sum()
+        tools.total(*KEY, |tools| tools.iter().map(|t| AROUND + tool(t)).sum())
     }
 
     /// Before every call: it must not cost more as the conversation grows.
     fn history(&self, history: &History) -> u64 {
-        static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
         history.total(*KEY, |message| self.message(message))
     }
 }

@@ -1,7 +1,6 @@
 //! [`RunCx`]: what every hook, layer and tool sees of its run.
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     fmt,
     sync::{
@@ -17,7 +16,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, Ask, BackgroundRun, Checkpoint, Clock, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter, tasks::Tasks,
+    Answer, Ask, BackgroundRun, Checkpoint, Clock, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter,
+    per_run::Live, tasks::Tasks,
 };
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
@@ -53,7 +53,7 @@ pub(super) struct Inner {
     pub(super) inbox: Inbox,
     pub(super) control: Mutex<Control>,
     /// What middlewares keep for this run; it goes with the run.
-    pub(super) live: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(super) live: Live,
     pub(super) tasks: Tasks,
     pub(super) emitter: Emitter,
     pub(super) log: RunLog,

@@ -3,8 +3,11 @@
 use std::{
     any::Any,
     collections::HashMap,
-    fmt, ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use super::RunCx;
@@ -35,15 +38,22 @@ use super::RunCx;
 ///     }
 /// }
 /// ```
-pub struct PerRun<T>(Mutex<HashMap<Arc<str>, Weak<T>>>);
+pub struct PerRun<T> {
+    /// Under which each run keeps its value, where it is found faster than by the run's name.
+    place: u64,
+    by_id: Mutex<HashMap<Arc<str>, Weak<T>>>,
+}
+
+/// What keeps the values of one run alive.
+pub(super) type Live = Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>;
 
 impl<T: Send + Sync + 'static> PerRun<T> {
     /// The value of the run, made now if it has none.
     pub fn of(&self, cx: &RunCx, make: impl FnOnce() -> T) -> Arc<T> {
-        let run_id = &cx.ids().run_id;
-        if let Some(value) = self.get(run_id) {
+        if let Some(value) = self.get(cx) {
             return value;
         }
+        let run_id = &cx.ids().run_id;
         let made = Arc::new(make()); // not under the lock: it may look at the values of other runs
         let mut runs = self.lock();
         if runs.len() == runs.capacity() {
@@ -53,39 +63,48 @@ impl<T: Send + Sync + 'static> PerRun<T> {
             return faster;
         }
         runs.insert(run_id.clone(), Arc::downgrade(&made));
-        cx.live().push(made.clone());
+        cx.live().push((self.place, made.clone()));
         made
+    }
+
+    /// The value of the run, if it has one.
+    pub fn get(&self, cx: &RunCx) -> Option<Arc<T>> {
+        let live = cx.live();
+        let (_, value) = live.iter().find(|(place, _)| *place == self.place)?;
+        value.clone().downcast().ok()
     }
 
     /// Takes the value of a run that ends.
     pub fn end(&self, cx: &RunCx) -> Option<Arc<T>> {
-        let value = self.lock().remove(&cx.ids().run_id)?.upgrade()?;
-        cx.live().retain(|other| !ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&value)));
-        Some(value)
+        self.lock().remove(&cx.ids().run_id);
+        let mut live = cx.live();
+        let at = live.iter().position(|(place, _)| *place == self.place)?;
+        live.swap_remove(at).1.downcast().ok()
     }
 }
 
 impl<T> PerRun<T> {
-    /// The value of the run with this id, if it has one.
-    pub fn get(&self, run_id: &str) -> Option<Arc<T>> {
+    /// The value of another run, by its id, if that is under way and has one: of the run above, say.
+    pub fn of_id(&self, run_id: &str) -> Option<Arc<T>> {
         self.lock().get(run_id)?.upgrade()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Weak<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RunCx {
     /// The values of this run, which hold them alive.
-    fn live(&self) -> MutexGuard<'_, Vec<Arc<dyn Any + Send + Sync>>> {
+    fn live(&self) -> MutexGuard<'_, Vec<(u64, Arc<dyn Any + Send + Sync>)>> {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Default for PerRun<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { place: NEXT.fetch_add(1, Relaxed), by_id: Mutex::default() }
     }
 }
 
@@ -109,8 +128,11 @@ mod tests {
         assert_eq!(*values.of(b.cx(), || 2), 2);
         assert_eq!(*values.of(a.cx(), || 3), 1, "made once");
         values.end(a.cx());
-        assert!(values.get(&a.cx().ids().run_id).is_none());
-        assert!(values.get(&b.cx().ids().run_id).is_some());
+        assert!(values.get(a.cx()).is_none() && values.of_id(&a.cx().ids().run_id).is_none());
+        assert_eq!(
+            (values.get(b.cx()).as_deref(), values.of_id(&b.cx().ids().run_id).as_deref()),
+            (Some(&2), Some(&2))
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl GlobalStorage {
     /// A view whose keys are apart from all others: `scope("billing")` keeps `total` as `billing/total`.
     #[must_use]
     pub fn scope(&self, name: &str) -> Self {
-        Self { shared: self.shared.clone(), prefix: format!("{}{name}/", self.prefix).into() }
+        Self { shared: self.shared.clone(), prefix: [&*self.prefix, name, "/"].concat().into() }
     }
 
     /// The value under `key`, if there is one.
@@ -203,7 +203,7 @@ impl GlobalStorage {
     }
 
     fn full(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
+        [&*self.prefix, name].concat()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Shared> {

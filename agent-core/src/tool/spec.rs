@@ -70,6 +70,7 @@ pub struct ToolSpecs(Arc<Inner>);
 struct Inner {
     specs: Vec<ToolSpec>,
     written: Mutex<Option<(WireKey, Bytes)>>,
+    total: Mutex<Option<(WireKey, u64)>>,
 }
 
 impl ToolSpecs {
@@ -83,6 +84,15 @@ impl ToolSpecs {
                 *slot = Some((key, bytes.clone()));
                 bytes
             }
+        }
+    }
+
+    /// What `measure` makes of the tools; kept under `key` and not counted again.
+    pub fn total(&self, key: WireKey, measure: impl FnOnce(&[ToolSpec]) -> u64) -> u64 {
+        let mut slot = self.0.total.lock().unwrap_or_else(PoisonError::into_inner);
+        match *slot {
+            Some((k, total)) if k == key => total,
+            _ => slot.insert((key, measure(&self.0.specs))).1,
         }
     }
 }
@@ -105,7 +115,7 @@ impl Deref for ToolSpecs {
 
 impl FromIterator<ToolSpec> for ToolSpecs {
     fn from_iter<I: IntoIterator<Item = ToolSpec>>(specs: I) -> Self {
-        Self(Arc::new(Inner { specs: specs.into_iter().collect(), written: Mutex::default() }))
+        Self(Arc::new(Inner { specs: specs.into_iter().collect(), ..Inner::default() }))
     }
 }
 

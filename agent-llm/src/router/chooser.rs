@@ -79,7 +79,7 @@ impl Classifier {
 #[async_trait]
 impl Chooser for Classifier {
     async fn choose(&self, req: &ModelRequest) -> Result<Option<String>> {
-        if let Some(chosen) = self.chosen.get(&req.cx.ids().run_id) {
+        if let Some(chosen) = self.chosen.get(&req.cx) {
             return Ok((*chosen).clone());
         }
         let chosen = self.ask(req).await?;

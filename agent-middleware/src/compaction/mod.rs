@@ -248,7 +248,7 @@ impl Middleware for ContextCompaction {
     }
 
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
-        if let Some(run) = self.runs.get(&cx.ids().run_id) {
+        if let Some(run) = self.runs.get(cx) {
             lock(&run).learn(&res.usage);
         }
         if self.config.trigger.looks_at_time() {

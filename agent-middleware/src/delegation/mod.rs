@@ -222,7 +222,7 @@ impl Middleware for Delegation {
     }
 
     async fn on_exit(&self, cx: &RunCx, _: &mut Exit) -> Result<Verdict> {
-        match self.running.get(&cx.ids().run_id) {
+        match self.running.get(cx) {
             Some(family) if self.config.wait_at_end => family.before_exit(cx).await,
             _ => Ok(Verdict::Proceed),
         }

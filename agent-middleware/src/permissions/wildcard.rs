@@ -3,6 +3,9 @@
 /// True if `text` fits `pattern`: `?` is one character, `*` any number of them. With `separator`, neither is that
 /// character, `**` is any number of any, and `**` with a separator may be nothing at all.
 pub(crate) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     // `ends[i]`: the pattern so far fits the first i characters.
     let mut ends = vec![false; text.len() + 1];

@@ -218,7 +218,7 @@ impl Middleware for PromptInjection {
             return Ok(Flow::Continue);
         }
         let mut labels = self.labels(cx)?;
-        if let Some(brought) = self.contexts.brought.get(&cx.ids().run_id) {
+        if let Some(brought) = self.contexts.brought.get(cx) {
             let brought = context::lock(&brought);
             let others = brought.iter().filter(|(call_id, _)| *call_id != req.call.id);
             labels.extend(others.flat_map(|(_, labels)| labels));

@@ -59,7 +59,7 @@ impl Telemetry {
 impl<'a> Chat<'a> {
     fn begin(telemetry: &'a Telemetry, req: &mut ModelRequest) -> Self {
         let ids = req.cx.ids();
-        let run = telemetry.run(&ids.run_id);
+        let run = telemetry.run(&req.cx);
         let provider = attributes::provider(req.model.as_deref());
         let model = req.model.as_ref().map_or("", |model| model.name.as_str());
         let make = || {

@@ -170,8 +170,8 @@ impl Telemetry {
         cx.inherited().iter().any(is_other)
     }
 
-    fn run(&self, run_id: &str) -> Option<Arc<Run>> {
-        self.shared.runs.get(run_id)
+    fn run(&self, cx: &RunCx) -> Option<Arc<Run>> {
+        self.shared.runs.get(cx)
     }
 
     fn instruments(&self) -> &Arc<Instruments> {
@@ -209,7 +209,7 @@ impl Middleware for Telemetry {
         if is_wanted() && !self.is_doubled(cx) {
             // A task that nobody gave a span to is still below the run that started it.
             let above = cx.ids().parent_run_id.as_ref().filter(|_| Span::current().is_none());
-            let above = above.and_then(|run| self.run(run));
+            let above = above.and_then(|run| self.shared.runs.of_id(run));
             let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), self);
             self.shared.runs.of(cx, begin);
         }

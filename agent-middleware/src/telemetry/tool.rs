@@ -48,7 +48,7 @@ impl<'a> Call<'a> {
                 gen_ai.tool.name = %name,
             )
         };
-        let run = telemetry.run(&req.cx.ids().run_id);
+        let run = telemetry.run(&req.cx);
         let span = run.as_ref().map_or_else(make, |run| run.under_way(&req.cx).in_scope(make));
         if let Some(run) = run {
             run.runs_tool();
