@@ -1,6 +1,7 @@
 //! [`DirectoryArchive`].
 
 use std::{
+    ffi::OsStr,
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -99,7 +100,8 @@ impl Archive for DirectoryArchive {
             let mut texts = Vec::new();
             for entry in fs::read_dir(directory)? {
                 let file = entry?.path();
-                if file.extension().is_some_and(|extension| extension == "json") {
+                let handle = file.file_stem().and_then(OsStr::to_str).filter(|stem| is_handle(stem));
+                if handle.is_some() && file.extension() == Some(OsStr::new("json")) {
                     texts.push(Kept::parse(&file)?.archived);
                 }
             }
@@ -175,9 +177,12 @@ fn extension(mime: Option<&str>) -> &str {
 
 /// The file of a handle. A model writes handles: what is none leads nowhere.
 fn file_of(directory: &Path, handle: &str) -> io::Result<PathBuf> {
-    let is_handle = !handle.is_empty() && handle.bytes().all(|b| b.is_ascii_alphanumeric());
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "a handle is made of letters and digits");
-    is_handle.then(|| directory.join(format!("{handle}.json"))).ok_or_else(none)
+    is_handle(handle).then(|| directory.join(format!("{handle}.json"))).ok_or_else(none)
+}
+
+fn is_handle(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// A name that no other id has, and in which people find the id again.

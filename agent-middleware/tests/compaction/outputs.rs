@@ -120,10 +120,9 @@ async fn files_of_an_archive_say_what_each_round_removed_and_outlive_the_process
     let archive = || DirectoryArchive::new(place.path());
     archive().put(run.cx(), vec![text("one"), text("two")]).await.expect("kept");
     archive().put(run.cx(), vec![text("two")]).await.expect("it is there already");
-    archive()
-        .put(run.cx(), vec![text("three").with_media([picture(0), Part::text("no picture")])])
-        .await
-        .expect("kept");
+    let table = Part::Document(Media::base64("AAAA", "application/json")); // whose file is no text of the archive
+    let third = text("three").with_media([picture(0), Part::text("no picture"), table.clone()]);
+    archive().put(run.cx(), vec![third]).await.expect("kept");
     let rounds = std::fs::read_to_string(archive().directory(run.cx()).join("rounds.jsonl")).expect("written");
     let rounds: Vec<Value> = rounds.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let said: Vec<_> =
@@ -131,7 +130,7 @@ async fn files_of_an_archive_say_what_each_round_removed_and_outlive_the_process
     assert_eq!(said, [(&json!(1), 2), (&json!(2), 1)]);
     let third = archive().search(run.cx(), "three", 5).await.expect("searched").remove(0).handle;
     let third = archive().get(run.cx(), &third).await.expect("read").expect("there");
-    assert_eq!((third.text.as_str(), third.media), ("three", vec![picture(0)]));
+    assert_eq!((third.text.as_str(), third.media), ("three", vec![picture(0), table]));
     let out = archive().get(run.cx(), "../../etc/passwd").await.expect("no handle");
     assert_eq!(out, None);
 }
