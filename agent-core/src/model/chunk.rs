@@ -201,25 +201,21 @@ impl ChunkSink {
 }
 
 /// A whole block as the chunks that a stream would have brought.
-fn pieces(index: u32, block: &Block) -> Vec<Chunk> {
-    let mut chunks = match block {
+fn pieces(index: u32, block: &Block) -> impl Iterator<Item = Chunk> {
+    let whole = || Chunk::Block { index, block: block.clone() };
+    let (first, second) = match block {
+        // What a text says beside its words is in no delta.
         Block::Text(t) if t.raw.is_none() => {
-            let mut chunks = vec![Chunk::Text { index, delta: t.text.clone() }];
-            // What a text says beside its words is in no delta.
-            chunks.extend((!t.citations.is_empty()).then(|| Chunk::Block { index, block: block.clone() }));
-            chunks
+            (Chunk::Text { index, delta: t.text.clone() }, (!t.citations.is_empty()).then(whole))
         }
-        Block::ToolCall(c) => vec![
+        Block::ToolCall(c) => (
             Chunk::ToolCall { index, id: c.id.clone(), name: c.name.clone() },
-            Chunk::Arguments { index, delta: c.arguments.clone() },
-        ],
-        Block::Reasoning(r) if !r.text.is_empty() => {
-            vec![Chunk::Reasoning { index, delta: r.text.clone() }, Chunk::Block { index, block: block.clone() }]
-        }
-        other => vec![Chunk::Block { index, block: other.clone() }],
+            Some(Chunk::Arguments { index, delta: c.arguments.clone() }),
+        ),
+        Block::Reasoning(r) if !r.text.is_empty() => (Chunk::Reasoning { index, delta: r.text.clone() }, Some(whole())),
+        _ => (whole(), None),
     };
-    chunks.push(Chunk::End { index });
-    chunks
+    [Some(first), second, Some(Chunk::End { index })].into_iter().flatten()
 }
 
 /// Pushes the chunks of one call through a sink and keeps what comes out, if that can differ from what goes in.

@@ -246,7 +246,8 @@ impl Approval {
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();
-            if let Some(policy) = standing::find(cx, self.store.as_deref(), root, tool, args).await? {
+            let standing = Box::pin(standing::find(cx, self.store.as_deref(), root, tool, args));
+            if let Some(policy) = standing.await? {
                 ruling = Ruling { policy, why: STANDING.to_owned() };
             }
         }
@@ -417,13 +418,17 @@ impl Middleware for Approval {
             }
             Policy::Ask => {}
         }
-        match self.decide(cx, req, ruling.why).await? {
-            Ok(decision) => self.apply(cx, req, decision).await,
-            Err(why) => {
-                let text = format!("Tool execution for '{tool}' was not approved: {why}.");
-                settle(cx, req, ToolOutput::error(text))
+        // In a box: calls that nobody is asked about have no room for it.
+        Box::pin(async {
+            match self.decide(cx, req, ruling.why).await? {
+                Ok(decision) => self.apply(cx, req, decision).await,
+                Err(why) => {
+                    let text = format!("Tool execution for '{}' was not approved: {why}.", req.call.name);
+                    settle(cx, req, ToolOutput::error(text))
+                }
             }
-        }
+        })
+        .await
     }
 
     async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
