@@ -270,6 +270,10 @@ async fn run_as(
         phase,
         resumed,
         stream: request.stream.unwrap_or(agent.stream),
+        params: match request.params {
+            Some(over) => (*agent.executor.params).clone().with(*over).into(),
+            None => agent.executor.params.clone(),
+        },
         tools: request.tools,
         schema: &agent.schema,
         fingerprint: &agent.fingerprint,

@@ -352,3 +352,41 @@ async fn a_long_answer_that_comes_at_once_loses_no_piece_on_the_way_to_its_reade
     assert_eq!(pieces, PIECES);
     assert_eq!(finished(run.await).answer.len(), PIECES);
 }
+
+#[tokio::test]
+async fn what_a_tool_says_of_its_progress_is_told_while_it_runs_and_not_to_the_model() {
+    let counts = tool("count", async |req: ToolRequest| {
+        for n in 1..=2 {
+            req.progress(json!({"done": n}));
+        }
+        Ok(ToolOutput::text("2 files"))
+    });
+    let model = ScriptedModel::new([Turn::call("1", "count", json!({})), Turn::text("done")]);
+    let agent = Agent::builder("a", model.clone()).tool(counts).build().expect("builds");
+    let mut run = agent.start(RunRequest::user("go"));
+    let mut told = Vec::new();
+    while let Some(event) = run.next().await {
+        told.push(match event.kind {
+            EventKind::ToolStarted { call_id, .. } => format!("{call_id} starts"),
+            EventKind::ToolProgress { call_id, progress } => format!("{call_id}: {progress}"),
+            EventKind::ToolAnswered { call_id, .. } => format!("{call_id} is answered"),
+            _ => continue,
+        });
+    }
+    finished(run.await);
+    assert_eq!(told, ["1 starts", r#"1: {"done":1}"#, r#"1: {"done":2}"#, "1 is answered"]);
+    assert_eq!(model.requests()[1].results(), [("1".to_owned(), "2 files".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_request_says_whether_its_run_streams_and_otherwise_the_agent_does() {
+    for (agent_streams, request, streams) in
+        [(false, None, false), (true, None, true), (false, Some(true), true), (true, Some(false), false)]
+    {
+        let model = ScriptedModel::new([Turn::text("done")]);
+        let agent = Agent::builder("a", model.clone()).streaming(agent_streams).build().expect("builds");
+        let ask = RunRequest::user("go");
+        finished(agent.start(request.into_iter().fold(ask, RunRequest::streaming)).await);
+        assert_eq!(model.requests()[0].stream, streams, "{agent_streams} {request:?}");
+    }
+}

@@ -108,6 +108,7 @@ async fn the_verifier_ends_the_steps_and_the_limit_does_if_it_does_not() {
     let solution = builder.max_steps(3).build().expect("builds").solve("Why?").await.expect("is solved");
     model.assert_finished();
     assert_eq!((solution.ending, solution.step_count()), (Some(Ending::StepLimit), 3));
+    assert!(model.requests()[4].texts()[0].contains("It is step 2 of at most 3"), "the planner knows its budget");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,13 +12,14 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Flow, Message, Model, ModelInfo, ModelRequest,
+    Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Flow, Message, Model, ModelInfo, ModelParams, ModelRequest,
     ModelResponse, ModelService, Result, Retry, RunRequest, Usage, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_llm::{
-    Catalogue, OpenAiChat, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer, cache::MemoryCache, transport_fn,
+    Anthropic, Catalogue, Gemini, OpenAiChat, OpenAiResponses, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer,
+    cache::MemoryCache, transport_fn,
 };
 use agent_middleware::{Delegation, before_model_fn, from_fn};
 use futures::future::join_all;
@@ -64,6 +65,93 @@ async fn a_hook_tells_the_provider_for_which_session_it_works() {
     finished(agent.start(RunRequest::user("go").session("ada's")).await);
     let body = body.lock().expect("free").clone();
     assert_eq!((&body["user"], &body["prompt_cache_key"]), (&json!("ada's"), &json!("a")));
+}
+
+/// What each provider is told of the session `id`, by a model that tells it.
+async fn told(id: &str, params: ModelParams) -> Vec<Value> {
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let provider = |answer: &'static str| {
+        let bodies = bodies.clone();
+        transport_fn(move |request: http::Request<_>| {
+            bodies.lock().expect("free").push(serde_json::from_slice(request.body()).expect("JSON"));
+            async move { Ok(Response::new(answer.into())) }
+        })
+    };
+    let chat = r#"{"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}"#;
+    let items = r#"{"id": "r", "object": "response", "status": "completed",
+        "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": "hi", "annotations": []}]}]}"#;
+    let claude = r#"{"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1, "output_tokens": 1}}"#;
+    let gemini =
+        r#"{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}"#;
+    let other = OpenAiChat::builder("m").base_url("http://acme.test/v1").transport(provider(chat)).tell_session();
+    let models: [Arc<dyn Model>; 5] = [
+        Arc::new(OpenAiChat::builder("m").transport(provider(chat)).tell_session().build().expect("builds")),
+        Arc::new(other.build().expect("builds")),
+        Arc::new(OpenAiResponses::builder("m").transport(provider(items)).tell_session().build().expect("builds")),
+        Arc::new(Anthropic::builder("m").transport(provider(claude)).tell_session().build().expect("builds")),
+        Arc::new(Gemini::builder("m").transport(provider(gemini)).tell_session().build().expect("builds")),
+    ];
+    for model in models {
+        let agent = built(Agent::builder("a", model).params(params.clone()));
+        finished(agent.start(RunRequest::user("go").session(id)).await);
+    }
+    std::mem::take(&mut bodies.lock().expect("free"))
+}
+
+// NexAU 78
+#[tokio::test]
+async fn a_model_that_tells_its_session_does_so_in_the_fields_of_its_provider() {
+    let [openai, other, responses, anthropic, gemini] = &told("ada's", ModelParams::default()).await[..] else {
+        panic!()
+    };
+    for body in [openai, responses] {
+        assert_eq!((&body["safety_identifier"], &body["prompt_cache_key"]), (&json!("ada's"), &json!("ada's")));
+        assert_eq!(body.get("user"), None, "which they no longer want");
+    }
+    assert_eq!((&other["user"], other.get("prompt_cache_key")), (&json!("ada's"), None));
+    assert_eq!(anthropic["metadata"], json!({"user_id": "ada's"}));
+    assert!(!gemini.to_string().contains("ada's"), "it has no field for it: {gemini}");
+
+    let params = ModelParams::default().extra("prompt_cache_key", "mine").extra("metadata", json!({"team": 7}));
+    let [openai, .., anthropic, _] = &told("ada's", params).await[..] else { panic!() };
+    assert_eq!((&openai["safety_identifier"], &openai["prompt_cache_key"]), (&json!("ada's"), &json!("mine")));
+    assert_eq!(anthropic["metadata"], json!({"user_id": "ada's", "team": 7}), "one is laid over the other");
+
+    let long = "x".repeat(65);
+    let names: Vec<_> = told(&long, ModelParams::default()).await.iter().map(|body| body["user"].clone()).collect();
+    assert_eq!(names[1].as_str().map(str::len), Some(64), "providers refuse longer ones");
+    assert_eq!(names[1], told(&long, ModelParams::default()).await[1]["user"], "and it is the same each time");
+}
+
+#[tokio::test]
+async fn a_model_tells_nobody_of_its_session_unless_it_is_built_to() {
+    let (answers, body) = ([says("hi")], Arc::new(Mutex::new(Value::Null)));
+    let seen = body.clone();
+    let transport = transport_fn(move |request: http::Request<_>| {
+        *seen.lock().expect("free") = serde_json::from_slice(request.body()).expect("JSON");
+        let answer = json!({"choices": [{"message": answers[0], "finish_reason": "stop"}]}).to_string();
+        async move { Ok(Response::new(answer.into())) }
+    });
+    let model = OpenAiChat::builder("m").transport(transport).build().expect("builds");
+    finished(built(Agent::builder("a", model)).start(RunRequest::user("go").session("ada's")).await);
+    let body = body.lock().expect("free").clone();
+    assert!(!body.to_string().contains("ada's"), "{body}");
+}
+
+#[tokio::test]
+async fn what_a_request_says_of_the_answer_is_laid_over_what_the_agent_says_and_holds_for_that_run_alone() {
+    let model = ScriptedModel::new([Turn::text("1"), Turn::text("2")]);
+    let usual = ModelParams::default().temperature(0.2).max_tokens(500);
+    let usual = usual.extra("metadata", json!({"team": 7, "tier": "low"})).extra("user", "ada");
+    let agent = built(Agent::builder("a", model.clone()).params(usual.clone()));
+    let own = ModelParams::default().temperature(0.9).extra("metadata", json!({"tier": "high"}));
+    finished(agent.start(RunRequest::user("go").params(own)).await);
+    finished(agent.run("go").await);
+    let expected = usual.clone().temperature(0.9).extra("metadata", json!({"team": 7, "tier": "high"}));
+    let asked = model.requests();
+    assert_eq!((&asked[0].params, &asked[1].params), (&expected, &usual));
 }
 
 // --- usage ---

@@ -7,6 +7,7 @@ use agent_core::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
@@ -48,6 +49,13 @@ pub trait Codec: Send + Sync + 'static {
         None
     }
 
+    /// The fields of a request in which the provider takes a name of the session, with `session` in them. They are sent by a
+    /// model that was built to [tell its session](crate::HttpModelBuilder::tell_session). Default: none.
+    fn session_fields(&self, session: &str) -> Map<String, Value> {
+        let _ = session;
+        Map::new()
+    }
+
     /// Begins to read a streamed answer. Without `chunks` nobody looks at them, so that none need be made.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
 }
@@ -75,6 +83,10 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
         (**self).amend(req, refused)
+    }
+
+    fn session_fields(&self, session: &str) -> Map<String, Value> {
+        (**self).session_fields(session)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

@@ -166,6 +166,7 @@ async fn a_server_that_is_not_there_cannot_be_reached() {
     let error = OpenAiChat::builder("m").base_url(url).build().expect("a model").call(ask()).await.expect_err("nobody");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
     assert!(error.message().contains("could not be reached"), "{error}");
+    assert!(error.context("provider").is_some(), "and who it is: {error}");
 }
 
 #[tokio::test]

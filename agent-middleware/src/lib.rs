@@ -125,7 +125,7 @@ pub use self::{
         Approval, ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover,
         Decision, DecisionKind, Remember,
     },
-    archive::{Archive, Archived, Hit, MemoryArchive, SessionArchive},
+    archive::{Archive, Archived, DirectoryArchive, Hit, MemoryArchive, SessionArchive},
     breakpoints::{Breakpoint, Breakpoints, BreakpointsConfig},
     chat_history::{ChatHistory, ChatHistoryConfig},
     compaction::{

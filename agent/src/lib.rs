@@ -72,6 +72,7 @@ mod guide {
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         reliability: "guide/reliability",
+        runs: "guide/runs",
         safety: "guide/safety",
         sessions: "guide/sessions",
         structured: "guide/structured",

@@ -32,12 +32,12 @@ impl ModelArgs {
     /// # Errors
     /// If a server is to be found on this machine and none answers, or it is named in a way that cannot be.
     pub async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
-        if let Some(base_url) = &self.base_url {
-            let name = self.model.as_deref().unwrap_or("gpt-4.1-mini");
+        if let Some(base_url) = said(&self.base_url) {
+            let name = said(&self.model).unwrap_or("gpt-4.1-mini");
             return Ok(Some((self.server(base_url, name)?, format!("Model: {name} at {base_url}."))));
         }
-        if let Some(key) = &self.api_key {
-            let name = self.model.as_deref().unwrap_or("gpt-4.1-mini");
+        if let Some(key) = said(&self.api_key) {
+            let name = said(&self.model).unwrap_or("gpt-4.1-mini");
             let model = OpenAiChat::builder(name).api_key(key).build()?;
             return Ok(Some((Arc::new(model), format!("Model: {name} at the OpenAI API."))));
         }
@@ -46,9 +46,9 @@ impl ModelArgs {
         }
         let found = local::find().await;
         let found = found.ok_or_else(|| Error::config("no model server answers on the usual ports of this machine"))?;
-        let name = self.model.clone().unwrap_or_else(|| found.models[0].clone());
+        let name = said(&self.model).unwrap_or(&found.models[0]);
         let which = format!("Model: {name} at {} ({}).", found.base_url, found.name);
-        Ok(Some((self.server(&found.base_url, &name)?, which)))
+        Ok(Some((self.server(&found.base_url, name)?, which)))
     }
 
     /// The model of a real server, or else one that says these turns. Which it is, is said on standard error.
@@ -69,10 +69,15 @@ impl ModelArgs {
 
     fn server(&self, base_url: &str, name: &str) -> Result<Arc<dyn Model>> {
         let builder = OpenAiChat::builder(name).base_url(base_url);
-        let builder = match &self.api_key {
+        let builder = match said(&self.api_key) {
             Some(key) => builder.api_key(key),
             None => builder,
         };
         Ok(Arc::new(builder.build()?))
     }
+}
+
+/// What is given; a variable of the environment that is set to nothing gives nothing.
+fn said(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|value| !value.trim().is_empty())
 }

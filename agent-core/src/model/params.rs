@@ -5,6 +5,8 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::storage::deep_fields;
+
 /// How a model is to answer. Everything unset is left to the provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -163,5 +165,30 @@ impl ModelParams {
     pub fn extra(mut self, field: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(field.into(), value.into());
         self
+    }
+
+    /// These, with what `over` sets in their place; its fields of the provider's own request are merged into these, deeply.
+    ///
+    /// ```
+    /// use agent_core::ModelParams;
+    ///
+    /// let usual = ModelParams::default().temperature(0.2).max_tokens(500);
+    /// let now = usual.with(ModelParams::default().temperature(0.9));
+    /// assert_eq!(now, ModelParams::default().temperature(0.9).max_tokens(500));
+    /// ```
+    #[must_use]
+    pub fn with(self, over: Self) -> Self {
+        Self {
+            temperature: over.temperature.or(self.temperature),
+            top_p: over.top_p.or(self.top_p),
+            max_tokens: over.max_tokens.or(self.max_tokens),
+            stop: if over.stop.is_empty() { self.stop } else { over.stop },
+            seed: over.seed.or(self.seed),
+            tool_choice: over.tool_choice.or(self.tool_choice),
+            parallel_tool_calls: over.parallel_tool_calls.or(self.parallel_tool_calls),
+            effort: over.effort.or(self.effort),
+            output: over.output.or(self.output),
+            extra: deep_fields(self.extra, over.extra),
+        }
     }
 }

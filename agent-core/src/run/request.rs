@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
-use crate::{Caps, History, Message, Resources, Tool};
+use crate::{Caps, History, Message, ModelParams, Resources, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -31,6 +31,8 @@ pub struct RunRequest {
     pub history: Option<History>,
     /// Whether the provider is asked to stream; as the agent says if unset.
     pub stream: Option<bool>,
+    /// How the model is to answer in this run: what it sets is in the place of what the agent sets.
+    pub params: Option<Box<ModelParams>>,
     /// The tools on offer.
     pub tools: ToolChoices,
     /// Values of the run's state; the keys must be declared.
@@ -190,6 +192,7 @@ impl RunRequest {
             parent: None,
             history: None,
             stream: None,
+            params: None,
             tools: ToolChoices::All,
             state: BTreeMap::new(),
             inputs: BTreeMap::new(),
@@ -216,6 +219,20 @@ impl RunRequest {
     #[must_use]
     pub fn streaming(mut self, stream: bool) -> Self {
         self.stream = Some(stream);
+        self
+    }
+
+    /// Sets how the model is to answer in this run: [over](ModelParams::with) what the agent says, field by field. A request
+    /// that goes on with a run brings them again.
+    ///
+    /// ```
+    /// use agent_core::{ModelParams, RunRequest};
+    ///
+    /// let request = RunRequest::user("A poem, please.").params(ModelParams::default().temperature(1.0));
+    /// ```
+    #[must_use]
+    pub fn params(mut self, params: ModelParams) -> Self {
+        self.params = Some(Box::new(params));
         self
     }
 

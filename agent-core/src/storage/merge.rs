@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Result;
 
@@ -60,18 +60,21 @@ fn as_list(value: Value) -> Vec<Value> {
 
 fn deep(current: Value, new: Value) -> Value {
     match (current, new) {
-        (Value::Object(mut current), Value::Object(new)) => {
-            for (key, value) in new {
-                let joined = match current.remove(&key) {
-                    Some(old) => deep(old, value),
-                    None => value,
-                };
-                current.insert(key, joined);
-            }
-            Value::Object(current)
-        }
+        (Value::Object(current), Value::Object(new)) => Value::Object(deep_fields(current, new)),
         (_, new) => new,
     }
+}
+
+/// Objects, joined field by field, deeply.
+pub(crate) fn deep_fields(mut current: Map<String, Value>, new: Map<String, Value>) -> Map<String, Value> {
+    for (key, value) in new {
+        let joined = match current.remove(&key) {
+            Some(old) => deep(old, value),
+            None => value,
+        };
+        current.insert(key, joined);
+    }
+    current
 }
 
 impl fmt::Debug for Merge {

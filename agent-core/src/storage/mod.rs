@@ -7,6 +7,7 @@ mod state;
 
 use std::{fmt, marker::PhantomData};
 
+pub(crate) use self::merge::deep_fields;
 pub use self::{
     global::{GlobalStorage, Transaction},
     merge::Merge,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Answer, Ask, Checkpoint, Effect, Error, ErrorKind, Result, RunCx, ToolCall, ToolSpec, ToolSpecs};
+use crate::{
+    Answer, Ask, Checkpoint, Effect, Error, ErrorKind, EventKind, Result, RunCx, ToolCall, ToolSpec, ToolSpecs,
+};
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
 #[derive(Clone, Debug)]
@@ -86,6 +88,23 @@ impl ToolRequest {
     /// another key, even if the model gave it the same id.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}", self.cx.ids().run_id, self.cx.step(), self.call.id)
+    }
+
+    /// Tells the readers of the run's events how far the tool is, or hands them a piece of its result: an
+    /// [`EventKind::ToolProgress`]. It is told at once and kept nowhere, and the model does not see it.
+    ///
+    /// ```
+    /// use agent_core::{Result, ToolOutput, ToolRequest};
+    ///
+    /// async fn count(req: ToolRequest) -> Result<ToolOutput> {
+    ///     for file in ["a.txt", "b.txt"] {
+    ///         req.progress(format!("counting {file}"));
+    ///     }
+    ///     Ok(ToolOutput::text("2 files"))
+    /// }
+    /// ```
+    pub fn progress(&self, progress: impl Into<Value>) {
+        self.cx.emit(EventKind::ToolProgress { call_id: self.call.id.clone(), progress: progress.into() });
     }
 
     /// Makes a decision of this call once, however often the call is gone on with: see [`RunCx::decide`].

@@ -29,7 +29,7 @@ impl Active<'_> {
         request.model = Some(self.executor.model_info.clone());
         request.system = self.system.clone();
         request.tools = tools;
-        request.params = self.executor.params.clone();
+        request.params = self.params.clone();
         request.stream = self.stream;
         request.resumed = self.resumed;
         if self.stream || cx.emitter().is_observed() {

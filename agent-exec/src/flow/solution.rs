@@ -23,6 +23,17 @@ pub enum Ending {
     NoSteps,
 }
 
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Verified => "verified",
+            Self::StepLimit => "step_limit",
+            Self::TimeLimit => "time_limit",
+            Self::NoSteps => "no_steps",
+        })
+    }
+}
+
 /// What came out of a solver, and how.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -67,7 +67,9 @@ impl HttpModel {
             keys.learn(&key);
             self.http.auth.show(&key, request.headers_mut())?;
         }
-        let (head, body) = silence.wait(self.http.transport.send(request)).await??.into_parts();
+        let sent = silence.wait(self.http.transport.send(request)).await?;
+        let whose = |e: Error| e.with_context("provider", self.codec.origin().provider());
+        let (head, body) = sent.map_err(whose)?.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
             let text = Box::pin(body.start()).await;

@@ -5,9 +5,11 @@ mod credentials;
 mod settings;
 mod silence;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, mem, sync::Arc};
 
 use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use self::settings::Http;
 pub(crate) use self::settings::{HttpSettings, default_transport, http_setters};
@@ -15,7 +17,7 @@ pub use self::{
     credentials::Credentials,
     settings::{Auth, HttpModelBuilder},
 };
-use crate::{Codec, models::Pricing, redact::Redactor};
+use crate::{Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
 /// The facts of an error that may repeat what a provider said.
 const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
@@ -39,13 +41,36 @@ impl HttpModel {
     }
 
     /// What `Model::call` does, without the box.
-    pub(crate) async fn answer(&self, req: ModelRequest) -> Result<ModelResponse> {
+    pub(crate) async fn answer(&self, mut req: ModelRequest) -> Result<ModelResponse> {
+        if self.http.tells_session {
+            self.tell_session(&mut req);
+        }
         let mut keys = Redactor::default();
         let response = self.exchange(&req, &mut keys).await;
         let mut response = response.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))?;
         response.usage = self.pricing.price(response.usage, response.model.as_deref());
         Ok(response)
     }
+
+    /// Adds the session to what is said beside the fields that every provider has; what is said there already wins.
+    fn tell_session(&self, req: &mut ModelRequest) {
+        let mut said = Value::Object(self.codec.session_fields(&session_name(&req.cx.ids().session)));
+        let params = Arc::make_mut(&mut req.params);
+        lay(&mut said, &Value::Object(mem::take(&mut params.extra)));
+        if let Value::Object(said) = said {
+            params.extra = said;
+        }
+    }
+}
+
+/// The session's id, as providers take it.
+fn session_name(id: &str) -> Cow<'_, str> {
+    /// More is refused.
+    const MOST: usize = 64;
+    if id.len() <= MOST {
+        return id.into();
+    }
+    Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[async_trait]

@@ -44,6 +44,7 @@ pub(crate) struct HttpSettings {
     pub(crate) first_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_answer: usize,
+    pub(crate) tells_session: bool,
     pub(crate) catalogue: Catalogue,
 }
 
@@ -57,6 +58,7 @@ pub(super) struct Http {
     pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
+    pub(super) tells_session: bool,
 }
 
 impl Default for HttpSettings {
@@ -69,6 +71,7 @@ impl Default for HttpSettings {
             first_timeout: None,
             idle_timeout: Duration::from_secs(300),
             max_answer: 64 << 20,
+            tells_session: false,
             catalogue: Catalogue::builtin(),
         }
     }
@@ -90,9 +93,19 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        let Self { credentials, idle_timeout, max_answer, .. } = self;
+        let Self { credentials, idle_timeout, max_answer, tells_session, .. } = self;
         let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
-        Ok(Http { transport, headers, auth, credentials, redactor, first_timeout, idle_timeout, max_answer })
+        Ok(Http {
+            transport,
+            headers,
+            auth,
+            credentials,
+            redactor,
+            first_timeout,
+            idle_timeout,
+            max_answer,
+            tells_session,
+        })
     }
 }
 
@@ -165,6 +178,19 @@ macro_rules! http_setters {
         #[must_use]
         pub fn max_answer(mut self, bytes: usize) -> Self {
             self.http.max_answer = bytes;
+            self
+        }
+
+        /// Tells the provider for which session it works, in the fields that it has for that: it finds its cache again, and
+        /// tells those who misuse it from others. OpenAI takes it as `prompt_cache_key` and `safety_identifier`, servers that
+        /// are [alike](crate::Profile::session_fields) as `user`, Anthropic as `metadata.user_id`; Gemini has no such field.
+        /// What a request says itself in [`ModelParams::extra`](agent_core::ModelParams) wins.
+        ///
+        /// The session's id is sent as it is, or as its SHA-256 if it is longer than the 64 characters that providers take:
+        /// an id that names a person tells them who it is. Default: it is not told.
+        #[must_use]
+        pub fn tell_session(mut self) -> Self {
+            self.http.tells_session = true;
             self
         }
 

@@ -63,6 +63,9 @@ pub struct Profile {
     pub json_schema_with_tools: bool,
     /// The fields that ask for an effort, for each that is not `reasoning_effort` in the usual words.
     pub effort: BTreeMap<Effort, Map<String, Value>>,
+    /// The fields of a request in which the server takes a name of the session, of a model that
+    /// [tells it](crate::OpenAiChatBuilder::tell_session): for Chat Completions and for Responses.
+    pub session_fields: Vec<String>,
     /// What is particular to its Responses. (All other fields that are no facts of the server itself are about Chat
     /// Completions, the role of instructions excepted.)
     pub responses: ResponsesProfile,
@@ -160,6 +163,11 @@ impl Profile {
         rest.split_once('}').map(|(name, _)| name)
     }
 
+    /// The fields that tell the server of the session.
+    pub(crate) fn tell_session(&self, session: &str) -> Map<String, Value> {
+        self.session_fields.iter().map(|field| (field.clone(), session.into())).collect()
+    }
+
     /// What the server calls the field `usual`; none if it refuses it.
     pub(crate) fn name_of<'a>(&'a self, usual: &'a str) -> Option<&'a str> {
         self.names.get(usual).map_or(Some(usual), Option::as_deref)
@@ -182,6 +190,7 @@ impl Default for Profile {
             json_schema: true,
             json_schema_with_tools: false,
             effort: BTreeMap::new(),
+            session_fields: vec!["user".into()],
             responses: ResponsesProfile::default(),
         }
     }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::{Archive, Archived, Hit, find};
 
-/// Text that one agent of one session may have in it, in bytes.
+/// What one agent of one session may have in it, in bytes.
 const LIMIT: usize = 16 << 20;
 
 /// An archive in the process: gone when that ends. Clones share it.
@@ -39,7 +39,8 @@ impl MemoryArchive {
         Self::with_limit(LIMIT)
     }
 
-    /// An empty archive that keeps so many bytes of text for each agent of each session. Default: 16 MiB.
+    /// An empty archive that keeps so many bytes of text and of inline images and documents for each agent of each session.
+    /// Default: 16 MiB.
     pub fn with_limit(bytes: usize) -> Self {
         Self(Arc::new(Inner { limit: bytes, shelves: Mutex::default() }))
     }
@@ -66,14 +67,14 @@ impl Archive for MemoryArchive {
         let shelf = shelves.entry(owner(cx)).or_default();
         for text in texts {
             if shelf.texts.iter().all(|known| known.handle != text.handle) {
-                shelf.bytes += text.text.len();
+                shelf.bytes += text.size();
                 shelf.texts.push_back(text);
             }
         }
         while shelf.bytes > self.0.limit
             && let Some(oldest) = shelf.texts.pop_front()
         {
-            shelf.bytes -= oldest.text.len();
+            shelf.bytes -= oldest.size();
         }
         Ok(())
     }

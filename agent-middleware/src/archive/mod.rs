@@ -1,5 +1,6 @@
 //! Texts that left a conversation, kept where the model can find them again.
 
+mod directory;
 mod memory;
 mod session;
 mod tools;
@@ -14,10 +15,10 @@ use agent_core::{Block, Media, MediaSource, Message, Part, Result, RunCx, ToolMe
 use async_trait::async_trait;
 
 pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history_tools, output_tool};
-pub use self::{memory::MemoryArchive, session::SessionArchive};
+pub use self::{directory::DirectoryArchive, memory::MemoryArchive, session::SessionArchive};
 
 /// A text under a handle.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Archived {
     /// Names it: made of its content, so that the same text is kept once.
@@ -26,6 +27,9 @@ pub struct Archived {
     pub from: String,
     /// The text, whole.
     pub text: String,
+    /// The images and documents that stood with it, in their order: where the text speaks of one, it names it in brackets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Part>,
 }
 
 /// A text that was found.
@@ -42,7 +46,7 @@ pub struct Hit {
 
 /// Keeps texts that left a conversation. Each agent of each session has its own: none sees another's.
 ///
-/// [`MemoryArchive`] keeps them in the process, [`SessionArchive`] in the session's journal.
+/// [`MemoryArchive`] keeps them in the process, [`SessionArchive`] in the session's journal, [`DirectoryArchive`] in files.
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
     /// Keeps texts. One that is there already stays.
@@ -89,27 +93,91 @@ impl Archived {
     /// A text, under the handle that its content makes.
     pub fn new(from: impl Into<String>, text: impl Into<String>) -> Self {
         let (from, text) = (from.into(), text.into());
-        Self { handle: handle(&from, &text), from, text }
+        Self { handle: handle(&from, &text, &[]), from, text, media: Vec::new() }
     }
 
-    /// The message's words; none if it has none.
+    /// Adds what stood with the text; what is no image or document is left out. The handle changes with it.
+    #[must_use]
+    pub fn with_media(mut self, media: impl IntoIterator<Item = Part>) -> Self {
+        self.media.extend(media.into_iter().filter(|part| media_of(part).is_some()));
+        self.handle = handle(&self.from, &self.text, &self.media);
+        self
+    }
+
+    /// The message's words, with its images and documents; none if it has neither.
     pub(crate) fn of(message: &Message) -> Option<Self> {
         let from = message.as_tool().map_or(message.role(), ToolMessage::name);
         let text = words_of(message);
-        (!text.trim().is_empty()).then(|| Self::new(from, text))
+        (!text.trim().is_empty()).then(|| Self::new(from, text).with_media(shown_in(message)))
+    }
+
+    /// About how much memory it takes, in bytes.
+    fn size(&self) -> usize {
+        let inline = |media: &Media| match &media.source {
+            MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text.len(),
+            _ => 0,
+        };
+        self.text.len() + self.media.iter().filter_map(media_of).map(inline).sum::<usize>()
     }
 }
 
 /// A handle that the same content has in every process.
-fn handle(from: &str, text: &str) -> String {
+fn handle(from: &str, text: &str, media: &[Part]) -> String {
     let mut hasher = DefaultHasher::new();
     (from, text).hash(&mut hasher);
+    for media in media.iter().filter_map(media_of) {
+        match &media.source {
+            MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text.hash(&mut hasher),
+            _ => {}
+        }
+    }
     format!("{:016x}", hasher.finish())
 }
 
 /// The handle under which a result will be archived.
 pub(crate) fn handle_of(result: &ToolMessage) -> String {
-    handle(result.name(), &text_of(result))
+    handle(result.name(), &text_of(result), &result.parts().iter().filter_map(kept).collect::<Vec<_>>())
+}
+
+/// The images and documents of a message.
+fn shown_in(message: &Message) -> Vec<Part> {
+    match message {
+        Message::System(m) => m.parts().iter().filter_map(kept).collect(),
+        Message::User(m) => m.parts().iter().filter_map(kept).collect(),
+        Message::Tool(m) => m.parts().iter().filter_map(kept).collect(),
+        Message::Assistant(m) => m.blocks().iter().filter_map(kept_block).collect(),
+    }
+}
+
+/// The image or document, as it may stand in any message.
+fn kept(part: &Part) -> Option<Part> {
+    match part {
+        Part::Image(of) => Some(Part::Image(plain(of))),
+        Part::Document(of) => Some(Part::Document(plain(of))),
+        _ => None,
+    }
+}
+
+fn kept_block(block: &Block) -> Option<Part> {
+    match block {
+        Block::Image(of) => Some(Part::Image(plain(of))),
+        Block::Document(of) => Some(Part::Document(plain(of))),
+        _ => None,
+    }
+}
+
+/// The media without a mark for the cache and without the JSON of its place.
+fn plain(media: &Media) -> Media {
+    let mut media = media.clone();
+    (media.cache, media.raw) = (None, None);
+    media
+}
+
+fn media_of(part: &Part) -> Option<&Media> {
+    match part {
+        Part::Image(media) | Part::Document(media) => Some(media),
+        _ => None,
+    }
 }
 
 /// What the model is told of a result that it does not see whole.

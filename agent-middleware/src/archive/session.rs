@@ -29,7 +29,7 @@ impl Archive for SessionArchive {
         let shelf = Self::shelf(cx);
         for text in texts {
             if shelf.get_value(&text.handle).is_none() {
-                shelf.set_value(&text.handle, json!({"handle": text.handle, "from": text.from, "text": text.text}));
+                shelf.set_value(&text.handle, json!(text));
             }
         }
         Ok(())

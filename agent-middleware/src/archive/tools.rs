@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec};
+use agent_core::{Effect, Part, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
@@ -117,6 +117,8 @@ impl Tool for ReadArchived {
         let page: String = archived.text.chars().skip(offset).take(limit.unwrap_or(PAGE).min(PAGE)).collect();
         let end = offset + page.chars().count();
         let rest = if end < total { format!("; offset {end} shows more") } else { String::new() };
-        Ok(ToolOutput::text(format!("[Characters {offset} to {end} of {total}{rest}]\n{page}")))
+        let page = Part::text(format!("[Characters {offset} to {end} of {total}{rest}]\n{page}"));
+        let media = archived.media.into_iter().filter(|_| offset == 0); // with the first page, and not with each
+        Ok(ToolOutput::parts([page].into_iter().chain(media).collect()))
     }
 }

@@ -13,11 +13,14 @@ pub struct TelemetryConfig {
     pub content_bytes: usize,
     /// The names under which tokens are counted. Default: the current ones.
     pub token_metrics: TokenMetrics,
+    /// Whether each step of a run has a span, with its calls below it. Default: no; the conventions know of none.
+    pub steps: bool,
 }
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        Self { capture: Capture::default(), content_bytes: 32 << 10, token_metrics: TokenMetrics::default() }
+        let (capture, token_metrics) = (Capture::default(), TokenMetrics::default());
+        Self { capture, content_bytes: 32 << 10, token_metrics, steps: false }
     }
 }
 

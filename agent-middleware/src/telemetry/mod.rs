@@ -46,6 +46,7 @@ const TARGET: &str = "agent::telemetry";
 /// | `invoke_agent {agent}` | internal | the caller's span; for a sub-agent, the tool call that started it |
 /// | `chat {model}` | client | its run |
 /// | `execute_tool {tool}` | internal | its run |
+/// | `agent_step {number}` | internal | its run, and above its calls, if [`steps`](Self::steps) says so |
 ///
 /// Spans are `tracing` spans of the target `agent::telemetry` and level info. The subscriber is the switch for everything,
 /// metrics too: where none wants these spans, a step costs a look at a flag and nothing is allocated. With the layer of
@@ -134,6 +135,14 @@ impl Telemetry {
         self
     }
 
+    /// Gives each step of a run a span of its own, with the model call and the tool calls of the step below it. It has the
+    /// step's number as `agent.step`, counted from 1, and lasts from its first call until the next step's. Default: no.
+    #[must_use]
+    pub fn steps(mut self) -> Self {
+        self.config.steps = true;
+        self
+    }
+
     /// Changes every text before it is captured, error texts too: each text of a message by itself, and each name, text and
     /// number in JSON. A second one gets what the first one left.
     #[must_use]
@@ -208,7 +217,7 @@ impl Middleware for Telemetry {
             // A task that nobody gave a span to is still below the run that started it.
             let above = cx.ids().parent_run_id.as_ref().filter(|_| Span::current().is_none());
             let above = above.and_then(|run| self.shared.runs.of_id(run));
-            let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), &self.content);
+            let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), self);
             let run = self.shared.runs.of(cx, begin);
             cx.attach(Arc::new(Told::of(cx, &run, self.content.clone())));
         }

@@ -12,7 +12,7 @@ use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::{
-    Capture, TARGET,
+    Capture, TARGET, Telemetry,
     attributes::{self, OPERATION, PROVIDER, shared},
     content::Content,
     metrics::Instruments,
@@ -22,6 +22,8 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) span: Span,
+    /// The step that is under way, with its number; none where steps have no spans.
+    step: Option<Mutex<(u32, Span)>>,
     started: Instant,
     instruments: Arc<Instruments>,
     /// What the metrics say of the run.
@@ -35,7 +37,8 @@ pub(super) struct Run {
 
 impl Run {
     /// The run begins, where the current span is; a run below another whose task has none lies below `above`.
-    pub(super) fn begin(cx: &RunCx, above: Option<&Self>, instruments: Arc<Instruments>, content: &Content) -> Self {
+    pub(super) fn begin(cx: &RunCx, above: Option<&Self>, instruments: Arc<Instruments>, of: &Telemetry) -> Self {
+        let content = &of.content;
         let ids = cx.ids();
         let make = || {
             info_span!(
@@ -58,6 +61,7 @@ impl Run {
             vec![KeyValue::new(OPERATION, "invoke_agent"), KeyValue::new("gen_ai.agent.name", shared(&ids.agent))];
         Self {
             span,
+            step: of.config.steps.then(|| Mutex::new((0, Span::none()))),
             started: Instant::now(),
             instruments,
             labels: Mutex::new(labels),
@@ -67,6 +71,26 @@ impl Run {
             finish: Mutex::default(),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// The span below which the calls of the step that is under way lie.
+    pub(super) fn under_way(&self, cx: &RunCx) -> Span {
+        let Some(step) = &self.step else { return self.span.clone() };
+        let (mut step, number) = (step.lock().unwrap_or_else(PoisonError::into_inner), cx.step());
+        if step.0 != number || step.1.is_none() {
+            end_here(&step.1);
+            let make = || {
+                info_span!(
+                    target: TARGET,
+                    "agent_step",
+                    otel.name = %format_args!("agent_step {number}"),
+                    otel.kind = "internal",
+                )
+            };
+            *step = (number, self.span.in_scope(make));
+            step.1.set_attribute("agent.step", i64::from(number));
+        }
+        step.1.clone()
     }
 
     /// The run calls a model. What the first request says holds for the run.
@@ -141,7 +165,12 @@ impl Run {
         let (models, tools) = (self.model_calls.load(Ordering::Relaxed), self.tool_calls.load(Ordering::Relaxed));
         let labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
         self.instruments.run(self.started.elapsed(), models, tools, &labels);
-        self.span.in_scope(|| {}); // it ends where it was left last
+        if let Some(step) = &self.step {
+            end_here(
+                &std::mem::replace(&mut *step.lock().unwrap_or_else(PoisonError::into_inner), (0, Span::none())).1,
+            );
+        }
+        end_here(&self.span);
     }
 }
 
@@ -152,6 +181,11 @@ impl Drop for Run {
             self.close();
         }
     }
+}
+
+/// A span ends where it was left last.
+fn end_here(span: &Span) {
+    span.in_scope(|| {});
 }
 
 /// Why a run ended, without what a tool or an application says in its own words.

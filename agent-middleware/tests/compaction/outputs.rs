@@ -7,8 +7,8 @@ use agent_core::{
     async_trait,
 };
 use agent_middleware::{
-    Archive, Archived, ClearToolResults, ContextCompaction, Hit, Keep, LongToolOutput, MemoryArchive,
-    OffloadToolResults, PatchToolCalls, SessionArchive, SlidingWindow,
+    Archive, Archived, ClearToolResults, ContextCompaction, DirectoryArchive, Hit, Keep, LongToolOutput, MemoryArchive,
+    OffloadToolResults, PatchToolCalls, SessionArchive, SlidingWindow, Trigger,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -38,7 +38,12 @@ async fn a_fact_that_was_removed_is_found_and_read() {
         let all = [Message::user("go")].into_iter().chain(turns.clone().flatten());
         History::from_messages(all).expect("paired")
     };
-    let archives: [Arc<dyn Archive>; 2] = [Arc::new(MemoryArchive::new()), Arc::new(SessionArchive::new())];
+    let place = tempfile::tempdir().expect("a directory");
+    let archives: [Arc<dyn Archive>; 3] = [
+        Arc::new(MemoryArchive::new()),
+        Arc::new(SessionArchive::new()),
+        Arc::new(DirectoryArchive::new(place.path())),
+    ];
     for archive in archives {
         let compaction = ContextCompaction::builder().strategy(SlidingWindow::new(1)).archive(archive.clone()).build();
         let world = World::new(compaction.expect("sound"), history());
@@ -64,6 +69,70 @@ async fn what_the_session_archived_is_there_after_a_restart() {
     SessionArchive.put(run.cx(), vec![Archived::new("look", "the needle")]).await.expect("kept");
     let later = restarted(&run, |_| {});
     assert_eq!(SessionArchive.search(later.cx(), "needle", 5).await.expect("searched").len(), 1);
+}
+
+/// The bytes of a picture that is told from others by its last byte.
+fn picture(last: u8) -> Part {
+    let data = ["AAAA", "AAAB", "AAAC"][usize::from(last)];
+    Part::Image(Media::base64(data, "image/png"))
+}
+
+/// Three turns, each with another picture as its result, and nothing else to tell them apart.
+fn pictures() -> History {
+    let result = |at: u8| ToolMessage::new(at.to_string(), "look", vec![picture(at)].into(), false);
+    let turns = (0..3).map(|at| (turn(&at.to_string(), "look", "")[0].clone(), Message::Tool(result(at))));
+    let turns = turns.flat_map(|(call, result)| [call, result]);
+    History::from_messages([Message::user("Look.")].into_iter().chain(turns)).expect("paired")
+}
+
+// NexAU 49
+#[tokio::test]
+async fn pictures_that_were_removed_are_kept_as_files_and_shown_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = DirectoryArchive::new(place.path());
+    let archives: [Arc<dyn Archive>; 3] =
+        [Arc::new(MemoryArchive::new()), Arc::new(SessionArchive::new()), Arc::new(directory.clone())];
+    for archive in archives {
+        let clear = ClearToolResults::new().keep(Keep::Iterations(1));
+        let compaction =
+            ContextCompaction::builder().trigger(Trigger::Messages(4)).strategy(clear).archive(archive).build();
+        let world = World::new(compaction.expect("sound"), pictures());
+        world.step(u64::MAX).await.expect("answers");
+        for (at, message) in [(0, 2), (1, 4)] {
+            let handle = handle(&texts(&world.kept())[message]);
+            let shown = ask(&world, "read_archived", json!({"handle": handle})).await;
+            assert_eq!(shown.content()[1..], [picture(at)], "not another one that looks alike in words");
+        }
+    }
+    let run = root(|_| {});
+    let files = std::fs::read_dir(directory.directory(run.cx())).expect("there").map(|file| file.expect("read").path());
+    let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|kind| kind == "png")).collect();
+    let mut bytes: Vec<_> = files.iter().map(|file| std::fs::read(file).expect("read")).collect();
+    bytes.sort();
+    assert_eq!(bytes, [[0, 0, 0], [0, 0, 1]], "what was removed, and as bytes");
+}
+
+// NexAU 49
+#[tokio::test]
+async fn files_of_an_archive_say_what_each_round_removed_and_outlive_the_process() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (run, text) = (root(|_| {}), |text: &str| Archived::new("user", text));
+    let archive = || DirectoryArchive::new(place.path());
+    archive().put(run.cx(), vec![text("one"), text("two")]).await.expect("kept");
+    archive().put(run.cx(), vec![text("two")]).await.expect("it is there already");
+    let table = Part::Document(Media::base64("AAAA", "application/json")); // whose file is no text of the archive
+    let third = text("three").with_media([picture(0), Part::text("no picture"), table.clone()]);
+    archive().put(run.cx(), vec![third]).await.expect("kept");
+    let rounds = std::fs::read_to_string(archive().directory(run.cx()).join("rounds.jsonl")).expect("written");
+    let rounds: Vec<Value> = rounds.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let said: Vec<_> =
+        rounds.iter().map(|round| (&round["round"], round["handles"].as_array().map_or(0, Vec::len))).collect();
+    assert_eq!(said, [(&json!(1), 2), (&json!(2), 1)]);
+    let third = archive().search(run.cx(), "three", 5).await.expect("searched").remove(0).handle;
+    let third = archive().get(run.cx(), &third).await.expect("read").expect("there");
+    assert_eq!((third.text.as_str(), third.media), ("three", vec![picture(0), table]));
+    let out = archive().get(run.cx(), "../../etc/passwd").await.expect("no handle");
+    assert_eq!(out, None);
 }
 
 #[tokio::test]

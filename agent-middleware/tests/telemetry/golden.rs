@@ -7,6 +7,7 @@ use agent_exec::Agent;
 use agent_middleware::{Capture, Delegation, Telemetry, TokenMetrics};
 use futures::StreamExt;
 use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry_sdk::trace::SpanData;
 use serde_json::json;
 
 use crate::{
@@ -86,6 +87,43 @@ async fn the_spans_of_a_run_lie_where_they_happened_and_tools_at_once_are_siblin
         [kind("chat shape"), kind("invoke_agent helper"), kind("execute_tool broken")],
         [SpanKind::Client, SpanKind::Internal, SpanKind::Internal]
     );
+}
+
+// Haystack 75
+#[tokio::test(start_paused = true)]
+async fn a_step_may_have_a_span_and_its_calls_lie_below_it_side_by_side() {
+    let recorder = Recorder::start();
+    run(&planner("stepwise", Telemetry::new().steps())).await;
+    let spans = recorder.spans();
+    let steps = |run: &str| {
+        let steps = spans.0.iter().filter(|span| span.name.starts_with("agent_step") && spans.above(span) == Some(run));
+        let mut steps: Vec<_> = steps.collect();
+        steps.sort_by_key(|step| step.start_time);
+        steps
+    };
+    let below = |step: &SpanData| {
+        let below = spans.0.iter().filter(|span| span.parent_span_id == step.span_context.span_id());
+        let mut names: Vec<_> = below.map(|span| span.name.as_ref()).collect();
+        names.sort_unstable();
+        names
+    };
+    let [first, second] = steps("invoke_agent stepwise-agent")[..] else { panic!("{}", spans.tree()) };
+    let calls = ["chat stepwise", "execute_tool broken", "execute_tool delegate", "execute_tool lookup"];
+    assert_eq!((below(first), below(second)), (calls.to_vec(), vec!["chat stepwise"]));
+    assert_eq!((attribute(first, "agent.step").as_deref(), second.name.as_ref()), (Some("1"), "agent_step 2"));
+    assert!(
+        spans
+            .0
+            .iter()
+            .filter(|s| s.parent_span_id == first.span_context.span_id())
+            .all(|s| s.end_time <= first.end_time)
+    );
+    assert!(first.end_time <= second.start_time, "a step ends where the next one begins");
+    let [first, second] = steps("invoke_agent helper")[..] else { panic!("{}", spans.tree()) };
+    assert_eq!(below(first), ["chat stepwise-small", "execute_tool lookup"]);
+    assert_eq!(below(second), ["chat stepwise-small"]);
+    assert_eq!(spans.above(spans.one("invoke_agent helper")), Some("execute_tool delegate"));
+    assert_eq!(spans.0.len(), 14, "{}", spans.tree());
 }
 
 #[tokio::test(start_paused = true)]

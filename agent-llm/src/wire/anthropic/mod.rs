@@ -45,6 +45,7 @@ mod usage;
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use serde_json::{Map, Value, json};
 
 use self::{claude::Claude, stream::StreamDecoder};
 pub use self::{
@@ -162,6 +163,10 @@ impl Codec for AnthropicCodec {
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
         amend::without_reasoning(req, refused, self.claude.thinking)
+    }
+
+    fn session_fields(&self, session: &str) -> Map<String, Value> {
+        Map::from_iter([("metadata".to_owned(), json!({"user_id": session}))])
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

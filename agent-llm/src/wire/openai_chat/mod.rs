@@ -38,6 +38,7 @@ mod tools;
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
+use serde_json::{Map, Value};
 
 pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{message::Manner, stream::StreamDecoder};
@@ -116,6 +117,10 @@ impl Codec for OpenAiChatCodec {
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn session_fields(&self, session: &str) -> Map<String, Value> {
+        self.profile.tell_session(session)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

@@ -61,6 +61,7 @@ mod turns;
 use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
+use serde_json::{Map, Value};
 
 use self::{messages::Manner, stream::StreamDecoder};
 pub use self::{
@@ -141,6 +142,10 @@ impl Codec for OpenAiResponsesCodec {
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn session_fields(&self, session: &str) -> Map<String, Value> {
+        self.profile.tell_session(session)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

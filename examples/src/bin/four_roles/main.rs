@@ -64,11 +64,12 @@ async fn main() -> Result<()> {
     println!("? {}", args.question);
     let solution = solver.solve(args.question).await?;
     for (n, action) in (1..).zip(&solution.memory.actions) {
-        println!("Step {n}: {} with {}", action.sub_goal, action.tool_name);
+        let goal = if action.sub_goal.is_empty() { "no goal" } else { &action.sub_goal };
+        println!("Step {n}: {goal}, with {}", if action.tool_name.is_empty() { "no tool" } else { &action.tool_name });
         action.results.iter().for_each(|outcome| println!("    {}: {}", outcome.id, outcome.result));
         action.problem.iter().for_each(|problem| println!("    {problem}"));
     }
-    println!("Ended by: {:?}", solution.ending);
+    println!("Ended by: {}", solution.ending.map_or_else(|| "the run's end".to_owned(), |ending| ending.to_string()));
     println!("{}", solution.output(Output::Final).unwrap_or("No solution was written."));
     println!("{}", solution.output(Output::Direct).unwrap_or("No answer was written."));
     if let Some(reward) = args.traces {

@@ -1,0 +1,210 @@
+//! [`DirectoryArchive`].
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use agent_core::{Error, ErrorKind, Media, MediaSource, Part, Result, RunCx};
+use async_trait::async_trait;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{Archive, Archived, Hit, find};
+
+/// One line for each time that something was put in.
+const ROUNDS: &str = "rounds.jsonl";
+
+/// An archive in files below a directory: people and other programs read it too, and it is there after a restart. Clones
+/// share it.
+///
+/// Each agent of each session has a directory of its own. In it are, for each text, `HANDLE.json`, and the bytes of its
+/// inline images and documents in files beside it (`HANDLE-1.png`, ..); and `rounds.jsonl`, to which each compaction adds a
+/// line with its number, the time in milliseconds since 1970, and the handles of what it removed. Nothing is ever removed
+/// here.
+///
+/// ```
+/// use agent_middleware::{ContextCompaction, DirectoryArchive};
+///
+/// let compaction = ContextCompaction::builder().archive(DirectoryArchive::new("archive")).build()?;
+/// # drop(compaction);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryArchive {
+    root: PathBuf,
+}
+
+impl DirectoryArchive {
+    /// An archive below `root`, which is created when something is put in.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where the texts of the run's agent are, in its session.
+    pub fn directory(&self, cx: &RunCx) -> PathBuf {
+        self.root.join(file_name(&cx.ids().session)).join(file_name(&cx.ids().agent_id))
+    }
+
+    /// Does `work` in the agent's directory, on a thread where it may block.
+    async fn with<T: Send + 'static>(
+        &self,
+        cx: &RunCx,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let directory = self.directory(cx);
+        let failed = |e: io::Error| Error::new(ErrorKind::Store, format!("the archive: {e}")).with_source(e);
+        let place = directory.display().to_string();
+        let done = tokio::task::spawn_blocking(move || work(&directory)).await.map_err(io::Error::other);
+        done.and_then(|done| done).map_err(failed).map_err(|e| e.with_context("directory", place))
+    }
+}
+
+#[async_trait]
+impl Archive for DirectoryArchive {
+    async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()> {
+        let write = move |directory: &Path| {
+            fs::create_dir_all(directory)?;
+            let mut handles = Vec::new();
+            for text in texts {
+                if !file_of(directory, &text.handle)?.exists() {
+                    handles.push(text.handle.clone());
+                    Kept::write(text, directory)?;
+                }
+            }
+            if handles.is_empty() { Ok(()) } else { note_round(directory, &handles) }
+        };
+        self.with(cx, write).await
+    }
+
+    async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>> {
+        let handle = handle.to_owned();
+        let read = move |directory: &Path| match file_of(directory, &handle) {
+            Ok(file) if file.exists() => Kept::read(&file).map(Some),
+            _ => Ok(None),
+        };
+        self.with(cx, read).await
+    }
+
+    async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>> {
+        let query = query.to_owned();
+        let look = move |directory: &Path| {
+            if !directory.exists() {
+                return Ok(Vec::new());
+            }
+            let mut texts = Vec::new();
+            for entry in fs::read_dir(directory)? {
+                let file = entry?.path();
+                let handle = file.file_stem().and_then(OsStr::to_str).filter(|stem| is_handle(stem));
+                if handle.is_some() && file.extension() == Some(OsStr::new("json")) {
+                    texts.push(Kept::parse(&file)?.archived);
+                }
+            }
+            texts.sort_by(|a, b| a.handle.cmp(&b.handle)); // a directory has no order of its own
+            Ok(find(&query, most, texts.iter()))
+        };
+        self.with(cx, look).await
+    }
+}
+
+/// A text as it is in its file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    archived: Archived,
+    /// The files with the bytes of its media; none for one whose bytes are not its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<Option<String>>,
+}
+
+impl Kept {
+    /// Writes the text last, so that nothing names a file that is not there.
+    fn write(mut archived: Archived, directory: &Path) -> io::Result<()> {
+        let mut files = Vec::new();
+        for (at, part) in archived.media.iter_mut().enumerate() {
+            let inline =
+                data_of(part).and_then(|(data, mime)| Some((BASE64_STANDARD.decode(&*data).ok()?, data, mime)));
+            let Some((bytes, data, mime)) = inline else {
+                files.push(None);
+                continue;
+            };
+            let name = format!("{}-{}.{}", archived.handle, at + 1, extension(mime));
+            replace(&directory.join(&name), &bytes)?;
+            data.clear();
+            files.push(Some(name));
+        }
+        let file = file_of(directory, &archived.handle)?;
+        replace(&file, &serde_json::to_vec(&Self { archived, files })?)
+    }
+
+    fn read(file: &Path) -> io::Result<Archived> {
+        let Self { mut archived, files } = Self::parse(file)?;
+        for (part, name) in archived.media.iter_mut().zip(files) {
+            if let (Some((data, _)), Some(name)) = (data_of(part), name) {
+                *data = BASE64_STANDARD.encode(fs::read(file.with_file_name(name))?);
+            }
+        }
+        Ok(archived)
+    }
+
+    fn parse(file: &Path) -> io::Result<Self> {
+        let damaged = |e| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {e}", file.display()));
+        serde_json::from_slice(&fs::read(file)?).map_err(damaged)
+    }
+}
+
+/// The base64 of inline media, and its type.
+fn data_of(part: &mut Part) -> Option<(&mut String, Option<&str>)> {
+    match part {
+        Part::Image(Media { source: MediaSource::Base64(data), mime, .. })
+        | Part::Document(Media { source: MediaSource::Base64(data), mime, .. }) => Some((data, mime.as_deref())),
+        _ => None,
+    }
+}
+
+fn extension(mime: Option<&str>) -> &str {
+    match mime.and_then(|mime| mime.split_once('/')) {
+        Some(("image", "jpeg")) => "jpg",
+        Some((_, kind)) if kind.len() < 6 && kind.bytes().all(|b| b.is_ascii_alphanumeric()) => kind,
+        _ => "bin",
+    }
+}
+
+/// The file of a handle. A model writes handles: what is none leads nowhere.
+fn file_of(directory: &Path, handle: &str) -> io::Result<PathBuf> {
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "a handle is made of letters and digits");
+    is_handle(handle).then(|| directory.join(format!("{handle}.json"))).ok_or_else(none)
+}
+
+fn is_handle(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// A name that no other id has, and in which people find the id again.
+fn file_name(id: &str) -> String {
+    /// Of the id; with the hash it fits every file system.
+    const SHOWN: usize = 40;
+    let shown = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let hash: String = Sha256::digest(id).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{hash}", id.chars().take(SHOWN).map(shown).collect::<String>())
+}
+
+/// Writes a file that is there whole or not at all.
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = file.with_extension("unfinished");
+    fs::write(&unfinished, bytes)?;
+    fs::rename(unfinished, file)
+}
+
+fn note_round(directory: &Path, handles: &[String]) -> io::Result<()> {
+    let file = directory.join(ROUNDS);
+    let before = if file.exists() { fs::read_to_string(&file)?.lines().count() } else { 0 };
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let line = json!({"round": before + 1, "at": u64::try_from(at).unwrap_or(u64::MAX), "handles": handles});
+    writeln!(fs::OpenOptions::new().create(true).append(true).open(file)?, "{line}")
+}
