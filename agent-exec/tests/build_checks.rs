@@ -163,11 +163,15 @@ fn a_tool_that_reads_or_writes_what_is_not_there_is_refused() {
     let f = || double("f");
     assert_eq!(
         with(f().with(|o| o.writes("zz", None))),
-        "tool 'f' writes state key 'zz', which is not declared; declared: k"
+        "tool 'f' writes state key 'zz', which is not declared: declare it with state(..), or name one of those that are: k"
     );
     assert_eq!(
         with(f().with(|o| o.reads("zz", "x"))),
-        "tool 'f' reads state key 'zz', which is not declared; declared: k"
+        "tool 'f' reads state key 'zz', which is not declared: declare it with state(..), or name one of those that are: k"
+    );
+    assert_eq!(
+        refusal(agent().tool(f().with(|o| o.writes("zz", None)))),
+        "tool 'f' writes state key 'zz', which is not declared: declare it with state(..), or name one of those that are: none"
     );
     assert_eq!(
         with(f().with(|o| o.reads("k", "zz"))),

@@ -65,13 +65,17 @@ fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
 /// One tool's mappings to and from the state.
 pub(crate) fn tool(schema: &StateSchema, entry: &ToolEntry) -> Result<()> {
     let (name, options) = (&entry.spec.name, &entry.options);
-    let declared = || schema.keys().collect::<Vec<_>>().join(", ");
+    let undeclared = |does: &str, key: &str| {
+        let declared = schema.keys().collect::<Vec<_>>().join(", ");
+        let declared = if declared.is_empty() { "none" } else { &declared };
+        format!(
+            "tool '{name}' {does} state key '{key}', which is not declared: declare it with state(..), or name one of \
+             those that are: {declared}"
+        )
+    };
     for read in &options.reads {
         if !schema.has(&read.key) {
-            let (key, declared) = (&read.key, declared());
-            return refuse(format!(
-                "tool '{name}' reads state key '{key}', which is not declared; declared: {declared}"
-            ));
+            return refuse(undeclared("reads", &read.key));
         }
         if entry.spec.parameters["properties"].get(&read.param).is_none() {
             let param = &read.param;
@@ -82,10 +86,7 @@ pub(crate) fn tool(schema: &StateSchema, entry: &ToolEntry) -> Result<()> {
     }
     for write in &options.writes {
         if !schema.has(&write.key) {
-            let (key, declared) = (&write.key, declared());
-            return refuse(format!(
-                "tool '{name}' writes state key '{key}', which is not declared; declared: {declared}"
-            ));
+            return refuse(undeclared("writes", &write.key));
         }
     }
     if let Some(reserved) = options.args.keys().find(|arg| RESERVED_ARGS.contains(&arg.as_str())) {

@@ -130,7 +130,7 @@ pub(crate) fn all() -> Vec<Bad> {
                 let schema = StateSchema::default().key("notes", StateField::of::<Vec<String>>());
                 agent().state(schema).tool(Named("search", ToolOptions::default().writes("note", None)))
             },
-            "which is not declared; declared: notes",
+            "or name one of those that are: notes",
         ),
         bad(
             "an argument is given that is the framework's",
