@@ -310,7 +310,7 @@ impl RunLog {
     /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the journal failed, now or before, for whichever run of the tree:
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
     /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
         self.hand_over()?;
