@@ -86,6 +86,7 @@ mod compaction;
 mod cut;
 mod deferred_tools;
 mod delegation;
+mod digest;
 mod events;
 mod from_fn;
 mod guardrails;

@@ -130,3 +130,24 @@ impl fmt::Debug for ToolSpecs {
         f.debug_list().entries(self.iter().map(|s| &s.name)).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_counted_of_tools_is_not_counted_again() {
+        let (tools, counted) = (ToolSpecs::from_iter([ToolSpec::new("look", "Looks.", json!({}))]), Mutex::new(0));
+        let total = |key: &str| {
+            let count = |tools: &[ToolSpec]| {
+                *counted.lock().expect("free") += 1;
+                tools.len() as u64
+            };
+            tools.clone().total(WireKey::new(&key), count)
+        };
+        assert_eq!((total("a"), total("a"), *counted.lock().expect("free")), (1, 1, 1));
+        assert_eq!((total("b"), *counted.lock().expect("free")), (1, 2), "by another counter");
+    }
+}

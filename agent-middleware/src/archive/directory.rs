@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::{Archive, Archived, Hit, find};
+use crate::digest::digest;
 
 /// One line for each time that something was put in.
 const ROUNDS: &str = "rounds.jsonl";
@@ -187,11 +187,10 @@ fn is_handle(text: &str) -> bool {
 
 /// A name that no other id has, and in which people find the id again.
 fn file_name(id: &str) -> String {
-    /// Of the id; with the hash it fits every file system.
+    /// Of the id; with the digest it fits every file system.
     const SHOWN: usize = 40;
     let shown = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let hash: String = Sha256::digest(id).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{hash}", id.chars().take(SHOWN).map(shown).collect::<String>())
+    format!("{}-{}", id.chars().take(SHOWN).map(shown).collect::<String>(), digest([id]))
 }
 
 /// Writes a file that is there whole or not at all.

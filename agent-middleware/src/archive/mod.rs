@@ -5,17 +5,14 @@ mod memory;
 mod session;
 mod tools;
 
-use std::{
-    fmt,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use agent_core::{Block, Media, MediaSource, Message, Part, Result, RunCx, ToolMessage};
 use async_trait::async_trait;
 
 pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history_tools, output_tool};
 pub use self::{directory::DirectoryArchive, memory::MemoryArchive, session::SessionArchive};
+use crate::digest::digest;
 
 /// A text under a handle.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -113,25 +110,13 @@ impl Archived {
 
     /// About how much memory it takes, in bytes.
     fn size(&self) -> usize {
-        let inline = |media: &Media| match &media.source {
-            MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text.len(),
-            _ => 0,
-        };
-        self.text.len() + self.media.iter().filter_map(media_of).map(inline).sum::<usize>()
+        self.text.len() + self.media.iter().filter_map(media_of).map(|media| source(media).len()).sum::<usize>()
     }
 }
 
-/// A handle that the same content has in every process.
+/// The handle that this content has.
 fn handle(from: &str, text: &str, media: &[Part]) -> String {
-    let mut hasher = DefaultHasher::new();
-    (from, text).hash(&mut hasher);
-    for media in media.iter().filter_map(media_of) {
-        match &media.source {
-            MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text.hash(&mut hasher),
-            _ => {}
-        }
-    }
-    format!("{:016x}", hasher.finish())
+    digest([from, text].into_iter().chain(media.iter().filter_map(media_of).map(source)))
 }
 
 /// The handle under which a result will be archived.
@@ -171,6 +156,14 @@ fn plain(media: &Media) -> Media {
     let mut media = media.clone();
     (media.cache, media.raw) = (None, None);
     media
+}
+
+/// Where the media is, or its bytes in base64.
+fn source(media: &Media) -> &str {
+    match &media.source {
+        MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text,
+        _ => "",
+    }
 }
 
 fn media_of(part: &Part) -> Option<&Media> {

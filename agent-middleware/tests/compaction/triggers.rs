@@ -43,16 +43,21 @@ async fn below_the_trigger_nothing_happens() {
     assert_eq!(world.sent()[0], world.kept());
 }
 
-#[tokio::test]
-async fn a_compaction_that_does_not_shrink_replaces_nothing_and_is_not_tried_again_at_once() {
+/// A compaction that comes to nothing, and how often that was tried.
+fn useless() -> (ContextCompaction, Arc<Mutex<u32>>) {
     let tried = Arc::new(Mutex::new(0));
     let count = tried.clone();
     let useless = strategy_fn("useless", move |_, units| {
         *count.lock().expect("free") += 1;
         Ok(units)
     });
-    let compaction =
-        ContextCompaction::builder().strategy(useless).trigger(Trigger::Messages(1)).build().expect("sound");
+    let compaction = ContextCompaction::builder().strategy(useless).trigger(Trigger::Messages(1)).build();
+    (compaction.expect("sound"), tried)
+}
+
+#[tokio::test]
+async fn a_compaction_that_does_not_shrink_replaces_nothing_and_is_not_tried_again_at_once() {
+    let (compaction, tried) = useless();
     let world = World::new(compaction, long(10, 400));
     let before = world.kept();
     for _ in 0..5 {
@@ -66,14 +71,7 @@ async fn a_compaction_that_does_not_shrink_replaces_nothing_and_is_not_tried_aga
 
 #[tokio::test]
 async fn when_there_is_more_it_is_tried_again_whatever_was_learned_of_the_tokens_meanwhile() {
-    let tried = Arc::new(Mutex::new(0));
-    let count = tried.clone();
-    let useless = strategy_fn("useless", move |_, units| {
-        *count.lock().expect("free") += 1;
-        Ok(units)
-    });
-    let compaction =
-        ContextCompaction::builder().strategy(useless).trigger(Trigger::Messages(1)).build().expect("sound");
+    let (compaction, tried) = useless();
     let world = World::new(compaction, long(10, 400));
     // A provider for whom it is a third of what was estimated.
     let provider = model_stack(&world.list, |req: ModelRequest| async move {

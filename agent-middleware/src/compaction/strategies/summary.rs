@@ -1,9 +1,6 @@
 //! [`Summary`]: old messages in a model's words.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use agent_core::{Error, ErrorKind, EventKind, Model, Result};
 use async_trait::async_trait;
@@ -14,6 +11,7 @@ use crate::{
     archive,
     compaction::{Keep, Note, Task, Unit},
     cut,
+    digest::digest,
     side_call::{self, SideCall, ends_the_run},
 };
 
@@ -143,9 +141,7 @@ impl Summary {
             asked.push_str(&format!("<focus>\n{}\n</focus>\n", harmless(focus)));
         }
         asked.push_str(&format!("<conversation>\n{}\n</conversation>", harmless(piece)));
-        let mut hasher = DefaultHasher::new();
-        (&*self.prompt, &asked).hash(&mut hasher);
-        let name = format!("context_compaction/summary/{:016x}", hasher.finish());
+        let name = format!("context_compaction/summary/{}", digest([&*self.prompt, &*asked]));
         let value = task.cx().decide(&name, async { self.call(task, asked).await.map(Value::String) }).await?;
         Ok(value.as_str().unwrap_or_default().to_owned())
     }
