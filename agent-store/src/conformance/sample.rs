@@ -67,8 +67,8 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
             response: std::sync::Arc::new(ModelResponse::new(full_answer()).with_usage(Usage::new(7, 2))),
         },
         EntryBody::BudgetSettled { call: 0, amounts: Amounts::none().tokens(9) },
-        EntryBody::SideModelFinished { usage: Usage::new(30, 3) },
-        EntryBody::ModelAccepted { step: 1, message: None, exit: Some(Exit::new(ExitReason::Text, "done")) },
+        EntryBody::SideModelFinished { usage: Usage::new(30, 3).into() },
+        EntryBody::ModelAccepted { step: 1, message: None, exit: Some(Exit::new(ExitReason::Text, "done").into()) },
         EntryBody::ToolSuspended { call_id: call_id.clone() },
         EntryBody::ToolStarted {
             call_id: call_id.clone(),
@@ -78,7 +78,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         },
         EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into(), background: true },
         EntryBody::SubAgentReported { run: "r2".into(), message: Some(Message::user("It is done.")) },
-        EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})) },
+        EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})).into() },
         EntryBody::Answered {
             id: "c1/approval".into(),
             answer: json!(true),
@@ -99,7 +99,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::Unknown(json!({"from_the_future": {"x": [1, "two"]}})),
         EntryBody::RunEnded {
             status: RunStatus::Finished(ExitReason::Tool("done".into())),
-            usage: Usage::new(7, 2),
+            usage: Usage::new(7, 2).into(),
             error: Some("e".into()),
             answer: Some("a".into()),
         },

@@ -1,5 +1,7 @@
 //! What the thread does to the tables, inside a transaction.
 
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::queue::Outcome;
@@ -17,6 +19,20 @@ pub(super) struct Tables<'a> {
     pub(super) now: u64,
     /// When a lease that is taken or renewed now ends.
     pub(super) expires: u64,
+    pub(super) known: &'a RefCell<Known>,
+}
+
+/// Where each lease has appended last, by its epoch: what need not be looked for at the next append. As long as the lease is
+/// there nobody deletes these rows. What was seen in a transaction that is undone must be forgotten.
+pub(super) type Known = HashMap<i64, Place>;
+
+/// Where a lease appends next.
+pub(super) struct Place {
+    session: i64,
+    /// The session's last sequence number.
+    head: i64,
+    /// The last entry's run, and the number that stands for it.
+    run: Option<(Arc<str>, i64)>,
 }
 
 impl Tables<'_> {
@@ -46,43 +62,67 @@ impl Tables<'_> {
     }
 
     pub(super) fn release_lease(&self, epoch: i64) -> Outcome<()> {
+        self.known.borrow_mut().remove(&epoch);
         self.connection.prepare_cached("DELETE FROM lease WHERE epoch = ?1")?.execute([epoch])?;
         Ok(Ok(()))
     }
 
     /// Appends to a session and gives the first sequence number; `None` if the lease is another's by now.
     pub(super) fn append(&self, epoch: i64, session: &str, entries: &[Encoded]) -> rusqlite::Result<Option<u64>> {
-        if !self.connection.prepare_cached("SELECT 1 FROM lease WHERE epoch = ?1")?.exists([epoch])? {
-            return Ok(None);
-        }
-        let mut advance = self.connection.prepare_cached(
-            "INSERT INTO session (name, head, created, updated) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE
-             SET head = head + excluded.head, updated = max(updated, excluded.updated)
-             RETURNING id, head",
-        )?;
-        let (count, summary) = (entries.len() as u64, Summary::of(entries));
-        let row = (session, count.cast_signed(), summary.first.cast_signed(), summary.newest.cast_signed());
-        let (id, head): (i64, i64) = advance.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.describe(id, &summary)?;
-        let first = head.cast_unsigned() - count + 1;
+        let summary = Summary::of(entries);
+        let count = entries.len() as i64;
+        let known = self.known.borrow_mut().remove(&epoch);
+        let mut place = match known {
+            Some(place) if self.advance(epoch, &place, count, &summary)? => place,
+            _ => {
+                let Some(place) = self.place(epoch, session, &summary)? else { return Ok(None) };
+                self.advance(epoch, &place, count, &summary)?;
+                place
+            }
+        };
+        self.describe(place.session, &summary)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO entry (session, seq, run, time, version, body, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
-        let mut run: Option<(&str, i64)> = None;
-        for (seq, entry) in (first..).zip(entries) {
-            let run_id = match run {
-                Some((name, run_id)) if *name == *entry.run => run_id,
-                _ => self.run_id(id, &entry.run)?,
+        let first = place.head + 1;
+        for entry in entries {
+            place.head += 1;
+            let run = match &place.run {
+                Some((name, run)) if *name == entry.run => *run,
+                _ => place.run.insert((entry.run.clone(), self.run_id(place.session, &entry.run)?)).1,
             };
-            run = Some((&entry.run, run_id));
-            let (seq, time) = (seq.cast_signed(), entry.time.cast_signed());
-            insert.execute((id, seq, run_id, time, entry.version, &entry.body, entry.blobs.len() as i64))?;
+            let (parts, time) = (entry.blobs.len() as i64, entry.time.cast_signed());
+            insert.execute((place.session, place.head, run, time, entry.version, &entry.body, parts))?;
             if !entry.blobs.is_empty() {
                 self.keep_blobs(self.connection.last_insert_rowid(), &entry.blobs)?;
             }
         }
-        Ok(Some(first))
+        self.known.borrow_mut().insert(epoch, place);
+        Ok(Some(first.cast_unsigned()))
+    }
+
+    /// Where a lease appends: the row of its session, which is added if there is none. `None` if the lease is another's by
+    /// now.
+    fn place(&self, epoch: i64, session: &str, summary: &Summary<'_>) -> rusqlite::Result<Option<Place>> {
+        if !self.connection.prepare_cached("SELECT 1 FROM lease WHERE epoch = ?1")?.exists([epoch])? {
+            return Ok(None);
+        }
+        let mut add = self.connection.prepare_cached(
+            "INSERT INTO session (name, head, created, updated) VALUES (?1, 0, ?2, 0) ON CONFLICT (name) DO NOTHING",
+        )?;
+        add.execute((session, summary.first.cast_signed()))?;
+        let mut find = self.connection.prepare_cached("SELECT id, head FROM session WHERE name = ?1")?;
+        find.query_row([session], |row| Ok(Some(Place { session: row.get(0)?, head: row.get(1)?, run: None })))
+    }
+
+    /// Makes room for `count` entries at a place; false if the lease is another's by now, or somebody else has appended.
+    fn advance(&self, epoch: i64, place: &Place, count: i64, summary: &Summary<'_>) -> rusqlite::Result<bool> {
+        let mut advance = self.connection.prepare_cached(
+            "UPDATE session SET head = head + ?4, updated = max(updated, ?5)
+             WHERE id = ?2 AND head = ?3 AND EXISTS (SELECT 1 FROM lease WHERE epoch = ?1)",
+        )?;
+        let newest = summary.newest.cast_signed();
+        Ok(advance.execute((epoch, place.session, place.head, count, newest))? > 0)
     }
 
     /// Notes what a batch says of its session; few do.

@@ -1,6 +1,7 @@
 //! The thread that writes: groups of jobs in, one commit each, and the heartbeat of the leases.
 
 use std::{
+    cell::RefCell,
     path::PathBuf,
     sync::Arc,
     thread::{self, JoinHandle},
@@ -16,7 +17,7 @@ use super::{
     error::store_error,
     lease::Leases,
     queue::{Queue, Work},
-    tables::Tables,
+    tables::{Known, Tables},
 };
 use crate::{
     Durability,
@@ -57,6 +58,7 @@ impl WriterThread {
             renewed: 0,
             lazy: location.durability() == Durability::Async,
             unsynced: None,
+            known: RefCell::default(),
         };
         writer.renewed = writer.now();
         let spawned = thread::Builder::new().name("agent-journal".into()).spawn(move || writer.run());
@@ -115,6 +117,7 @@ struct Writer {
     lazy: bool,
     /// Since when something may not be on disk, in milliseconds since 1970.
     unsynced: Option<u64>,
+    known: RefCell<Known>,
 }
 
 /// How long a commit may stay off the disk.
@@ -171,6 +174,7 @@ impl Writer {
             self.set_synchronous("FULL");
         }
         while let Err((culprit, e)) = self.attempt(&mut group) {
+            self.known.borrow_mut().clear();
             match culprit {
                 Some(at) => group.remove(at).finish(Some(store_error(&self.path, &e))),
                 None => group.drain(..).for_each(|work| work.finish(Some(store_error(&self.path, &e)))),
@@ -210,7 +214,13 @@ impl Writer {
     }
 
     fn tables<'a>(&'a self, connection: &'a Connection, now: u64) -> Tables<'a> {
-        Tables { connection, holder: &self.holder, now, expires: now.saturating_add(millis(self.ttl)) }
+        Tables {
+            connection,
+            holder: &self.holder,
+            now,
+            expires: now.saturating_add(millis(self.ttl)),
+            known: &self.known,
+        }
     }
 
     fn now(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use agent_core::{Entry, EntryBody, ErrorKind, ExitReason, Journal, RunStatus, Usage};
+use agent_core::{Entry, EntryBody, ErrorKind, ExitReason, Journal, RunStatus};
 use agent_store::{Durability, SqliteJournal};
 
 use crate::{FakeClock, Place, append, heard, texts};
@@ -157,7 +157,7 @@ async fn a_lazy_journal_waits_for_the_disk_at_the_end_of_a_run_and_once_a_second
     append(&*writer, &["1"]).await;
     assert_eq!(journal.stats().syncs, 0);
     let status = RunStatus::Finished(ExitReason::Text);
-    let end = EntryBody::RunEnded { status, usage: Usage::default(), error: None, answer: None };
+    let end = EntryBody::RunEnded { status, usage: Box::default(), error: None, answer: None };
     writer.append(vec![Entry::new("run-1".into(), 0, end)]).await.expect("appends");
     assert_eq!(journal.stats().syncs, 1);
     append(&*writer, &["2"]).await;
