@@ -74,8 +74,8 @@ fn stand(log: &RunLog, checkpoint: &Checkpoint) {
         background.checkpoint.iter().for_each(|child| stand(log, child));
     }
     if let Phase::Ended(exit) = &checkpoint.phase {
-        let (status, answer) = (RunStatus::Finished(exit.reason.clone()), Some(exit.answer.clone()));
-        note(EntryBody::RunEnded { status, usage: checkpoint.usage, error: None, answer });
+        let (status, answer) = (RunStatus::Finished(exit.reason.clone()), Some(exit.answer.as_str().into()));
+        note(EntryBody::RunEnded { status, usage: checkpoint.usage.into(), error: None, answer });
     }
     let Phase::Tools(turn) = &checkpoint.phase else { return };
     note(EntryBody::ModelAccepted { step: checkpoint.step, message: Some(turn.message.clone()), exit: None });

@@ -52,7 +52,7 @@ async fn used_before(journal: &dyn Journal, checkpoint: &Checkpoint, taken: &BTr
         after = last.seq;
         for entry in &entries {
             let EntryBody::Answered { digest, .. } = &entry.body else { continue };
-            if let Some((id, _)) = taken.iter().find(|(_, a)| !digest.is_empty() && a.digest == *digest) {
+            if let Some((id, _)) = taken.iter().find(|(_, a)| !digest.is_empty() && *a.digest == **digest) {
                 let refused =
                     |why: &str| format!("the answer to '{id}': {why}; recover the session to see where it is");
                 return Err(Error::from(Refusal::Replayed).map_message(refused));

@@ -263,12 +263,14 @@ impl Projector {
             EntryBody::HistoryReplaced { reason, before, history } => {
                 EventKind::HistoryReplaced { reason: reason.to_string(), before, after: history.len() }
             }
-            EntryBody::Asked { question } => EventKind::Asked(question),
-            EntryBody::Answered { id, .. } => EventKind::Answered { id },
+            EntryBody::Asked { question } => EventKind::Asked(*question),
+            EntryBody::Answered { id, .. } => EventKind::Answered { id: id.into() },
             EntryBody::StateChanged { state, globals } => {
                 EventKind::StateChanged { state: state.into_keys().collect(), globals: globals.into_keys().collect() }
             }
-            EntryBody::RunEnded { status, usage, error, .. } => EventKind::RunEnded { status, usage, error },
+            EntryBody::RunEnded { status, usage, error, .. } => {
+                EventKind::RunEnded { status, usage: *usage, error: error.map(Into::into) }
+            }
             _ => return None,
         };
         Some(Event { position: Position { seq: entry.seq, after: 0 }, ids: run.ids.clone(), kind })

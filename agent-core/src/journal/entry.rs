@@ -40,6 +40,8 @@ impl Entry {
 
 /// What happened.
 ///
+/// A run keeps its entries in memory, so a body is small: what is large and rare is boxed.
+///
 /// Stores keep its [`to_json`](Self::to_json). Its own serde form is the same for all kinds but [`Unknown`](Self::Unknown),
 /// which it refuses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,13 +67,13 @@ pub enum EntryBody {
         /// How.
         status: RunStatus,
         /// What it used itself, without its sub-agents.
-        usage: Usage,
+        usage: Box<Usage>,
         /// The error's text, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
+        error: Option<Box<str>>,
         /// The answer of a finished run below another, which may not have taken it yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        answer: Option<String>,
+        answer: Option<Box<str>>,
     },
     /// A message entered the history: from the user, from steering, or from a program.
     MessageAppended {
@@ -108,7 +110,7 @@ pub enum EntryBody {
         message: Option<AssistantMessage>,
         /// How the run is to end, if the answer ends it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exit: Option<Exit>,
+        exit: Option<Box<Exit>>,
     },
     /// A tool is about to run: the intent, before the effect.
     ToolStarted {
@@ -152,7 +154,7 @@ pub enum EntryBody {
         changed: BTreeMap<Arc<str>, ToolOutput>,
         /// How the run is to end, if the results end it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exit: Option<Exit>,
+        exit: Option<Box<Exit>>,
     },
     /// A decision of a middleware or a tool that must be the same when the run is driven again.
     Decided {
@@ -167,20 +169,20 @@ pub enum EntryBody {
     /// The run waits for an answer.
     Asked {
         /// The question.
-        question: Question,
+        question: Box<Question>,
     },
     /// A question was answered.
     Answered {
         /// The question's id.
-        id: String,
+        id: Box<str>,
         /// The answer.
         answer: Value,
         /// Who answered, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Box<str>>,
         /// The digest of the question: it is answered once.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        digest: String,
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        digest: Box<str>,
     },
     /// Values changed during the step that ends here.
     StateChanged {
@@ -211,7 +213,7 @@ pub enum EntryBody {
     /// [`Decided`](Self::Decided).
     SideModelFinished {
         /// What the call used.
-        usage: Usage,
+        usage: Box<Usage>,
     },
     /// A call started a sub-agent.
     SubAgentLinked {
@@ -265,7 +267,7 @@ impl EntryBody {
     /// The question `id` was answered.
     pub fn answered(id: &str, answer: &Answer) -> Self {
         let Answer { value, digest, by } = answer.clone();
-        Self::Answered { id: id.to_owned(), answer: value, by, digest }
+        Self::Answered { id: id.into(), answer: value, by: by.map(Into::into), digest: digest.into() }
     }
 }
 

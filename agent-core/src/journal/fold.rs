@@ -178,7 +178,7 @@ impl Fold {
                 self.close(seq);
             }
             EntryBody::RunEnded { status, usage, .. } => {
-                self.usage.insert(entry.run.clone(), *usage);
+                self.usage.insert(entry.run.clone(), **usage);
                 if let Some((run, last)) = &mut self.last_run
                     && *run == entry.run
                 {

@@ -295,7 +295,7 @@ impl RunFold {
                 self.reserved.remove(call);
                 self.spend(*amounts);
             }
-            EntryBody::SideModelFinished { usage } => self.usage += *usage,
+            EntryBody::SideModelFinished { usage } => self.usage += **usage,
             EntryBody::ModelFinished { response, .. } => {
                 self.usage += response.usage;
                 self.exit = None;
@@ -305,7 +305,7 @@ impl RunFold {
                 self.step = *step;
                 self.questions.clear();
                 self.decisions.clear();
-                self.exit.clone_from(exit);
+                self.exit = exit.as_deref().cloned();
                 let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
                 if let Some(message) = message.clone().or(finished).filter(AssistantMessage::has_calls) {
                     self.turn = Some(PendingTurn::new(message));
@@ -321,7 +321,7 @@ impl RunFold {
                 self.finished.insert(call_id.to_string(), output.clone());
             }
             EntryBody::ToolAnswered { call_id, output, .. } => self.answer(call_id, output.as_ref()),
-            EntryBody::TurnEnded { exit, .. } => self.end_turn(exit.clone()),
+            EntryBody::TurnEnded { exit, .. } => self.end_turn(exit.as_deref().cloned()),
             EntryBody::Decided { name, value, beginning } => {
                 let decisions = if *beginning { &mut self.beginning } else { &mut self.decisions };
                 decisions.push((name.clone(), value.clone()));
@@ -329,12 +329,11 @@ impl RunFold {
             EntryBody::Asked { question } => {
                 self.questions.retain(|asked| asked.id != question.id);
                 self.answers.remove(&question.id); // an earlier one: it was asked again
-                self.questions.push(question.clone());
+                self.questions.push((**question).clone());
             }
             EntryBody::Answered { id, answer, by, digest } => {
-                self.questions.retain(|asked| asked.id != *id);
-                let answer = Answer { value: answer.clone(), digest: digest.clone(), by: by.clone() };
-                self.answers.insert(id.clone(), answer);
+                self.questions.retain(|asked| *asked.id != **id);
+                self.answers.insert(id.to_string(), Answer::recorded(answer, digest, by.as_deref()));
             }
             EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
             EntryBody::SubAgentLinked { call_id, key, run, background } => {
@@ -346,10 +345,10 @@ impl RunFold {
                 self.steering.extend(message.clone());
             }
             EntryBody::RunEnded { status, usage, answer, .. } => {
-                self.usage = *usage;
+                self.usage = **usage;
                 self.status = Some(status.clone());
                 if let (RunStatus::Finished(reason), Some(answer)) = (status, answer) {
-                    self.exit = Some(Exit::new(reason.clone(), answer.clone()));
+                    self.exit = Some(Exit::new(reason.clone(), &**answer));
                 }
             }
             _ => {}

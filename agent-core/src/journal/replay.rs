@@ -48,7 +48,7 @@ impl RecordedCall {
         for entry in &self.below {
             match &entry.body {
                 EntryBody::ModelFinished { response, .. } => all += response.usage,
-                EntryBody::SideModelFinished { usage } => all += *usage,
+                EntryBody::SideModelFinished { usage } => all += **usage,
                 _ => {}
             }
         }
@@ -104,7 +104,7 @@ impl Replay {
                         (call.state, call.globals) = (state.clone(), globals.clone());
                     }
                 }
-                EntryBody::SideModelFinished { usage } => beside += *usage,
+                EntryBody::SideModelFinished { usage } => beside += **usage,
                 EntryBody::Decided { name, value, .. } => {
                     replay.decisions.push((name.clone(), value.clone(), std::mem::take(&mut beside)));
                 }
@@ -181,8 +181,7 @@ impl Recording {
                 EntryBody::MessageAppended { message } if step.is_none() => messages.push(message.clone()),
                 EntryBody::ModelFinished { step: taken, .. } => drop(step.get_or_insert(taken.saturating_sub(1))),
                 EntryBody::Answered { id, answer, by, digest } => {
-                    let (value, digest, by) = (answer.clone(), digest.clone(), by.clone());
-                    answers.insert(id.clone(), Answer { value, digest, by });
+                    answers.insert(id.to_string(), Answer::recorded(answer, digest, by.as_deref()));
                 }
                 _ => {}
             }

@@ -81,7 +81,9 @@ impl Walk<'_> {
                 self.of(&entry.run, |record| (record.status, record.answer) = (None, None));
             }
             EntryBody::RunEnded { status, answer, .. } => {
-                self.of(&entry.run, |record| (record.status, record.answer) = (Some(status.clone()), answer.clone()));
+                self.of(&entry.run, |record| {
+                    (record.status, record.answer) = (Some(status.clone()), answer.as_deref().map(Into::into))
+                });
             }
             EntryBody::Undone { before_run } => {
                 if let Some((start, agent)) = self.tops.get(before_run) {

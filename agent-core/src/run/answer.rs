@@ -35,6 +35,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer that a journal holds.
+    pub(crate) fn recorded(value: &Value, digest: &str, by: Option<&str>) -> Self {
+        Self { value: value.clone(), digest: digest.to_owned(), by: by.map(str::to_owned) }
+    }
+
     /// Says who answered.
     #[must_use]
     pub fn by(mut self, actor: impl Into<String>) -> Self {

@@ -33,7 +33,7 @@ impl RunCx {
         let answered = model.call(request).await;
         if let Ok(response) = &answered {
             self.usage_meter().add(response.usage);
-            self.log().record(EntryBody::SideModelFinished { usage: response.usage });
+            self.log().record(EntryBody::SideModelFinished { usage: Box::new(response.usage) });
         }
         booking.settle(&answered).await?;
         answered

@@ -305,7 +305,7 @@ impl Active<'_> {
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
             _ => None,
         };
-        cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone() });
+        cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone().map(Box::new) });
         cx.log().end_step();
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
         self.driver.forget_answers_below(format_args!("step-{step}"));

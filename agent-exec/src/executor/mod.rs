@@ -161,7 +161,7 @@ impl Executor {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(c)) => {
-                c.questions.iter().for_each(|q| cx.log().record(EntryBody::Asked { question: q.clone() }));
+                c.questions.iter().for_each(|q| cx.log().record(EntryBody::Asked { question: q.clone().into() }));
                 (RunStatus::Interrupted, None)
             }
             Ok(RunEnd::Paused(_)) => (RunStatus::Paused, None),
@@ -169,10 +169,11 @@ impl Executor {
             Err(e) => (RunStatus::Failed, Some(e.to_string())),
         };
         let answer = match &end {
-            Ok(RunEnd::Finished(finished)) if cx.ids().depth > 0 => Some(finished.answer.clone()),
+            Ok(RunEnd::Finished(finished)) if cx.ids().depth > 0 => Some(finished.answer.as_str().into()),
             _ => None,
         };
-        cx.log().record(EntryBody::RunEnded { status, usage: cx.usage(), error: error.or(failure), answer });
+        let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
+        cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
         cx.log().release();
         let written = cx.log().commit().await;
         if written.is_ok() {

@@ -131,7 +131,7 @@ impl Active<'_> {
             log.record_answered(&call.id, &call.name, &output);
             results.push(output.to_message(call.id.clone(), call.name.clone()));
         }
-        log.record(EntryBody::TurnEnded { step, changed: Default::default(), exit });
+        log.record(EntryBody::TurnEnded { step, changed: Default::default(), exit: exit.map(Box::new) });
         self.driver.push_turn(message, results)
     }
 

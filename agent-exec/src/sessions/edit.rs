@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     AssistantMessage, Entry, EntryBody, ExitReason, History, JournalWriter, Message, Result, RunIds, RunStatus,
-    ToolMessage, Usage,
+    ToolMessage,
 };
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) async fn write(writer: &dyn JournalWriter, ids: RunIds, bodies: Vec<E
     let run = ids.run_id.clone();
     let started = EntryBody::RunStarted { ids: Arc::new(ids), fingerprint: String::new() };
     let status = RunStatus::Finished(ExitReason::Stopped(EDITED.to_owned()));
-    let ended = EntryBody::RunEnded { status, usage: Usage::default(), error: None, answer: None };
+    let ended = EntryBody::RunEnded { status, usage: Box::default(), error: None, answer: None };
     let bodies = std::iter::once(started).chain(bodies).chain([ended]);
     append(writer, &run, bodies).await?;
     Ok(run)

@@ -91,7 +91,7 @@ impl RunRecord {
             }
             EntryBody::ModelAccepted { step, .. } => self.steps = *step,
             EntryBody::RunEnded { status, usage, error, .. } => {
-                (self.ended, self.usage, self.error) = (Some(time), *usage, error.clone());
+                (self.ended, self.usage, self.error) = (Some(time), **usage, error.as_deref().map(Into::into));
                 self.is_edit =
                     matches!(status, RunStatus::Finished(ExitReason::Stopped(why)) if why == EDITED) && self.steps == 0;
                 self.status = Some(status.clone());

@@ -34,7 +34,7 @@ async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -
     for entry in entries {
         let used = match &entry.body {
             EntryBody::ModelFinished { response, .. } => response.usage,
-            EntryBody::SideModelFinished { usage } => *usage,
+            EntryBody::SideModelFinished { usage } => **usage,
             _ => continue,
         };
         tree += used;

@@ -175,7 +175,7 @@ async fn only_who_was_asked_may_answer_and_the_journal_says_who_did() {
     let entries = journal.read("s", 0, 1000).await.expect("reads");
     let answered: Vec<_> = entries.iter().filter(|e| matches!(e.body, EntryBody::Answered { .. })).collect();
     let [one] = answered.as_slice() else { panic!("{answered:?}") };
-    assert!(matches!(&one.body, EntryBody::Answered { by: Some(by), .. } if by == "ada"));
+    assert!(matches!(&one.body, EntryBody::Answered { by: Some(by), .. } if **by == *"ada"));
     assert!(one.time > 0);
 }
 

@@ -60,7 +60,7 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
         // Whoever dies before the opinion is kept asks for it again, and pays for both.
         let opinions = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
         let opinions = opinions.iter().filter_map(|entry| match &entry.body {
-            EntryBody::SideModelFinished { usage } => Some(*usage),
+            EntryBody::SideModelFinished { usage } => Some(**usage),
             _ => None,
         });
         let (mut own, mut all) = (whole.usage, whole.tree_usage);

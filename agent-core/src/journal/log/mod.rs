@@ -202,7 +202,7 @@ impl RunLog {
             Step::Named(name) => replay.decision(name).map(|(value, used)| {
                 if used != Usage::default() {
                     self.replayed_usage().beside += used;
-                    self.record(EntryBody::SideModelFinished { usage: used });
+                    self.record(EntryBody::SideModelFinished { usage: Box::new(used) });
                 }
                 StepResult::Value(value)
             }),
@@ -320,7 +320,11 @@ impl RunLog {
     /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let changed = !self.results().models.drain(..).next_back().is_some_and(|last| last.message.ptr_eq(message));
-        self.record(EntryBody::ModelAccepted { step, message: changed.then(|| message.clone()), exit });
+        self.record(EntryBody::ModelAccepted {
+            step,
+            message: changed.then(|| message.clone()),
+            exit: exit.map(Box::new),
+        });
     }
 
     /// Notes a call's answer as the hooks left it.

@@ -4,7 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fold::Field;
-use crate::wire::lenient::{Count, Str};
+use crate::wire::{
+    lenient::{Count, Str},
+    scan,
+};
 
 /// One event, as far as it matters.
 #[derive(Debug, Default, Deserialize)]
@@ -113,7 +116,7 @@ impl<'a> Event<'a> {
 
     /// The text that is added.
     pub(super) fn more(&self) -> Option<Str<'a>> {
-        serde_json::from_str(self.delta?.get()).ok()
+        scan::from_str(self.delta?.get()).ok()
     }
 
     /// The whole text of a part.
@@ -124,6 +127,6 @@ impl<'a> Event<'a> {
             Field::Arguments => self.arguments,
             Field::Input => self.input,
         };
-        serde_json::from_str(json?.get()).ok()
+        scan::from_str(json?.get()).ok()
     }
 }

@@ -60,7 +60,9 @@ async fn journal(path: &Path, runs: usize, appends: usize) -> Result<Duration> {
     });
     let ends = try_join_all(tasks).await.map_err(|e| Error::new(ErrorKind::Store, "a run panicked").with_source(e))?;
     ends.into_iter().collect::<Result<()>>()?;
-    Ok(started.elapsed())
+    let (took, stats) = (started.elapsed(), journal.stats());
+    eprintln!("appends: {:.1} in a commit", stats.jobs as f64 / stats.commits as f64);
+    Ok(took)
 }
 
 /// The same rows with the same pragmas, in transactions of as many as there are runs, and at most 64.
