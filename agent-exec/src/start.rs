@@ -43,6 +43,8 @@ pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
     };
     let close = Close { hub: (place.ids.depth == 0).then(|| place.hub.clone()), inbox: place.inbox.clone() };
     let drain = agent.drain.clone().filter(|_| place.ids.depth == 0).map(|drain| (drain, handle.clone()));
+    // In a box: each future that it is handed to would have two places for it.
+    let request = Box::new(request);
     let future = async move {
         let _close = close;
         let _present = drain.map(|(drain, handle)| drain.enter(handle)).transpose()?;
@@ -142,7 +144,7 @@ pub(crate) struct Beginning {
     pub(crate) anchor: Anchor,
 }
 
-async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> Result<RunEnd> {
+async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut place: Place) -> Result<RunEnd> {
     let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
         parent.cx.log().release();
@@ -163,7 +165,7 @@ async fn run(agent: &Arc<Inner>, mut request: RunRequest, mut place: Place) -> R
 
 async fn run_as(
     agent: &Arc<Inner>,
-    mut request: RunRequest,
+    mut request: Box<RunRequest>,
     mut place: Place,
     writer: Arc<dyn JournalWriter>,
     system: Option<Result<String>>,

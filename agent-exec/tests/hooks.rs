@@ -371,6 +371,32 @@ async fn a_chunk_that_a_hook_drops_is_neither_in_the_events_nor_in_the_answer() 
     }
 }
 
+#[tokio::test]
+async fn where_nobody_has_a_chunk_hook_no_chunk_is_made_of_an_answer_that_came_whole() {
+    struct Looks(bool);
+
+    #[async_trait]
+    impl Middleware for Looks {
+        fn has_chunk_hook(&self) -> bool {
+            self.0
+        }
+
+        async fn wrap_model_call(
+            &self,
+            req: agent_core::ModelRequest,
+            next: agent_core::ModelNext<'_>,
+        ) -> agent_core::Result<agent_core::ModelResponse> {
+            assert_eq!(req.sink.is_idle(), !self.0);
+            next.run(req).await
+        }
+    }
+
+    for hears in [false, true] {
+        let builder = Agent::builder("a", ScriptedModel::new([Turn::text("hello")])).middleware(Looks(hears));
+        assert_eq!(run(builder).await.answer, "hello");
+    }
+}
+
 // NexAU 36 (B)
 #[tokio::test]
 async fn every_sink_gets_every_event_in_the_same_order() {

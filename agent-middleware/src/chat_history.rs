@@ -148,6 +148,10 @@ impl Middleware for ChatHistory {
         "chat_history"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -30,6 +30,12 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
         })
     }
 
+    /// True if the run has a value of its own: few runs have, and looking costs less than a change that changes nothing.
+    pub(crate) fn is_set(&self, cx: &RunCx) -> bool {
+        let name = [self.middleware, "/", &*cx.ids().run_id, "/", self.key.name()].concat();
+        cx.globals().get_value(&name).is_some()
+    }
+
     /// Forgets the value if the run has finished.
     pub(crate) fn end(&self, cx: &RunCx, end: &Result<RunEnd>) {
         if matches!(end, Ok(RunEnd::Finished(_))) {

@@ -116,6 +116,7 @@ mod tool_emulator;
 mod tool_errors;
 mod tool_retry;
 mod tool_selector;
+mod wraps;
 
 #[cfg(feature = "telemetry")]
 pub use self::telemetry::{Capture, Telemetry, TelemetryConfig, TokenMetrics, TraceContext, TracedModel};

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
+use crate::wraps::wraps;
+
 /// How important a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,15 +85,15 @@ struct Run {
     started: Instant,
 }
 
-/// `at!(level, event | span, ..)`: a tracing macro at a level that is only known at run time.
+/// `at!(level, event | span | enabled, ..)`: a tracing macro at a level that is only known at run time.
 macro_rules! at {
-    ($level:expr, $what:ident, $($fields:tt)+) => {
+    ($level:expr, $what:ident $(, $($fields:tt)+)?) => {
         match $level {
-            LogLevel::Trace => tracing::$what!(target: "agent", tracing::Level::TRACE, $($fields)+),
-            LogLevel::Debug => tracing::$what!(target: "agent", tracing::Level::DEBUG, $($fields)+),
-            LogLevel::Info => tracing::$what!(target: "agent", tracing::Level::INFO, $($fields)+),
-            LogLevel::Warn => tracing::$what!(target: "agent", tracing::Level::WARN, $($fields)+),
-            LogLevel::Error => tracing::$what!(target: "agent", tracing::Level::ERROR, $($fields)+),
+            LogLevel::Trace => tracing::$what!(target: "agent", tracing::Level::TRACE $(, $($fields)+)?),
+            LogLevel::Debug => tracing::$what!(target: "agent", tracing::Level::DEBUG $(, $($fields)+)?),
+            LogLevel::Info => tracing::$what!(target: "agent", tracing::Level::INFO $(, $($fields)+)?),
+            LogLevel::Warn => tracing::$what!(target: "agent", tracing::Level::WARN $(, $($fields)+)?),
+            LogLevel::Error => tracing::$what!(target: "agent", tracing::Level::ERROR $(, $($fields)+)?),
         }
     };
 }
@@ -130,6 +132,47 @@ impl Logging {
         let span = above.map_or_else(make, |above| above.span.in_scope(make));
         Run { span, started: Instant::now() }
     }
+
+    /// True if anybody reads what would be written: failures are told as warnings.
+    fn is_heard(&self) -> bool {
+        tracing::enabled!(target: "agent", tracing::Level::WARN) || at!(self.config.level, enabled)
+    }
+
+    async fn model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        let run = self.runs.of(&req.cx, || self.run(&req.cx));
+        let span = run.span.in_scope(|| at!(self.config.level, span, "model_call", step = req.cx.step()));
+        let started = Instant::now();
+        let result = next.run(req).instrument(span.clone()).await;
+        let ms = milliseconds(started);
+        span.in_scope(|| match &result {
+            Ok(res) => {
+                let (usage, finish) = (&res.usage, &res.finish);
+                let (input, cached, output) = (usage.prompt(), usage.cached, usage.output);
+                at!(self.config.level, event, ?finish, input, cached, output, ms, "model answered");
+            }
+            Err(e) => tracing::warn!(target: "agent", error = %e, ms, "model call failed"),
+        });
+        result
+    }
+
+    async fn tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let run = self.runs.of(&req.cx, || self.run(&req.cx));
+        let (tool, call) = (&*req.call.name, &*req.call.id);
+        let arguments = match self.config.arguments {
+            0 => None,
+            most => Some(preview(&req.args.to_string(), most)),
+        };
+        let span = run.span.in_scope(|| at!(self.config.level, span, "tool_call", tool, call, arguments));
+        let started = Instant::now();
+        let result = next.run(req).instrument(span.clone()).await;
+        let ms = milliseconds(started);
+        span.in_scope(|| match &result {
+            Ok(out) => at!(self.config.level, event, error = out.is_error(), ms, "tool answered"),
+            // What a tool says of its failure is for the model: content, as its results are.
+            Err(e) => tracing::warn!(target: "agent", error = %e.kind(), ms, "tool call failed"),
+        });
+        result
+    }
 }
 
 fn preview(text: &str, characters: usize) -> String {
@@ -150,6 +193,10 @@ impl From<LoggingConfig> for Logging {
 impl Middleware for Logging {
     fn name(&self) -> &str {
         "logging"
+    }
+
+    fn has_chunk_hook(&self) -> bool {
+        false
     }
 
     fn observer(&self) -> bool {
@@ -178,40 +225,10 @@ impl Middleware for Logging {
         Ok(())
     }
 
-    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
-        let run = self.runs.of(&req.cx, || self.run(&req.cx));
-        let span = run.span.in_scope(|| at!(self.config.level, span, "model_call", step = req.cx.step()));
-        let started = Instant::now();
-        let result = next.run(req).instrument(span.clone()).await;
-        let ms = milliseconds(started);
-        span.in_scope(|| match &result {
-            Ok(res) => {
-                let (usage, finish) = (&res.usage, &res.finish);
-                let (input, cached, output) = (usage.prompt(), usage.cached, usage.output);
-                at!(self.config.level, event, ?finish, input, cached, output, ms, "model answered");
-            }
-            Err(e) => tracing::warn!(target: "agent", error = %e, ms, "model call failed"),
-        });
-        result
-    }
-
-    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
-        let run = self.runs.of(&req.cx, || self.run(&req.cx));
-        let (tool, call) = (&*req.call.name, &*req.call.id);
-        let arguments = match self.config.arguments {
-            0 => None,
-            most => Some(preview(&req.args.to_string(), most)),
-        };
-        let span = run.span.in_scope(|| at!(self.config.level, span, "tool_call", tool, call, arguments));
-        let started = Instant::now();
-        let result = next.run(req).instrument(span.clone()).await;
-        let ms = milliseconds(started);
-        span.in_scope(|| match &result {
-            Ok(out) => at!(self.config.level, event, error = out.is_error(), ms, "tool answered"),
-            // What a tool says of its failure is for the model: content, as its results are.
-            Err(e) => tracing::warn!(target: "agent", error = %e.kind(), ms, "tool call failed"),
-        });
-        result
+    wraps! {
+        |self, req, next|
+        model { if self.is_heard() { Box::pin(self.model_call(req, next)) } else { next.run(req) } }
+        tool { if self.is_heard() { Box::pin(self.tool_call(req, next)) } else { next.run(req) } }
     }
 
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {

@@ -65,6 +65,10 @@ impl Middleware for PatchToolCalls {
         "patch_tool_calls"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("context_compaction").unique()
     }

@@ -153,6 +153,10 @@ impl Middleware for PromptCaching {
         "prompt_caching"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("context_compaction").inside("runtime_environment").inside("todo_list").unique()
     }

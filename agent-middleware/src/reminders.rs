@@ -135,6 +135,10 @@ impl Middleware for Reminders {
         "reminders"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("context_compaction").inside("prompt_caching")
     }

@@ -106,6 +106,10 @@ impl Middleware for RuntimeEnvironment {
         "runtime_environment"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -111,6 +111,10 @@ impl Middleware for TodoList {
         "todo_list"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -145,6 +145,10 @@ impl Middleware for ToolEmulator {
         "tool_emulator"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("approval").inside("limits")
     }

@@ -48,6 +48,10 @@ impl Middleware for ToolErrors {
         "tool_errors"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("tool_retry")
     }

@@ -131,6 +131,10 @@ impl Middleware for ToolRetry {
         "tool_retry"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("approval")
     }

@@ -242,6 +242,10 @@ impl Middleware for ToolSelector {
         "tool_selector"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("prompt_caching").unique()
     }

@@ -1,7 +1,7 @@
 //! Where accounts are kept.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -89,7 +89,8 @@ pub struct MemoryLedger {
 #[derive(Default)]
 struct Books {
     balance: Balance,
-    open: BTreeMap<u64, Amounts>,
+    /// What is set aside, by receipt.
+    open: HashMap<u64, Amounts>,
     last: u64,
 }
 

@@ -120,7 +120,7 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
     let mut response = match answer {
         Some(response) => response,
         None => {
-            if !list.is_empty() {
+            if list.iter().any(|m| m.has_chunk_hook()) {
                 req.sink = chunk_hooks(&cx, &list, &req.sink);
             }
             if cx.inherited().is_empty() {
@@ -177,7 +177,7 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
 fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
     let (cx, list) = (cx.clone(), list.clone());
     sink.with(move |mut chunk| {
-        for m in list.iter().rev() {
+        for m in list.iter().rev().filter(|m| m.has_chunk_hook()) {
             let before = m.observer().then(|| chunk.clone());
             match blame(&cx, &**m, m.stream_chunk(&cx, chunk))?.unwrap_or(before) {
                 Some(next) => chunk = next,

@@ -129,6 +129,12 @@ pub trait Middleware: Send + Sync + 'static {
         false
     }
 
+    /// False promises that [`stream_chunk`](Self::stream_chunk) is left as it is: then no chunk is made for its sake. Say so
+    /// in a middleware that many agents have; all others are asked about every chunk.
+    fn has_chunk_hook(&self) -> bool {
+        true
+    }
+
     /// Tools that it contributes to the agent.
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         Vec::new()

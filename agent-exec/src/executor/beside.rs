@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    pin::pin,
+    pin::Pin,
     task::{Context, Poll},
 };
 
@@ -11,8 +11,10 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 /// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped.
-pub(super) async fn beside<T>(cx: &RunCx, main: impl Future<Output = T>) -> T {
-    let (mut main, mut tasks) = (pin!(main), Tasks { cx, running: None });
+///
+/// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
+pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
+    let mut tasks = Tasks { cx, running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {

@@ -13,7 +13,7 @@ mod model_core;
 mod schedule;
 mod table;
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
     AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
@@ -110,7 +110,7 @@ impl Executor {
     /// Runs a job to its end: `before_agent`, the loop, `after_agent` whatever happened.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
-        beside(&cx, self.execute_alone(job)).await
+        beside(&cx, pin!(self.execute_alone(job))).await
     }
 
     async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {

@@ -48,6 +48,9 @@ impl Pending {
 
     /// Takes what was noted of a call that is answered.
     pub(super) fn take(cx: &RunCx, req: &ToolRequest) -> Result<Option<Self>> {
+        if !PENDING.is_set(cx) {
+            return Ok(None);
+        }
         PENDING.update(cx, |all| all.remove(&*req.call.id))
     }
 

@@ -150,6 +150,10 @@ impl Middleware for Breakpoints {
         "breakpoints"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("context_compaction")
     }

@@ -197,6 +197,10 @@ impl Middleware for ContextCompaction {
         "context_compaction"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -182,6 +182,10 @@ impl Middleware for DeferredTools {
         "deferred_tools"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("tool_selector").outside("prompt_caching").unique()
     }

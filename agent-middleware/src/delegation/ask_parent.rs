@@ -115,6 +115,10 @@ impl Middleware for AskParent {
         ASK_PARENT
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -185,6 +185,10 @@ impl Middleware for Guardrails {
         "guardrails"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().outside("pii")
     }

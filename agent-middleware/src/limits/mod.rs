@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::config::{LimitsConfig, OnLimit, OnToolLimit};
 use self::tally::Tally;
-use crate::kept::Kept;
+use crate::{kept::Kept, wraps::wraps};
 
 const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
 
@@ -146,6 +146,25 @@ impl Limits {
         let time = self.config.wall_time.unwrap_or_default();
         reached(cx, &format!("at most {time:?} for one run"), self.config.on_wall_time)
     }
+
+    async fn model_call(&self, deadline: Instant, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+        let cx = req.cx.clone();
+        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
+            self.time_is_up(&cx)?;
+            let reason = cx.stop_requested().unwrap_or_default();
+            return Err(Error::new(ErrorKind::Stopped, reason).with_retry(Retry::Permanent));
+        };
+        answered
+    }
+
+    async fn tool_call(&self, deadline: Instant, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let cx = req.cx.clone();
+        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
+            self.time_is_up(&cx)?;
+            return Ok(ToolOutput::error("The call was cut off: the run's time is up."));
+        };
+        answered
+    }
 }
 
 /// Asks the run to finish, or fails it.
@@ -169,6 +188,10 @@ impl From<LimitsConfig> for Limits {
 impl Middleware for Limits {
     fn name(&self) -> &str {
         "limits"
+    }
+
+    fn has_chunk_hook(&self) -> bool {
+        false
     }
 
     fn ordering(&self) -> Ordering {
@@ -200,15 +223,20 @@ impl Middleware for Limits {
         Ok(Flow::Continue)
     }
 
-    async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
-        let Some(deadline) = self.deadline(&req.cx) else { return next.run(req).await };
-        let cx = req.cx.clone();
-        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
-            self.time_is_up(&cx)?;
-            let reason = cx.stop_requested().unwrap_or_default();
-            return Err(Error::new(ErrorKind::Stopped, reason).with_retry(Retry::Permanent));
-        };
-        answered
+    wraps! {
+        |self, req, next|
+        model {
+            match self.deadline(&req.cx) {
+                Some(deadline) => Box::pin(self.model_call(deadline, req, next)),
+                None => next.run(req),
+            }
+        }
+        tool {
+            match self.deadline(&req.cx) {
+                Some(deadline) => Box::pin(self.tool_call(deadline, req, next)),
+                None => next.run(req),
+            }
+        }
     }
 
     async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
@@ -225,15 +253,5 @@ impl Middleware for Limits {
             OnToolLimit::Error => reached(cx, &limit, OnLimit::Error)?,
         }
         Ok(Flow::Answer(ToolOutput::error(format!("Not run: {limit}. Go on with what you have."))))
-    }
-
-    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
-        let Some(deadline) = self.deadline(&req.cx) else { return next.run(req).await };
-        let cx = req.cx.clone();
-        let Ok(answered) = timeout_at(deadline, next.run(req)).await else {
-            self.time_is_up(&cx)?;
-            return Ok(ToolOutput::error("The call was cut off: the run's time is up."));
-        };
-        answered
     }
 }

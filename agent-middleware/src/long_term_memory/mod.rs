@@ -172,6 +172,10 @@ impl Middleware for LongTermMemory {
         "long_term_memory"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("prompt_caching")
     }

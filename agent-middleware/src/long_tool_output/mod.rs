@@ -119,6 +119,10 @@ impl Middleware for LongToolOutput {
         "long_tool_output"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

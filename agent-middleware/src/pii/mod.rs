@@ -147,6 +147,10 @@ impl Middleware for Pii {
         "pii"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("logging").inside("long_tool_output")
     }

@@ -161,6 +161,10 @@ impl Middleware for PromptInjection {
         "prompt_injection"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().inside("long_tool_output")
     }

@@ -161,6 +161,10 @@ impl Middleware for Judge {
         "judge"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

@@ -113,6 +113,10 @@ impl Middleware for Reflection {
         "reflection"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

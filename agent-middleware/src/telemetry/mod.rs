@@ -20,10 +20,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agent_core::{
-    BoxFuture, Middleware, Model, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd,
-    ToolNext, ToolOutput, ToolRequest,
-};
+use agent_core::{Middleware, Model, Ordering, PerRun, Result, RunCx, RunEnd};
 use async_trait::async_trait;
 use tracing::{Level, Span};
 
@@ -35,6 +32,7 @@ pub use self::{
     model::TracedModel,
 };
 use self::{content::Content, metrics::Instruments, run::Run, told::Told};
+use crate::wraps::wraps;
 
 /// The target of everything that goes through `tracing` here.
 const TARGET: &str = "agent::telemetry";
@@ -204,6 +202,10 @@ impl Middleware for Telemetry {
         "telemetry"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn observer(&self) -> bool {
         true
     }
@@ -231,36 +233,18 @@ impl Middleware for Telemetry {
         Ok(())
     }
 
-    // Written out: where nobody wants spans, these two add nothing to a step, not even a future of their own.
-
-    fn wrap_model_call<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        req: ModelRequest,
-        next: ModelNext<'life1>,
-    ) -> BoxFuture<'async_trait, Result<ModelResponse>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        if is_wanted() && !self.is_doubled(&req.cx) {
-            Box::pin(self.chat(req, move |req| next.run(req)))
-        } else {
-            next.run(req)
+    wraps! {
+        |self, req, next|
+        model {
+            if is_wanted() && !self.is_doubled(&req.cx) {
+                Box::pin(self.chat(req, move |req| next.run(req)))
+            } else {
+                next.run(req)
+            }
         }
-    }
-
-    fn wrap_tool_call<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        req: ToolRequest,
-        next: ToolNext<'life1>,
-    ) -> BoxFuture<'async_trait, Result<ToolOutput>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        if is_wanted() && !self.is_doubled(&req.cx) { Box::pin(self.tool(req, next)) } else { next.run(req) }
+        tool {
+            if is_wanted() && !self.is_doubled(&req.cx) { Box::pin(self.tool(req, next)) } else { next.run(req) }
+        }
     }
 }
 

@@ -5,7 +5,10 @@ mod scene;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Middleware, Question, RunRequest, testing::HookTrace};
+use agent_core::{
+    Chunk, History, Middleware, Question, RunRequest,
+    testing::{HookTrace, detached_run},
+};
 use serde_json::Value;
 
 use self::{
@@ -28,6 +31,7 @@ const TASK: &str = "What is 6 x 7?";
 /// * A run that is dropped at any await leaves nothing behind that another would notice.
 /// * Runs one after the other and at once see nothing of each other.
 /// * Nothing of a run is kept when it is over.
+/// * If it says that it has no hook for chunks, it has none.
 ///
 /// If it is said to be [`transparent`](Self::transparent), it also changes nothing: model, tools, neighbours and callers see the
 /// same as without it.
@@ -118,6 +122,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         if self.transparent {
             self.changes_nothing().await?;
         }
+        self.keeps_its_promise()?;
         let whole = self.outcome(&Scene::new()).await?;
         let streamed = self.outcome(&Scene::new().streaming()).await?;
         same("what is streamed and what is said at once come to the same", &whole.end, &streamed.end)?;
@@ -127,6 +132,17 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         same("a run that waited for an answer ends as one that knew it", &whole.end, &asked.end)?;
         self.keeps_nothing(&whole).await?;
         self.is_disturbed(&whole).await
+    }
+
+    /// Who says that it has no hook for chunks is not asked about them: it must have none.
+    fn keeps_its_promise(&self) -> Result<(), Violation> {
+        let (subject, run) = ((self.make)(), detached_run(History::default()));
+        let pieces = [Chunk::Text { index: 0, delta: TASK.to_owned() }, Chunk::End { index: 0 }];
+        for piece in pieces.into_iter().filter(|_| !subject.has_chunk_hook()) {
+            let left = subject.stream_chunk(run.cx(), piece.clone()).ok().flatten();
+            same("a middleware without a chunk hook leaves chunks as they are", &Some(piece), &left)?;
+        }
+        Ok(())
     }
 
     /// An undisturbed run.

@@ -149,7 +149,19 @@ impl<'a> Cursor<'a> {
     /// The end of the plain text that begins here: the place of a quote, of a backslash, of a control character, or the end.
     #[inline]
     fn plain_end(&self) -> usize {
-        self.at + plain_len(&self.text.as_bytes()[self.at..])
+        /// Most strings are short: names, ids, kinds.
+        const SHORT: usize = 24;
+        let (bytes, mut at) = (self.text.as_bytes(), self.at);
+        while let Some(byte) = bytes.get(at) {
+            if STOPS[usize::from(*byte)] {
+                return at;
+            }
+            at += 1;
+            if at - self.at == SHORT {
+                return at + plain_len(&bytes[at..]);
+            }
+        }
+        at
     }
 
     /// Goes past a value of any kind, and gives its text.
@@ -245,8 +257,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many of the bytes come before a quote, a backslash or a control character.
-#[inline]
+/// The bytes at which plain text ends.
+static STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        stops[byte] = true;
+        byte += 1;
+    }
+    stops[b'"' as usize] = true;
+    stops[b'\\' as usize] = true;
+    stops
+};
+
+/// How many of the bytes come before one of [`STOPS`].
 fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -260,6 +284,6 @@ fn plain_len(bytes: &[u8]) -> usize {
             return at * 8 + stops.trailing_zeros() as usize / 8;
         }
     }
-    let stops = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    bytes.len() - rest.len() + rest.iter().position(stops).unwrap_or(rest.len())
+    let stop = rest.iter().position(|byte| STOPS[usize::from(*byte)]);
+    bytes.len() - rest.len() + stop.unwrap_or(rest.len())
 }
