@@ -82,7 +82,7 @@ impl Walk<'_> {
             }
             EntryBody::RunEnded { status, answer, .. } => {
                 self.of(&entry.run, |record| {
-                    (record.status, record.answer) = (Some(status.clone()), answer.as_deref().map(Into::into))
+                    (record.status, record.answer) = (Some(status.clone()), answer.as_deref().map(Into::into));
                 });
             }
             EntryBody::Undone { before_run } => {

@@ -45,7 +45,7 @@ impl Log {
     }
 
     pub(crate) fn ended(&mut self, run: &str, usage: Usage) {
-        self.add(run, EntryBody::RunEnded { status: done(), usage, error: None, answer: None });
+        self.add(run, EntryBody::RunEnded { status: done(), usage: usage.into(), error: None, answer: None });
     }
 
     pub(crate) fn fold(&self, agent: &str) -> SessionView {
@@ -227,7 +227,7 @@ impl Agent {
             }
             Doing::Noise => {
                 log.add(&run, EntryBody::Decided { name: "n".into(), value: true.into(), beginning: false });
-                log.add(&run, EntryBody::SideModelFinished { usage: Usage::default() });
+                log.add(&run, EntryBody::SideModelFinished { usage: Box::default() });
                 log.add(&run, EntryBody::Unknown("new".into()));
             }
         }
