@@ -69,7 +69,11 @@ impl Tool for Echo {
 
 /// Overrides nothing: what any middleware costs.
 struct Idle;
-impl Middleware for Idle {}
+impl Middleware for Idle {
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+}
 
 /// Allocations and bytes of a whole run, and its marks.
 fn run(rounds: usize, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> ((usize, usize), Vec<(usize, usize)>) {
