@@ -1,7 +1,7 @@
 //! What holds of every answer.
 
 use agent_core::{Block, Chunk, History, MessageBuilder, ModelResponse, testing::detached_run};
-use agent_llm::Codec;
+use agent_llm::{Codec, conformance::json::differences};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -206,7 +206,7 @@ proptest! {
     fn a_request_that_is_read_is_written_again_as_it_came(request in request()) {
         let read = codec().decode_request(request.to_string().as_bytes()).expect("a request");
         let again = encoded(&codec(), &read.into_request(detached_run(History::default()).cx().clone()));
-        prop_assert_eq!(again, request);
+        prop_assert_eq!(differences(&request, &again), Vec::<String>::new());
     }
 
     #[test]
