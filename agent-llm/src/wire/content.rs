@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use agent_core::{Block, Media, MediaSource, Part};
-use serde::{Serialize, Serializer};
+use serde::{
+    Serialize, Serializer,
+    de::{DeserializeSeed, Deserializer, Error, Visitor},
+};
 use serde_json::value::RawValue;
-
-use super::scan::push_string;
 
 /// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
 #[derive(Clone, Copy)]
@@ -61,7 +62,7 @@ pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
 pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json::Result<()> {
     match json.get() {
         "null" => Ok(()),
-        text if text.starts_with('"') => push_string(text, known),
+        text if text.starts_with('"') => Push(known).deserialize(&mut serde_json::Deserializer::from_str(text)),
         object => {
             known.push_str(object);
             Ok(())
@@ -76,5 +77,29 @@ pub(crate) fn says_more_than_deltas(block: &Block) -> bool {
         Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
         Block::ToolCall(call) => call.raw.is_some(),
         _ => true,
+    }
+}
+
+/// Reads a text to the end of another, without one of its own between.
+struct Push<'s>(&'s mut String);
+
+impl<'de> DeserializeSeed<'de> for Push<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Push<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.push_str(text);
+        Ok(())
     }
 }

@@ -37,10 +37,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
                 Ok(Str(Cow::Owned(text.to_owned())))
             }
 
-            fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-                Ok(Str(Cow::Owned(text)))
-            }
-
             fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
                 Ok(Str(Cow::Owned(number.to_string())))
             }
@@ -88,10 +84,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
                 Ok(Content::Text(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-                Ok(Content::Text(Cow::Owned(text)))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {

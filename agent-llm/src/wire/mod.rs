@@ -13,7 +13,6 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
-mod scan;
 mod server;
 mod surrogates;
 mod usage;

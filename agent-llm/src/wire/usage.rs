@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 use super::{
     lenient::{Count, Str},
     open_struct::open_struct,
-    scan,
 };
 
 open_struct! {
@@ -51,21 +50,13 @@ open_struct! {
 /// Reads a `usage` object into `response`; one that cannot be read is as good as none. If it says more than there is room
 /// for, such as what the call cost, it is kept in the details.
 pub(crate) fn read(json: &RawValue, response: &mut ModelResponse) {
-    if let Ok(said) = scan::from_str::<Said<'_>>(json.get()) {
-        said.tell(json, response);
+    let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
+    if says_more(&said)
+        && let Ok(value) = serde_json::from_str(json.get())
+    {
+        response.details.insert("usage".into(), value);
     }
-}
-
-impl Said<'_> {
-    /// Adds what is said in `json` to `response`.
-    pub(crate) fn tell(self, json: &RawValue, response: &mut ModelResponse) {
-        if says_more(&self)
-            && let Ok(value) = serde_json::from_str(json.get())
-        {
-            response.details.insert("usage".into(), value);
-        }
-        response.usage = usage(self);
-    }
+    response.usage = usage(said);
 }
 
 fn usage(said: Said<'_>) -> Usage {

@@ -7,7 +7,7 @@ use super::{read, usage};
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::{lenient::Str, open_struct::open_struct, scan},
+    wire::{lenient::Str, open_struct::open_struct},
 };
 
 open_struct! {
@@ -26,7 +26,7 @@ open_struct! {
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
-    let answer: Answer<'_> = scan::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     if answer.error.is_some() {
         return Err(provider_error(body, origin));
     }

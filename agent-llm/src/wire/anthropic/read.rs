@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use crate::wire::{
     lenient::{Content, Str},
     open_struct::open_struct,
-    scan,
 };
 
 /// What a block is.
@@ -94,7 +93,7 @@ open_struct! {
 
 /// The type of a block; empty if it has none.
 pub(super) fn kind(json: &str) -> Cow<'_, str> {
-    let typed = scan::from_str::<Typed<'_>>(json);
+    let typed = serde_json::from_str::<Typed<'_>>(json);
     typed.ok().and_then(|typed| typed.kind).unwrap_or_default().0
 }
 
@@ -116,7 +115,7 @@ pub(super) fn block(json: &str, origin: &Origin) -> Block {
 /// If it is no message.
 pub(super) fn turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
     let messages: Vec<Spoken<'_>> =
-        if json.starts_with('[') { scan::from_str(json)? } else { vec![scan::from_str(json)?] };
+        if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
     let blocks = messages.iter().flat_map(|message| match &message.content {
         Some(Content::Text(text)) => vec![Block::text(&**text)],
         Some(Content::Parts(parts)) => parts.iter().map(|json| block(json.get(), origin)).collect(),
@@ -148,7 +147,7 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
 
 /// Keeps its JSON if that says more than the text.
 fn text(json: &str, origin: &Origin) -> Option<Text> {
-    let said: TextSaid<'_> = scan::from_str(json).ok()?;
+    let said: TextSaid<'_> = serde_json::from_str(json).ok()?;
     let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
     let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw(json, origin)));
     text.citations = said.citations.map(citations).unwrap_or_default();
@@ -158,19 +157,19 @@ fn text(json: &str, origin: &Origin) -> Option<Text> {
 
 /// The cache mark of a block or a tool.
 pub(super) fn cache(json: &RawValue) -> Option<Cache> {
-    let said: Marked<'_> = scan::from_str(json.get()).ok()?;
+    let said: Marked<'_> = serde_json::from_str(json.get()).ok()?;
     said.cache_control.and_then(marked)
 }
 
 /// The cache mark that is meant by this JSON; none if it is no mark.
 fn marked(json: &RawValue) -> Option<Cache> {
-    let said: CacheSaid<'_> = scan::from_str(json.get()).ok()?;
+    let said: CacheSaid<'_> = serde_json::from_str(json.get()).ok()?;
     Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
 }
 
 /// In a request, `citations` are a setting.
 fn citations(json: &RawValue) -> Vec<Citation> {
-    let said: Vec<CitationSaid<'_>> = scan::from_str(json.get()).unwrap_or_default();
+    let said: Vec<CitationSaid<'_>> = serde_json::from_str(json.get()).unwrap_or_default();
     let typed = said.into_iter().map(|said| {
         let mut citation = Citation::default();
         let address = said.source.filter(|source| source.0.contains("://"));
@@ -184,8 +183,8 @@ fn citations(json: &RawValue) -> Vec<Citation> {
 
 /// A signature that is no text takes nothing from the words: it is in the JSON.
 fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
-    let said: ThinkingSaid<'_> = scan::from_str(json).ok()?;
-    let signature: Option<Str<'_>> = said.signature.and_then(|signature| scan::from_str(signature.get()).ok());
+    let said: ThinkingSaid<'_> = serde_json::from_str(json).ok()?;
+    let signature: Option<Str<'_>> = said.signature.and_then(|signature| serde_json::from_str(signature.get()).ok());
     let says_more = !said.rest.is_empty() || (said.signature.is_some() && signature.is_none());
     Some(Reasoning {
         raw: says_more.then(|| raw(json, origin)),
@@ -196,13 +195,13 @@ fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
 }
 
 fn redacted(json: &str, origin: &Origin) -> Option<Reasoning> {
-    let said: RedactedSaid<'_> = scan::from_str(json).ok()?;
+    let said: RedactedSaid<'_> = serde_json::from_str(json).ok()?;
     let raw = (!said.rest.is_empty()).then(|| raw(json, origin));
     Some(Reasoning { encrypted: Some(said.data?.0.into_owned()), raw, ..Reasoning::default() })
 }
 
 fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
-    let said: ToolUseSaid<'_> = scan::from_str(json).ok()?;
+    let said: ToolUseSaid<'_> = serde_json::from_str(json).ok()?;
     Some(ToolCall {
         raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
         id: said.id?.0.into(),
@@ -213,7 +212,7 @@ fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
 
 /// Keeps its JSON if that says more than the fields of a [`Media`].
 fn media(json: &str, origin: &Origin) -> Option<Media> {
-    let said: MediaSaid<'_> = scan::from_str(json).ok()?;
+    let said: MediaSaid<'_> = serde_json::from_str(json).ok()?;
     let source = said.source?;
     let says_more = !said.rest.is_empty() || !source.rest.is_empty() || said.cache_control.is_some();
     let place = match &*source.kind?.0 {

@@ -4,10 +4,7 @@ use agent_core::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::{
-    lenient::{Count, Str},
-    scan,
-};
+use crate::wire::lenient::{Count, Str};
 
 /// What was used: by the whole answer, or in one of several times that the model was asked for it. The input excludes what
 /// the cache served or took.
@@ -70,7 +67,7 @@ pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
 pub(super) fn usage(json: &Map<String, Value>) -> Usage {
     // By way of text: numbers are read as they were written.
     let json = serde_json::to_string(json).unwrap_or_default();
-    let Ok(said) = scan::from_str::<Said<'_>>(&json) else { return Usage::default() };
+    let Ok(said) = serde_json::from_str::<Said<'_>>(&json) else { return Usage::default() };
     let mut usage = Usage::from(&said);
     // What a compaction used is the same model's, and not in the sums. Another model's advice is not of this model.
     let parts: Vec<Said<'_>> = lenient(said.iterations);
@@ -83,7 +80,7 @@ pub(super) fn usage(json: &Map<String, Value>) -> Usage {
 
 /// Reads a part; one of another form is as good as none.
 fn lenient<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
-    json.and_then(|json| scan::from_str(json.get()).ok()).unwrap_or_default()
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

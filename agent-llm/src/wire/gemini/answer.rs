@@ -19,7 +19,6 @@ use crate::{
     wire::{
         lenient::{Str, each},
         open_struct::open_struct,
-        scan,
     },
 };
 
@@ -62,7 +61,7 @@ impl Answer {
     /// The provider's error if the response is one; [`ContentFiltered`](ErrorKind::ContentFiltered) if it refused the prompt.
     pub(super) fn take<'a>(&mut self, json: &'a str, heard: &mut Heard<'_>) -> Result<Option<&'a RawValue>> {
         let unreadable = |e| self.unreadable(json).with_source(e);
-        let said: ResponseSaid<'a> = scan::from_str(json).map_err(unreadable)?;
+        let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(unreadable)?;
         if said.error.is_some() {
             let error = ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default());
             return Err(error.into_error(self.manner.origin.provider()));
@@ -72,7 +71,7 @@ impl Answer {
         said.rest.iter().for_each(|(name, json)| self.rest.take(&name.0, json.get()));
         let mut first = None;
         let take = |json: &'a RawValue| {
-            let candidate: CandidateSaid<'a> = scan::from_str(json.get())?;
+            let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
             if candidate.index.unwrap_or(0) == 0 {
                 first = first.or(candidate.content);
             }
@@ -101,7 +100,7 @@ impl Answer {
 
     /// A prompt that was refused has no answer.
     fn check(&self, feedback: &RawValue) -> Result<()> {
-        let feedback: Feedback<'_> = scan::from_str(feedback.get()).unwrap_or_default();
+        let feedback: Feedback<'_> = serde_json::from_str(feedback.get()).unwrap_or_default();
         let Some(reason) = feedback.reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
         let why =
             feedback.message.map_or_else(|| reason.0.to_string(), |message| format!("{}: {}", reason.0, message.0));

@@ -10,7 +10,6 @@ use super::{
 use crate::wire::{
     lenient::{Str, each},
     open_struct::open_struct,
-    scan,
 };
 
 open_struct! {
@@ -54,7 +53,7 @@ impl Candidate {
         heard: &mut Heard<'_>,
     ) -> serde_json::Result<()> {
         if let Some(content) = said.content {
-            let content: ContentSaid<'_> = scan::from_str(content.get())?;
+            let content: ContentSaid<'_> = serde_json::from_str(content.get())?;
             let kept = self.content.get_or_insert_default();
             content.rest.iter().for_each(|(name, json)| kept.take(&name.0, json.get()));
             let push = |part| {

@@ -10,8 +10,7 @@ use super::{answer::Answer, fold::Heard, manner::Manner};
 pub(super) fn decode(body: &str, manner: &Manner) -> Result<ModelResponse> {
     let (mut answer, mut nobody) = (Answer::new(manner.clone()), Heard(None));
     if body.trim_start().starts_with('[') {
-        let pieces: Vec<&RawValue> =
-            crate::wire::scan::from_str(body).map_err(|e| answer.unreadable(body).with_source(e))?;
+        let pieces: Vec<&RawValue> = serde_json::from_str(body).map_err(|e| answer.unreadable(body).with_source(e))?;
         for piece in pieces {
             answer.take(piece.get(), &mut nobody)?;
         }

@@ -4,7 +4,7 @@ use agent_core::{Block, Media, MediaSource, Origin, Part, Raw, Text, ToolCall};
 use serde_json::{Value, value::RawValue};
 
 use super::partial::ArgSaid;
-use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct, scan};
+use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct};
 
 open_struct! {
     /// A part, as far as it is understood. Clients write its fields in two spellings.
@@ -60,7 +60,7 @@ impl CallSaid<'_> {
 impl<'a> PartSaid<'a> {
     /// None if the JSON is no part.
     pub(super) fn read(json: &'a str) -> Option<Self> {
-        scan::from_str(json).ok()
+        serde_json::from_str(json).ok()
     }
 
     /// True if it is text, or a signature that stands alone, with nothing unknown in its place.

@@ -3,7 +3,7 @@
 use agent_core::Usage;
 use serde::Deserialize;
 
-use crate::wire::{lenient::Count, scan};
+use crate::wire::lenient::Count;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -21,7 +21,7 @@ struct Said {
 /// Thoughts are counted apart from the candidates, and what server-side tools fed to the model apart from the prompt. A
 /// server that counts them otherwise is known by its total, which is kept.
 pub(super) fn usage(json: &str) -> Usage {
-    let Ok(said) = scan::from_str::<Said>(json) else { return Usage::default() };
+    let Ok(said) = serde_json::from_str::<Said>(json) else { return Usage::default() };
     let (cached, thoughts, total) =
         (said.cached_content_token_count.0, said.thoughts_token_count.0, said.total_token_count.0);
     let prompt = said.prompt_token_count.0 + said.tool_use_prompt_token_count.0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::wire::{json::write as write_json, scan};
+use crate::wire::json::write as write_json;
 
 /// An object that holds a list among its fields, as a content holds parts. All its fields are kept, those that are `null`
 /// too.
@@ -20,7 +20,7 @@ pub(super) struct Wrapper<'a> {
 impl<'a> Wrapper<'a> {
     /// The fields of an object; none if the JSON is none.
     pub(super) fn fields(json: &'a str) -> Option<BTreeMap<String, &'a RawValue>> {
-        scan::from_str(json).ok()
+        serde_json::from_str(json).ok()
     }
 
     /// True if the list has this name.
@@ -32,7 +32,7 @@ impl<'a> Wrapper<'a> {
     pub(super) fn read(json: &'a str, lists: &[&str]) -> Option<Self> {
         let mut fields = Self::fields(json)?;
         let list = lists.iter().find(|name| fields.contains_key(**name))?;
-        let items = scan::from_str(fields.remove(*list)?.get()).ok()?;
+        let items = serde_json::from_str(fields.remove(*list)?.get()).ok()?;
         Some(Self { fields, list: (*list).to_owned(), items })
     }
 

@@ -7,17 +7,13 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     choices::{Choices, Numbered},
     details::{add_all, further, parse},
-    read::{ORDER, Reading, Said},
+    read::{ORDER, Reading, read},
     usage,
 };
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::{
-        lenient::Str,
-        open_struct::open_struct,
-        scan::{self, Kept},
-    },
+    wire::{lenient::Str, open_struct::open_struct},
 };
 
 open_struct! {
@@ -25,7 +21,7 @@ open_struct! {
         id: Str<'a> = "id",
         model: Str<'a> = "model",
         choices: Choices<Choice<'a>> = "choices",
-        usage: Kept<'a, usage::Said<'a>> = "usage",
+        usage: &'a RawValue = "usage",
         error: &'a RawValue = "error",
         _object: IgnoredAny = "object",
         _created: IgnoredAny = "created",
@@ -35,7 +31,7 @@ open_struct! {
 open_struct! {
     Choice {
         index: u64 = "index",
-        message: Kept<'a, Said<'a>> = "message",
+        message: &'a RawValue = "message",
         finish_reason: Str<'a> = "finish_reason",
         error: &'a RawValue = "error",
         _delta: IgnoredAny = "delta",
@@ -51,15 +47,15 @@ impl Numbered for Choice<'_> {
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a chat completion", body);
-    let completion: Completion<'_> = scan::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let completion: Completion<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     let Choices { first: choice, others } = completion.choices.unwrap_or_default();
     if let Some(error) = completion.error.or(choice.as_ref().and_then(|c| c.error)) {
         return Err(provider_error(error, origin));
     }
     let choice = choice.ok_or_else(unreadable)?;
-    let Kept { value: said, json } = choice.message.ok_or_else(unreadable)?;
+    let json = choice.message.ok_or_else(unreadable)?;
     let id = completion.id.filter(|id| !id.is_empty()).map(|id| id.0.into_owned());
-    let reading = said.and_then(|said| said.read(json, origin, id.as_deref().unwrap_or_default(), ORDER));
+    let reading = read(json, origin, id.as_deref().unwrap_or_default(), ORDER);
     let reading = reading.map_err(|e| unreadable().with_source(e))?;
     let mut response = respond(reading, json.to_owned(), origin, choice.finish_reason.as_ref().map_or("", |f| &f.0));
     add_all(&mut response.details, &completion.rest);
@@ -67,8 +63,8 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if !others.is_empty() {
         response.details.insert("choices".into(), others.iter().map(other).collect());
     }
-    if let Some(Kept { value: Ok(said), json }) = completion.usage {
-        said.tell(json, &mut response);
+    if let Some(json) = completion.usage {
+        usage::read(json, &mut response);
     }
     response.model = completion.model.filter(|m| !m.is_empty()).map(|m| m.0.into_owned());
     response.id = id;
@@ -78,7 +74,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
 fn other(choice: &Choice<'_>) -> Value {
     let mut details = Map::new();
     add_all(&mut details, &choice.rest);
-    let message = choice.message.as_ref().and_then(|message| parse(message.json)).unwrap_or_default();
+    let message = choice.message.and_then(parse).unwrap_or_default();
     further(choice.number(), message, choice.finish_reason.as_ref().map_or("", |f| &f.0), details)
 }
 

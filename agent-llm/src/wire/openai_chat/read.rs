@@ -11,7 +11,6 @@ use crate::wire::{
     ids::{NAMELESS, call_id},
     lenient::{Content, Str, each},
     open_struct::open_struct,
-    scan,
 };
 
 open_struct! {
@@ -68,44 +67,31 @@ pub(super) struct Reading {
 
 /// Reads the message `json`. `response` is the id of the response, and part of the ids of calls that have none.
 pub(super) fn read(json: &RawValue, origin: &Origin, response: &str, order: [Field; 5]) -> serde_json::Result<Reading> {
-    scan::from_str::<Said<'_>>(json.get())?.read(json, origin, response, order)
-}
-
-impl Said<'_> {
-    /// As [`read`], for a message that was taken apart already.
-    pub(super) fn read(
-        mut self,
-        json: &RawValue,
-        origin: &Origin,
-        response: &str,
-        order: [Field; 5],
-    ) -> serde_json::Result<Reading> {
-        let refused = self.refusal.as_ref().is_some_and(|r| !r.is_empty());
-        let mut reading = Reading { refused, ..Reading::default() };
-        for field in order {
-            let before = reading.blocks.len();
-            match field {
-                Field::Reasoning => reading.blocks.extend(reasoning(&mut self, origin)?),
-                Field::Content => content(&mut self, origin, &mut reading.blocks)?,
-                Field::Refusal => reading.blocks.extend(refusal(&self, origin)),
-                Field::Images => images(&self, origin, &mut reading.blocks),
-                Field::Calls => add_calls(&mut self, json, origin, response, &mut reading)?,
-            }
-            reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
+    let mut said: Said<'_> = serde_json::from_str(json.get())?;
+    let mut reading = Reading { refused: said.refusal.as_ref().is_some_and(|r| !r.is_empty()), ..Reading::default() };
+    for field in order {
+        let before = reading.blocks.len();
+        match field {
+            Field::Reasoning => reading.blocks.extend(reasoning(&mut said, origin)?),
+            Field::Content => content(&mut said, origin, &mut reading.blocks)?,
+            Field::Refusal => reading.blocks.extend(refusal(&said, origin)),
+            Field::Images => images(&said, origin, &mut reading.blocks),
+            Field::Calls => add_calls(&mut said, json, origin, response, &mut reading)?,
         }
-        let text =
-            reading.blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
-        if let (Some(text), Some(json)) = (text, self.annotations) {
-            text.citations = citations(json);
-        }
-        let unknown = self.rest.iter().map(|(_, json)| *json).chain(self.audio).chain(self.annotations);
-        let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
-        if reading.blocks.is_empty() && unknown.into_iter().any(says_something) {
-            // Nothing in it is understood, but something was said.
-            reading.blocks.push(Block::Other(raw(json, origin)));
-        }
-        Ok(reading)
+        reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
     }
+    let text =
+        reading.blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+    if let (Some(text), Some(json)) = (text, said.annotations) {
+        text.citations = citations(json);
+    }
+    let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio).chain(said.annotations);
+    let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
+    if reading.blocks.is_empty() && unknown.into_iter().any(says_something) {
+        // Nothing in it is understood, but something was said.
+        reading.blocks.push(Block::Other(raw(json, origin)));
+    }
+    Ok(reading)
 }
 
 impl Reading {

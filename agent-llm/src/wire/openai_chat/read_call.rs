@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::read_part::raw;
 pub(super) use crate::wire::content::push_arguments;
-use crate::wire::{lenient::Str, open_struct::open_struct, scan};
+use crate::wire::{lenient::Str, open_struct::open_struct};
 
 open_struct! {
     /// One call, as far as it is understood.
@@ -33,7 +33,7 @@ open_struct! {
 
 /// One call, as it was sent; it keeps its JSON if that says more than the call.
 pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {
-    let said: Call<'_> = scan::from_str(json.get())?;
+    let said: Call<'_> = serde_json::from_str(json.get())?;
     let own = said.says_more().then(|| raw(json, origin));
     said.into_call(own)
 }
@@ -46,7 +46,7 @@ pub(super) fn calls<'a>(
     origin: &'a Origin,
 ) -> serde_json::Result<impl ExactSizeIterator<Item = serde_json::Result<ToolCall>>> {
     let own: Vec<&RawValue> = match said.iter().any(Call::says_more) {
-        true => scan::from_str::<CallsOf<'_>>(message.get())?.tool_calls.unwrap_or_default(),
+        true => serde_json::from_str::<CallsOf<'_>>(message.get())?.tool_calls.unwrap_or_default(),
         false => Vec::new(),
     };
     let read = move |(at, said): (usize, Call<'_>)| {

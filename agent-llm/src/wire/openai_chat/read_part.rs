@@ -10,7 +10,6 @@ use crate::wire::{
     content::media_at,
     lenient::{Content, Str, each},
     open_struct::open_struct,
-    scan,
 };
 
 open_struct! {
@@ -46,12 +45,12 @@ open_struct! {
 /// The block of one part of a content.
 pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block> {
     if json.get().starts_with('"') {
-        return Ok(Block::text(scan::from_str::<Str<'_>>(json.get())?.0));
+        return Ok(Block::text(serde_json::from_str::<Str<'_>>(json.get())?.0));
     }
     if !json.get().starts_with('{') {
         return Ok(Block::Other(raw(json, origin)));
     }
-    let PartSaid { kind, text, thinking, image_url, file, rest } = scan::from_str(json.get())?;
+    let PartSaid { kind, text, thinking, image_url, file, rest } = serde_json::from_str(json.get())?;
     let cache = cache(&rest);
     let media = |mut media: Media| {
         media.cache = cache;
@@ -113,9 +112,9 @@ pub(super) fn plain<'b>(content: &'b Content<'_>) -> serde_json::Result<Cow<'b, 
     let mut all = String::new();
     for json in parts {
         match json.get().as_bytes().first() {
-            Some(b'"') => all.push_str(&scan::from_str::<Str<'_>>(json.get())?.0),
+            Some(b'"') => all.push_str(&serde_json::from_str::<Str<'_>>(json.get())?.0),
             Some(b'{') => {
-                let part: PartSaid<'_> = scan::from_str(json.get())?;
+                let part: PartSaid<'_> = serde_json::from_str(json.get())?;
                 all.push_str(part.text.as_ref().map_or("", |t| &t.0));
             }
             _ => {}
@@ -126,7 +125,7 @@ pub(super) fn plain<'b>(content: &'b Content<'_>) -> serde_json::Result<Cow<'b, 
 
 /// Reads an extra of a vendor; one of another form is as good as none, since the raw message keeps it.
 pub(super) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
-    scan::from_str(json.get()).unwrap_or_default()
+    serde_json::from_str(json.get()).unwrap_or_default()
 }
 
 /// A provider's own JSON.

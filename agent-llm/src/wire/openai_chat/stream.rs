@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Decoder, Progress,
     error::{not_the_protocol, truncated},
-    wire::{lenient::Str, open_struct::open_struct, scan, surrogates::mend_surrogates},
+    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates},
 };
 
 open_struct! {
@@ -118,7 +118,7 @@ impl Decoder for StreamDecoder {
             return Ok(());
         }
         let data = &*mend_surrogates(data);
-        let frame: Frame<'_> = scan::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
+        let frame: Frame<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
         let behind = frame.choices.as_ref().and_then(|choices| choices.first.as_ref()?.error);
         if let Some(error) = frame.error.or(behind) {
             return Err(provider_error(error, &self.origin));

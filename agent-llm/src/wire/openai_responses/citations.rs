@@ -3,7 +3,7 @@
 use agent_core::Citation;
 use serde_json::value::RawValue;
 
-use crate::wire::{lenient::Str, open_struct::open_struct, scan};
+use crate::wire::{lenient::Str, open_struct::open_struct};
 
 open_struct! {
     Annotation {
@@ -17,7 +17,7 @@ open_struct! {
 /// Reads the annotations of a text: pages, and files by their names. Of other forms there is none; the text keeps them all
 /// in its JSON.
 pub(super) fn citations(annotations: &RawValue) -> Vec<Citation> {
-    let annotations: Vec<Annotation<'_>> = scan::from_str(annotations.get()).unwrap_or_default();
+    let annotations: Vec<Annotation<'_>> = serde_json::from_str(annotations.get()).unwrap_or_default();
     let text = |said: Option<Str<'_>>| said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned());
     let citations = annotations.into_iter().map(|annotation| {
         let mut citation = Citation::default();

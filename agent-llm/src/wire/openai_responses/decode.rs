@@ -7,7 +7,7 @@ use super::read::{items, name_calls, read};
 use crate::{
     ProviderError,
     error::not_the_protocol,
-    wire::{lenient::Str, open_struct::open_struct, scan, usage},
+    wire::{lenient::Str, open_struct::open_struct, usage},
 };
 
 open_struct! {
@@ -62,7 +62,7 @@ const REPEATED: [&str; 27] = [
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
-    let answer: Answer<'_> = scan::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     if let Some(error) = answer.error(body, origin) {
         return Err(error);
     }
@@ -108,7 +108,7 @@ impl Answer<'_> {
     }
 
     fn finish(&self, message: &AssistantMessage) -> FinishReason {
-        let incomplete = self.incomplete.and_then(|json| scan::from_str::<Incomplete<'_>>(json.get()).ok());
+        let incomplete = self.incomplete.and_then(|json| serde_json::from_str::<Incomplete<'_>>(json.get()).ok());
         let reason = incomplete.and_then(|incomplete| incomplete.reason);
         match (self.status.as_ref().map_or("", |status| &status.0), reason.as_ref().map(|reason| &*reason.0)) {
             ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => FinishReason::Length,

@@ -4,10 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fold::Field;
-use crate::wire::{
-    lenient::{Count, Str},
-    scan,
-};
+use crate::wire::lenient::{Count, Str};
 
 /// One event, as far as it matters.
 #[derive(Debug, Default, Deserialize)]
@@ -116,7 +113,7 @@ impl<'a> Event<'a> {
 
     /// The text that is added.
     pub(super) fn more(&self) -> Option<Str<'a>> {
-        scan::from_str(self.delta?.get()).ok()
+        serde_json::from_str(self.delta?.get()).ok()
     }
 
     /// The whole text of a part.
@@ -127,6 +124,6 @@ impl<'a> Event<'a> {
             Field::Arguments => self.arguments,
             Field::Input => self.input,
         };
-        scan::from_str(json?.get()).ok()
+        serde_json::from_str(json?.get()).ok()
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::event::Place;
-use crate::wire::{lenient::Str, open_struct::open_struct, scan};
+use crate::wire::{lenient::Str, open_struct::open_struct};
 
 /// What the deltas of an item are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) struct Fold {
 
 impl Head {
     fn read(json: &RawValue) -> Self {
-        let said: HeadSaid<'_> = scan::from_str(json.get()).unwrap_or_default();
+        let said: HeadSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
         let text = |said: Option<Str<'_>>| said.map(|said| said.0.into_owned()).unwrap_or_default();
         Self {
             kind: text(said.kind),
@@ -113,7 +113,7 @@ impl Fold {
 
     /// A part of a message or of reasoning ends.
     pub(super) fn part_done(&mut self, place: Place<'_>, nth: u64, json: &RawValue) {
-        let said: HeadSaid<'_> = scan::from_str(json.get()).unwrap_or_default();
+        let said: HeadSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
         let field = match said.kind.as_ref().map(|kind| &*kind.0) {
             Some("reasoning_text") => Field::Thought,
             Some("refusal") => Field::Refusal,

@@ -11,7 +11,6 @@ use crate::wire::{
     content::{Address, media_at},
     lenient::{Content, Str},
     open_struct::open_struct,
-    scan,
 };
 
 /// A content.
@@ -126,7 +125,7 @@ fn file(media: &Media) -> File<'_> {
 
 /// True if the JSON is a part of a content, and not an item of its own.
 pub(super) fn is_part(json: &RawValue) -> bool {
-    let said: PartSaid<'_> = scan::from_str(json.get()).unwrap_or_default();
+    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     let kind = said.kind.as_ref().map_or("", |kind| &*kind.0);
     kind.starts_with("input_") || kind.starts_with("output_") || matches!(kind, "text" | "refusal" | "summary_text")
 }
@@ -143,7 +142,7 @@ fn still_says(own: &RawValue, part: &Part, origin: &Origin) -> bool {
 
 /// The parts of a content.
 pub(super) fn read_parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
-    match scan::from_str(json.get()) {
+    match serde_json::from_str(json.get()) {
         Ok(Content::Text(text)) => vec![Part::text(text)],
         Ok(Content::Parts(parts)) => parts.into_iter().map(|json| read_part(json, origin)).collect(),
         Err(_) => Vec::new(),
@@ -153,7 +152,7 @@ pub(super) fn read_parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
 /// A part; it keeps its JSON if that says more.
 fn read_part(json: &RawValue, origin: &Origin) -> Part {
     let raw = Raw::new(origin.clone(), json.to_owned());
-    let said: PartSaid<'_> = scan::from_str(json.get()).unwrap_or_default();
+    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = said;
     match (kind.as_ref().map_or("", |kind| &*kind.0), text) {
         ("input_text", Some(text)) => Part::Text(Text::new(text.0).with_raw((!rest.is_empty()).then_some(raw))),

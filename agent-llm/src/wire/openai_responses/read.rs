@@ -9,7 +9,6 @@ use crate::wire::{
     ids::call_id,
     lenient::{Content, Str},
     open_struct::open_struct,
-    scan,
 };
 
 open_struct! {
@@ -56,12 +55,12 @@ open_struct! {
 
 /// The items of a list; none if it is no list.
 pub(super) fn items(output: &str) -> Vec<&RawValue> {
-    scan::from_str(output).unwrap_or_default()
+    serde_json::from_str(output).unwrap_or_default()
 }
 
 /// The type of an item, and the role of whoever says it.
 pub(super) fn kind(json: &RawValue) -> (String, String) {
-    let typed: Typed<'_> = scan::from_str(json.get()).unwrap_or_default();
+    let typed: Typed<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     let text = |said: Option<Str<'_>>| said.map(|said| said.0.into_owned()).unwrap_or_default();
     (text(typed.kind), text(typed.role))
 }
@@ -80,7 +79,7 @@ pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
 }
 
 fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
-    let said: MessageSaid<'_> = scan::from_str(json.get()).ok()?;
+    let said: MessageSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let blocks: Vec<_> = match said.content? {
         Content::Text(text) => vec![Block::text(text)],
         Content::Parts(parts) => parts.into_iter().map(|part| self::part(part, origin)).collect(),
@@ -90,7 +89,7 @@ fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
 
 fn part(json: &RawValue, origin: &Origin) -> Block {
     let says_something = |json: &&RawValue| !matches!(json.get(), "[]" | "null");
-    let said: PartSaid<'_> = scan::from_str(json.get()).unwrap_or_default();
+    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     match (said.kind.as_ref().map(|kind| &*kind.0), said.text) {
         (Some("output_text" | "text"), Some(words)) => {
             let (annotations, logprobs) =
@@ -106,14 +105,14 @@ fn part(json: &RawValue, origin: &Origin) -> Block {
 
 /// The readable part is the summary, and the reasoning itself where a server shows it.
 fn reasoning(json: &RawValue, origin: &Origin) -> Option<Block> {
-    let said: ReasoningSaid<'_> = scan::from_str(json.get()).ok()?;
+    let said: ReasoningSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let mut reasoning = Reasoning { raw: Some(raw(json, origin)), ..Reasoning::default() };
     for content in [said.summary, said.content].into_iter().flatten() {
         match content {
             Content::Text(text) => add_paragraph(&mut reasoning.text, &text),
             Content::Parts(parts) => {
                 for part in parts {
-                    let said: PartSaid<'_> = scan::from_str(part.get()).unwrap_or_default();
+                    let said: PartSaid<'_> = serde_json::from_str(part.get()).unwrap_or_default();
                     add_paragraph(&mut reasoning.text, said.text.as_ref().map_or("", |text| &text.0));
                 }
             }
@@ -135,7 +134,7 @@ fn add_paragraph(text: &mut String, more: &str) {
 
 /// A call; it keeps its JSON if that says more than which tool is called with what.
 fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
-    let said: CallSaid<'_> = scan::from_str(json.get()).ok()?;
+    let said: CallSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let says_more = !said.rest.is_empty() || said.input.is_some();
     let mut arguments = String::new();
     match (said.input, said.arguments) {
@@ -152,7 +151,7 @@ fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
 }
 
 fn image(json: &RawValue, origin: &Origin) -> Option<Block> {
-    let said: ImageSaid<'_> = scan::from_str(json.get()).ok()?;
+    let said: ImageSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let result = said.result.filter(|result| !result.is_empty())?;
     let format = said.format.as_ref().map_or("png", |format| &*format.0);
     Some(Block::Image(Media::base64(result.0, format!("image/{format}")).with_raw(raw(json, origin))))

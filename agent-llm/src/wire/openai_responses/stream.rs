@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Decoder, Progress,
     error::{not_the_protocol, truncated},
-    wire::{lenient::Str, open_struct::open_struct, scan, surrogates::mend_surrogates},
+    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates},
 };
 
 /// Reads one streamed answer.
@@ -102,7 +102,7 @@ impl StreamDecoder {
     }
 
     fn header(&mut self, response: Option<&RawValue>) {
-        let said: HeadSaid<'_> = response.and_then(|json| scan::from_str(json.get()).ok()).unwrap_or_default();
+        let said: HeadSaid<'_> = response.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
         for (known, said) in [(&mut self.id, said.id), (&mut self.model, said.model)] {
             if let Some(said) = said.filter(|said| !said.is_empty()) {
                 said.0.as_ref().clone_into(known);
@@ -122,7 +122,7 @@ impl Decoder for StreamDecoder {
             return Ok(());
         }
         let data = &*mend_surrogates(data);
-        let event: Event<'_> = scan::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
+        let event: Event<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
         self.event(&event, data, chunks)
     }
 
@@ -133,9 +133,9 @@ impl Decoder for StreamDecoder {
     fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Some(end) = &self.end else { return Err(truncated(self.origin.provider())) };
         let unreadable = |e| self.unreadable(end).with_source(e);
-        let end: EndSaid<'_> = scan::from_str(end).map_err(unreadable)?;
+        let end: EndSaid<'_> = serde_json::from_str(end).map_err(unreadable)?;
         let json = end.response.map_or("{}", RawValue::get);
-        let mut answer: Answer<'_> = scan::from_str(json).map_err(unreadable)?;
+        let mut answer: Answer<'_> = serde_json::from_str(json).map_err(unreadable)?;
         if let Some(error) = answer.error(json, &self.origin) {
             return Err(error);
         }
