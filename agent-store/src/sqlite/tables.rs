@@ -19,6 +19,7 @@ pub(super) struct Tables<'a> {
     pub(super) now: u64,
     /// When a lease that is taken or renewed now ends.
     pub(super) expires: u64,
+    /// Where appends go, as far as that was seen.
     pub(super) known: &'a RefCell<Known>,
 }
 
@@ -74,11 +75,10 @@ impl Tables<'_> {
         let known = self.known.borrow_mut().remove(&epoch);
         let mut place = match known {
             Some(place) if self.advance(epoch, &place, count, &summary)? => place,
-            _ => {
-                let Some(place) = self.place(epoch, session, &summary)? else { return Ok(None) };
-                self.advance(epoch, &place, count, &summary)?;
-                place
-            }
+            _ => match self.place(epoch, session, &summary)? {
+                Some(place) if self.advance(epoch, &place, count, &summary)? => place,
+                _ => return Ok(None),
+            },
         };
         self.describe(place.session, &summary)?;
         let mut insert = self.connection.prepare_cached(

@@ -111,6 +111,22 @@ async fn a_process_that_died_keeps_its_sessions_as_long_as_the_lease_and_no_long
 }
 
 #[tokio::test]
+async fn processes_that_append_to_one_session_in_turn_share_its_numbers() {
+    let place = Place::new();
+    let (ours, theirs) = (place.open(), place.open());
+    let one = ours.open("s", "a").await.expect("is free");
+    let other = theirs.open("s", "b").await.expect("is another agent's");
+    for round in 0..3 {
+        let first = 1 + round * 4;
+        assert_eq!(append(&*one, &["x", "y"]).await, first);
+        assert_eq!(append(&*one, &["z"]).await, first + 2);
+        assert_eq!(append(&*other, &["t"]).await, first + 3);
+    }
+    assert_eq!(texts(&ours, "s").await, ["x", "y", "z", "t"].repeat(3));
+    assert_eq!(ours.info("s").await.expect("reads").expect("is there").entries, 12);
+}
+
+#[tokio::test]
 async fn an_open_that_nobody_waited_for_holds_nothing() {
     let place = Place::new();
     let journal = place.open();
