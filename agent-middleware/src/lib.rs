@@ -116,7 +116,7 @@ mod tool_emulator;
 mod tool_errors;
 mod tool_retry;
 mod tool_selector;
-mod wraps;
+mod wrap;
 
 #[cfg(feature = "telemetry")]
 pub use self::telemetry::{Capture, Telemetry, TelemetryConfig, TokenMetrics, TraceContext, TracedModel};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use crate::wraps::wraps;
+use crate::wrap::wrap;
 
 /// How important a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,10 +225,16 @@ impl Middleware for Logging {
         Ok(())
     }
 
-    wraps! {
-        |self, req, next|
-        model { if self.is_heard() { Box::pin(self.model_call(req, next)) } else { next.run(req) } }
-        tool { if self.is_heard() { Box::pin(self.tool_call(req, next)) } else { next.run(req) } }
+    wrap! {
+        wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
+            if self.is_heard() { Box::pin(self.model_call(req, next)) } else { next.run(req) }
+        }
+    }
+
+    wrap! {
+        wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
+            if self.is_heard() { Box::pin(self.tool_call(req, next)) } else { next.run(req) }
+        }
     }
 
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::config::{LimitsConfig, OnLimit, OnToolLimit};
 use self::tally::Tally;
-use crate::{kept::Kept, wraps::wraps};
+use crate::{kept::Kept, wrap::wrap};
 
 const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
 
@@ -223,15 +223,17 @@ impl Middleware for Limits {
         Ok(Flow::Continue)
     }
 
-    wraps! {
-        |self, req, next|
-        model {
+    wrap! {
+        wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
             match self.deadline(&req.cx) {
                 Some(deadline) => Box::pin(self.model_call(deadline, req, next)),
                 None => next.run(req),
             }
         }
-        tool {
+    }
+
+    wrap! {
+        wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
             match self.deadline(&req.cx) {
                 Some(deadline) => Box::pin(self.tool_call(deadline, req, next)),
                 None => next.run(req),

@@ -32,7 +32,7 @@ pub use self::{
     model::TracedModel,
 };
 use self::{content::Content, metrics::Instruments, run::Run, told::Told};
-use crate::wraps::wraps;
+use crate::wrap::wrap;
 
 /// The target of everything that goes through `tracing` here.
 const TARGET: &str = "agent::telemetry";
@@ -233,16 +233,18 @@ impl Middleware for Telemetry {
         Ok(())
     }
 
-    wraps! {
-        |self, req, next|
-        model {
+    wrap! {
+        wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
             if is_wanted() && !self.is_doubled(&req.cx) {
                 Box::pin(self.chat(req, move |req| next.run(req)))
             } else {
                 next.run(req)
             }
         }
-        tool {
+    }
+
+    wrap! {
+        wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
             if is_wanted() && !self.is_doubled(&req.cx) { Box::pin(self.tool(req, next)) } else { next.run(req) }
         }
     }

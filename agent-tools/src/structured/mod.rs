@@ -244,6 +244,10 @@ impl<T: 'static> Middleware for Structured<T> {
         "structured"
     }
 
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
     fn ordering(&self) -> Ordering {
         Ordering::default().unique()
     }

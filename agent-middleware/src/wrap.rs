@@ -1,0 +1,19 @@
+//! The `wrap_*` hooks of middlewares that often have nothing to do.
+
+/// Writes a `wrap_*` hook whose body gives the future. A hook of async-trait's has a future of its own in every call; this one
+/// may hand on that of `next`, and then costs nothing.
+macro_rules! wrap {
+    ($hook:ident($self:ident, $req:ident: $Request:ident, $next:ident: $Next:ident) -> $Answer:ident $body:block) => {
+        fn $hook<'life0, 'life1, 'async_trait>(
+            &'life0 $self,
+            $req: agent_core::$Request,
+            $next: agent_core::$Next<'life1>,
+        ) -> agent_core::BoxFuture<'async_trait, agent_core::Result<agent_core::$Answer>>
+        where
+            'life0: 'async_trait,
+            'life1: 'async_trait,
+            Self: 'async_trait,
+        $body
+    };
+}
+pub(crate) use wrap;
