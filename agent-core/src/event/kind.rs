@@ -56,7 +56,7 @@ pub enum EventKind {
         step: u32,
         /// What was said.
         message: AssistantMessage,
-        /// What the call used.
+        /// What the call used; nothing if it was made before a restart, and counted then.
         usage: Usage,
     },
     /// A tool is about to run.

@@ -1,6 +1,7 @@
 //! A run whose process died at any entry of its journal goes on from the journal alone, and ends as if nothing had happened.
 
 mod compaction;
+mod events;
 mod flow;
 mod world;
 

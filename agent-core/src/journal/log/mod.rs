@@ -1,6 +1,7 @@
 //! One run's side of the journal: the embedded engine.
 
 mod below;
+mod results;
 mod step;
 
 use std::{
@@ -15,7 +16,10 @@ use std::{
 
 use serde_json::Value;
 
-use self::below::over;
+use self::{
+    below::over,
+    results::{ByCall, Given, Results},
+};
 use super::{Entry, EntryBody, JournalWriter, Recording, Step, StepResult, outbox::Sent, replay::Replay};
 use crate::{
     AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, Result, State,
@@ -64,61 +68,6 @@ struct ReplayedUsage {
     below: Usage,
     /// Models beside the agent's own.
     beside: Usage,
-}
-
-/// What the step under way gave before hooks saw it, so that only what they changed is written again.
-#[derive(Default)]
-struct Results {
-    models: Vec<Arc<ModelResponse>>,
-    tools: ByCall<ToolOutput>,
-    /// The calls that were begun, and their tools.
-    started: ByCall<Arc<str>>,
-    /// The tools that were begun and gave nothing yet: were they to be cut off now, nobody would know what they did.
-    begun: ByCall<Begun>,
-    /// Results from before a restart, of calls that were not answered: their tools do not run again.
-    kept: ByCall<ToolOutput>,
-    /// Calls that an attempt before a restart began and left without a result.
-    in_doubt: ByCall<Begun>,
-    /// What the model answered before a restart, if no hook accepted it yet.
-    answered: VecDeque<Arc<ModelResponse>>,
-}
-
-impl Results {
-    fn clear(&mut self) {
-        self.models.clear();
-        self.tools.0.clear();
-        self.started.0.clear();
-        self.begun.0.clear();
-        self.kept.0.clear();
-        self.in_doubt.0.clear();
-        self.answered.clear();
-    }
-}
-
-/// Something for each of the few calls of a message.
-struct ByCall<T>(Vec<(Arc<str>, T)>);
-
-impl<T> Default for ByCall<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> ByCall<T> {
-    fn get(&self, call_id: &str) -> Option<&T> {
-        self.0.iter().find(|(id, _)| **id == *call_id).map(|(_, value)| value)
-    }
-
-    fn remove(&mut self, call_id: &str) -> Option<T> {
-        let at = self.0.iter().position(|(id, _)| **id == *call_id)?;
-        Some(self.0.swap_remove(at).1)
-    }
-
-    fn insert(&mut self, call_id: Arc<str>, value: T) -> Option<T> {
-        let earlier = self.remove(&call_id);
-        self.0.push((call_id, value));
-        earlier
-    }
 }
 
 /// Decisions of the run's beginning and of the step under way: those made before a restart that were not read back yet, and
@@ -319,7 +268,8 @@ impl RunLog {
 
     /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
-        let changed = !self.results().models.drain(..).next_back().is_some_and(|last| last.message.ptr_eq(message));
+        let last = self.results().models.drain(..).next_back();
+        let changed = !last.is_some_and(|last| last.told(|response| response.message.ptr_eq(message)));
         self.record(EntryBody::ModelAccepted {
             step,
             message: changed.then(|| message.clone()),
@@ -331,7 +281,7 @@ impl RunLog {
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         let mut results = self.results();
         results.begun.remove(call_id);
-        let changed = !results.tools.get(call_id).is_some_and(|finished| finished.ptr_eq(output));
+        let changed = !results.tools.get(call_id).is_some_and(|given| given.told(|finished| finished.ptr_eq(output)));
         drop(results);
         let output = changed.then(|| output.clone());
         self.record(EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
@@ -357,7 +307,8 @@ impl RunLog {
     /// What the tools of the calls `open` gave, though something kept them from being answered: for a checkpoint.
     pub fn finished_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, ToolOutput> {
         let results = self.results();
-        let output = |id: &str| results.tools.get(id).or_else(|| results.kept.get(id)).cloned();
+        let output =
+            |id: &str| results.tools.get(id).map(|given| &given.value).or_else(|| results.kept.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
     }
 
@@ -388,14 +339,14 @@ impl RunLog {
     /// What the model answered in the step under way, if it was not accepted: for a checkpoint.
     pub fn answered(&self) -> Vec<Arc<ModelResponse>> {
         let results = self.results();
-        results.models.iter().chain(&results.answered).cloned().collect()
+        results.models.iter().map(|given| &given.value).chain(&results.answered).cloned().collect()
     }
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
     pub fn next_answered(&self) -> Option<ModelResponse> {
         let mut results = self.results();
         let response = results.answered.pop_front()?;
-        results.models.push(response.clone());
+        results.models.push(Given::earlier(response.clone()));
         Some((*response).clone())
     }
 
@@ -412,7 +363,7 @@ impl RunLog {
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
         let mut results = self.results();
         results.begun.remove(&call_id);
-        results.tools.insert(call_id.clone(), output.clone());
+        results.tools.insert(call_id.clone(), Given::now(output.clone()));
         drop(results);
         self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
         self.flush();

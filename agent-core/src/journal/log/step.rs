@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use async_trait::async_trait;
 use futures::future::try_join;
 
-use super::RunLog;
+use super::{RunLog, results::Given};
 use crate::{Begun, Durable, Effect, EntryBody, ErrorKind, Result, Step, StepBody, StepResult};
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl RunLog {
                 let result = body.await?;
                 if let StepResult::Model(response) = &result {
                     let response = Arc::new(response.clone());
-                    self.results().models.push(response.clone());
+                    self.results().models.push(Given::now(response.clone()));
                     self.record(EntryBody::ModelFinished { step, response });
                     self.flush();
                 }
@@ -47,7 +47,7 @@ impl RunLog {
                 self.count(&call_id, &name);
                 let kept = self.results().kept.remove(&call_id);
                 if let Some(output) = kept {
-                    self.results().tools.insert(call_id, output.clone());
+                    self.results().tools.insert(call_id, Given::earlier(output.clone()));
                     return Ok(StepResult::Tool(output));
                 }
                 let attempt = self.0.attempt.clone();
