@@ -25,6 +25,7 @@ mod memory;
 mod message;
 mod middleware;
 mod model;
+mod nothing;
 mod run;
 mod service;
 mod storage;

@@ -173,11 +173,11 @@ impl Budget {
     }
 
     async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
-        let mut reservation = Reservation::new(amounts);
+        let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
         // The widest first: what a child has set aside, its parent has too, at every moment.
         for (index, account) in self.0.accounts.iter().enumerate() {
             match account.books().reserve(&account.account, &account.caps, amounts).await {
-                Ok(Some(receipt)) => reservation.hold(account.clone(), receipt),
+                Ok(Some(receipt)) => reservation.hold(receipt),
                 Ok(None) => return Err(Refused::By(index)),
                 Err(e) => return Err(Refused::Failed(e)),
             }

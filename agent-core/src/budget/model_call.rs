@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Account, Amounts, Balance, Budget, Refused, Reservation, used_up};
-use crate::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Usage};
+use crate::{Error, ErrorKind, ModelInfo, ModelRequest, ModelResponse, Result, Usage};
 
 impl Budget {
     /// Sets aside what a model call may use at most: the tokens of its prompt as the budget's counter counts them, the
@@ -65,7 +65,7 @@ impl Budget {
 
     /// What a model call used, in the budget's terms.
     pub fn used_by(&self, req: &ModelRequest, response: &ModelResponse) -> Amounts {
-        let cost = self.0.terms.cost(model(req), response.model.as_deref(), &response.usage);
+        let cost = self.0.terms.cost(name(req.model.as_ref()), response.model.as_deref(), &response.usage);
         self.used(&response.usage, cost.unwrap_or(0))
     }
 
@@ -94,7 +94,7 @@ impl Budget {
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
         let (answer, tell) = self.0.terms.answer(req);
         let prompt = if tokens || cost { self.0.terms.counter.prompt(req) } else { 0 };
-        Ok(Call { model: model(req).to_owned(), prompt, answer: answer.max(1), tell, tokens, cost })
+        Ok(Call { model: req.model.clone(), prompt, answer: answer.max(1), tell, tokens, cost })
     }
 
     fn amounts(&self, call: &Call, answer: u64) -> Result<Amounts> {
@@ -103,7 +103,7 @@ impl Budget {
             amounts.tokens = call.prompt.saturating_add(answer);
         }
         if call.cost {
-            amounts.cost = self.0.terms.most(&call.model, call.prompt, answer)?;
+            amounts.cost = self.0.terms.most(name(call.model.as_ref()), call.prompt, answer)?;
         }
         Ok(amounts)
     }
@@ -128,7 +128,7 @@ impl Budget {
 
 /// What is known of a call before it is made.
 struct Call {
-    model: String,
+    model: Option<Arc<ModelInfo>>,
     prompt: u64,
     /// The longest answer that is wanted.
     answer: u64,
@@ -144,6 +144,6 @@ impl Call {
     }
 }
 
-fn model(req: &ModelRequest) -> &str {
-    req.model.as_ref().map_or("", |model| &model.name)
+fn name(model: Option<&Arc<ModelInfo>>) -> &str {
+    model.map_or("", |model| &model.name)
 }

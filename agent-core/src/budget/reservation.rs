@@ -1,6 +1,6 @@
 //! Amounts set aside for one call.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::{Account, Amounts};
 use crate::Result;
@@ -12,18 +12,21 @@ use crate::Result;
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
     amounts: Amounts,
-    /// Where they are set aside, and the receipt for it.
-    holds: Vec<(Account, u64)>,
+    accounts: Arc<[Account]>,
+    /// Of the accounts, from the first on, in which they are set aside.
+    receipts: Vec<u64>,
     begun: bool,
 }
 
 impl Reservation {
-    pub(super) fn new(amounts: Amounts) -> Self {
-        Self { amounts, holds: Vec::new(), begun: false }
+    /// Nothing is set aside yet.
+    pub(super) fn new(amounts: Amounts, accounts: Arc<[Account]>) -> Self {
+        Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false }
     }
 
-    pub(super) fn hold(&mut self, account: Account, receipt: u64) {
-        self.holds.push((account, receipt));
+    /// The next of the accounts gave a receipt.
+    pub(super) fn hold(&mut self, receipt: u64) {
+        self.receipts.push(receipt);
     }
 
     /// What is set aside.
@@ -54,8 +57,8 @@ impl Reservation {
     }
 
     fn book(&mut self, used: Amounts) -> Vec<futures::future::BoxFuture<'static, Result<()>>> {
-        let holds = self.holds.drain(..);
-        holds.map(|(account, receipt)| account.books().settle(&account.account, receipt, used)).collect()
+        let held = self.accounts.iter().zip(self.receipts.drain(..));
+        held.map(|(account, receipt)| account.books().settle(&account.account, receipt, used)).collect()
     }
 }
 

@@ -189,19 +189,23 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
 }
 
 /// Names the middleware in its error; an observer's error is reported and gone (`None`).
+#[inline]
 fn blame<T>(cx: &RunCx, m: &dyn Middleware, result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(e) if m.observer() && e.kind() != ErrorKind::Interrupted => {
-            cx.emit(EventKind::Warning { message: named(e, m).to_string() });
-            Ok(None)
-        }
-        Err(e) => Err(named(e, m)),
+        Err(e) => blame_for(cx, m, e).map(|()| None),
     }
 }
 
-fn named(e: Error, m: &dyn Middleware) -> Error {
-    e.with_context("middleware", m.name())
+#[cold]
+fn blame_for(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
+    let reported = m.observer() && e.kind() != ErrorKind::Interrupted;
+    let named = e.with_context("middleware", m.name());
+    if !reported {
+        return Err(named);
+    }
+    cx.emit(EventKind::Warning { message: named.to_string() });
+    Ok(())
 }
 
 impl RunCx {

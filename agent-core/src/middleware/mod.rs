@@ -25,12 +25,7 @@ mod next;
 mod ordering;
 mod wrap;
 
-use std::{
-    marker::PhantomData,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
@@ -42,7 +37,7 @@ pub use self::{
 };
 use crate::{
     Chunk, Exit, ModelRequest, ModelResponse, Result, RunCx, RunEnd, SubAgent, Tool, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults,
+    ToolRequest, ToolResults, nothing::nothing,
 };
 
 /// A list of middlewares, outermost first.
@@ -317,19 +312,4 @@ pub trait Middleware: Send + Sync + 'static {
     {
         nothing()
     }
-}
-
-/// The future of a hook that is not overridden. It has no size, so boxing it does not allocate.
-struct Nothing<T>(PhantomData<fn() -> T>);
-
-impl<T: Default> Future for Nothing<T> {
-    type Output = Result<T>;
-
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<T>> {
-        Poll::Ready(Ok(T::default()))
-    }
-}
-
-fn nothing<'a, T: Default + 'a>() -> BoxFuture<'a, Result<T>> {
-    Box::pin(Nothing(PhantomData))
 }

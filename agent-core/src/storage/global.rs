@@ -1,6 +1,7 @@
 //! [`GlobalStorage`]: values that a whole hierarchy of agents shares.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -88,13 +89,13 @@ impl GlobalStorage {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_versioned<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<(T, u64)>> {
-        let slot = self.read().slots.get(&self.full(key.name())).cloned();
+        let slot = self.read().slots.get(&*self.full(key.name())).cloned();
         slot.map(|slot| Ok((decode(key, &slot.value)?, slot.version))).transpose()
     }
 
     /// The JSON under a name that is only known at run time.
     pub fn get_value(&self, name: &str) -> Option<Arc<Value>> {
-        self.read().slots.get(&self.full(name)).map(|slot| slot.value.clone())
+        self.read().slots.get(&*self.full(name)).map(|slot| slot.value.clone())
     }
 
     /// Sets a value.
@@ -103,13 +104,13 @@ impl GlobalStorage {
     /// If the value cannot be JSON.
     pub fn set<T: Serialize>(&self, key: &Key<T>, value: &T) -> Result<()> {
         let value = encode(key, value)?;
-        self.write().put(self.full(key.name()), value);
+        self.write().put(self.full(key.name()).into_owned(), value);
         Ok(())
     }
 
     /// Sets JSON under a name that is only known at run time.
     pub fn set_value(&self, name: &str, value: Value) {
-        self.write().put(self.full(name), value);
+        self.write().put(self.full(name).into_owned(), value);
     }
 
     /// Sets and removes values as they were recorded. Those that another run's entries tell are no change of this one.
@@ -131,7 +132,7 @@ impl GlobalStorage {
 
     /// Removes a value; true if there was one.
     pub fn remove<T>(&self, key: &Key<T>) -> bool {
-        let name = self.full(key.name());
+        let name = self.full(key.name()).into_owned();
         let mut shared = self.write();
         let removed = shared.slots.remove(&name).is_some();
         if removed {
@@ -162,7 +163,7 @@ impl GlobalStorage {
     /// If the value cannot be JSON.
     pub fn compare_and_set<T: Serialize>(&self, key: &Key<T>, version: u64, value: &T) -> Result<bool> {
         let value = encode(key, value)?;
-        let name = self.full(key.name());
+        let name = self.full(key.name()).into_owned();
         let mut shared = self.write();
         let same = shared.slots.get(&name).map_or(0, |slot| slot.version) == version;
         if same {
@@ -202,8 +203,8 @@ impl GlobalStorage {
             .collect()
     }
 
-    fn full(&self, name: &str) -> String {
-        [&*self.prefix, name].concat()
+    fn full<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.prefix.is_empty() { name.into() } else { [&*self.prefix, name].concat().into() }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Shared> {
@@ -237,7 +238,7 @@ impl Transaction<'_> {
     /// [`ErrorKind::Config`] if the value has another type.
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<T>> {
         let name = self.storage.full(key.name());
-        let value = self.staged.get(&name).or_else(|| self.shared.slots.get(&name).map(|slot| &*slot.value));
+        let value = self.staged.get(&*name).or_else(|| self.shared.slots.get(&*name).map(|slot| &*slot.value));
         value.map(|value| decode(key, value)).transpose()
     }
 
@@ -246,7 +247,7 @@ impl Transaction<'_> {
     /// # Errors
     /// If the value cannot be JSON.
     pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<()> {
-        self.staged.insert(self.storage.full(key.name()), encode(key, value)?);
+        self.staged.insert(self.storage.full(key.name()).into_owned(), encode(key, value)?);
         Ok(())
     }
 }
