@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, ModelInfo, ModelParams, Usage};
+use agent_core::{Amounts, Error, ErrorKind, ModelInfo, ModelParams, Usage};
 use opentelemetry::{Array, KeyValue, StringValue, Value, trace::Status};
 use serde_json::Value as Json;
 use tracing::Span;
@@ -83,6 +83,12 @@ pub(super) fn usage(span: &Span, prefix: &str, usage: &Usage) {
     for (name, tokens) in always.into_iter().chain(some.into_iter().filter(|(_, tokens)| *tokens > 0)) {
         span.set_attribute(format!("{prefix}.{name}"), number(tokens));
     }
+}
+
+/// What a budget counts, under names that begin with `prefix`.
+pub(super) fn amounts(span: &Span, prefix: &str, amounts: &Amounts) {
+    span.set_attribute(format!("{prefix}.tokens"), number(amounts.tokens));
+    span.set_attribute(format!("{prefix}.cost_micros"), number(amounts.cost));
 }
 
 /// True if an error of this kind is a failure: stopping, waiting and being cancelled are not.

@@ -77,6 +77,12 @@ impl<'a> Chat<'a> {
         span.set_attribute("gen_ai.conversation.id", shared(&ids.session));
         span.set_attribute("agent.step", i64::from(req.cx.step()));
         attributes::request(&span, &req.params);
+        let budget = req.cx.budget();
+        if !budget.is_unlimited()
+            && let Ok(most) = budget.estimate(req)
+        {
+            attributes::amounts(&span, "agent.budget.reserved", &most);
+        }
         let mut labels = vec![KeyValue::new(OPERATION, "chat"), KeyValue::new(PROVIDER, provider.clone())];
         if !model.is_empty() {
             labels.push(KeyValue::new("gen_ai.request.model", model.to_owned()));

@@ -131,6 +131,9 @@ impl Run {
         let span = &self.span;
         span.set_attribute("agent.run.steps", i64::from(cx.step()));
         attributes::usage(span, "gen_ai.aggregated_usage", &cx.tree_usage());
+        if !cx.budget().is_unlimited() {
+            attributes::amounts(span, "agent.budget.settled", &cx.budget().spent());
+        }
         match end {
             Ok(end) => {
                 span.set_attribute("agent.outcome", end.as_str());
