@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
 use tower::util::rng::HasherRng;
 
+use crate::wrap::wrap;
+
 /// How often a tool is tried again, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -112,6 +114,32 @@ impl ToolRetry {
         self.config.retries > 0 && repeatable && named
     }
 
+    async fn tries(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let mut delays = None;
+        for attempt in 2..=self.config.retries.saturating_add(1) {
+            let e = match next.run(req.clone()).await {
+                Err(e) => e,
+                answered => return answered,
+            };
+            let asked = match e.retry() {
+                Retry::Temporary(asked) if e.kind().is_told() => asked,
+                Retry::Unknown if self.config.unknown && e.kind().is_told() => None,
+                _ => return Err(e),
+            };
+            let delays = delays.get_or_insert_with(|| self.delays());
+            let own = delays.as_mut().map(|delays| delays.next_backoff().deadline() - tokio::time::Instant::now());
+            let delay = asked.or(own).unwrap_or_default().min(self.config.max_delay);
+            req.cx.emit(EventKind::Retry {
+                attempt,
+                delay: delay.as_secs_f64(),
+                kind: e.kind(),
+                error: e.message().to_owned(),
+            });
+            tokio::time::sleep(delay).await;
+        }
+        next.run(req).await
+    }
+
     fn delays(&self) -> Option<ExponentialBackoff> {
         let ToolRetryConfig { initial_delay: first, max_delay: most, .. } = self.config;
         let maker = ExponentialBackoffMaker::new(first.min(most), most, 0.1, HasherRng::new());
@@ -139,31 +167,9 @@ impl Middleware for ToolRetry {
         Ordering::default().inside("approval")
     }
 
-    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
-        if !self.covers(&req) {
-            return next.run(req).await;
+    wrap! {
+        wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
+            if self.covers(&req) { Box::pin(self.tries(req, next)) } else { next.run(req) }
         }
-        let mut delays = self.delays();
-        for attempt in 2..=self.config.retries.saturating_add(1) {
-            let e = match next.run(req.clone()).await {
-                Err(e) => e,
-                answered => return answered,
-            };
-            let asked = match e.retry() {
-                Retry::Temporary(asked) if e.kind().is_told() => asked,
-                Retry::Unknown if self.config.unknown && e.kind().is_told() => None,
-                _ => return Err(e),
-            };
-            let own = delays.as_mut().map(|delays| delays.next_backoff().deadline() - tokio::time::Instant::now());
-            let delay = asked.or(own).unwrap_or_default().min(self.config.max_delay);
-            req.cx.emit(EventKind::Retry {
-                attempt,
-                delay: delay.as_secs_f64(),
-                kind: e.kind(),
-                error: e.message().to_owned(),
-            });
-            tokio::time::sleep(delay).await;
-        }
-        next.run(req).await
     }
 }
