@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{EventKind, Finished, ModelParams, RunRequest, Usage, testing::Turn};
+use agent_core::{Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, RunRequest, Usage, testing::Turn};
 use agent_exec::Agent;
 use agent_middleware::{Capture, Delegation, Telemetry, TokenMetrics};
 use futures::StreamExt;
@@ -15,14 +15,86 @@ use crate::{
     world::{Named, broken, finished, lookup, used},
 };
 
+/// What a request asks for, on the spans of runs and model calls.
+pub(crate) const ASKED: [&str; 11] = [
+    "gen_ai.output.type",
+    "gen_ai.request.choice.count",
+    "gen_ai.request.frequency_penalty",
+    "gen_ai.request.max_tokens",
+    "gen_ai.request.model",
+    "gen_ai.request.presence_penalty",
+    "gen_ai.request.seed",
+    "gen_ai.request.stop_sequences",
+    "gen_ai.request.temperature",
+    "gen_ai.request.top_k",
+    "gen_ai.request.top_p",
+];
+
+/// What is captured of them, if wanted.
+pub(crate) const CONTENT: [&str; 4] =
+    ["gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"];
+
+/// What the span of a run says beside that.
+pub(crate) const AGENT: [&str; 17] = [
+    "agent.budget.settled.cost_micros",
+    "agent.budget.settled.tokens",
+    "agent.exit_reason",
+    "agent.outcome",
+    "agent.run.id",
+    "agent.run.steps",
+    "gen_ai.agent.id",
+    "gen_ai.agent.name",
+    "gen_ai.aggregated_usage.cache_creation.input_tokens",
+    "gen_ai.aggregated_usage.cache_read.input_tokens",
+    "gen_ai.aggregated_usage.input_tokens",
+    "gen_ai.aggregated_usage.output_tokens",
+    "gen_ai.aggregated_usage.reasoning.output_tokens",
+    "gen_ai.conversation.id",
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.response.finish_reasons",
+];
+
+/// What the span of a model call says beside that.
+pub(crate) const CHAT: [&str; 16] = [
+    "agent.budget.reserved.cost_micros",
+    "agent.budget.reserved.tokens",
+    "agent.step",
+    "gen_ai.conversation.id",
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.request.stream",
+    "gen_ai.response.finish_reasons",
+    "gen_ai.response.id",
+    "gen_ai.response.model",
+    "gen_ai.response.time_to_first_chunk",
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.reasoning.output_tokens",
+];
+
+/// What the span of a tool call says, whatever comes of it.
+pub(crate) const TOOL: [&str; 7] = [
+    "agent.step",
+    "gen_ai.operation.name",
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.id",
+    "gen_ai.tool.description",
+    "gen_ai.tool.name",
+    "gen_ai.tool.type",
+];
+
 fn params() -> ModelParams {
     let mut params = ModelParams::default().temperature(0.5).max_tokens(100).extra("top_k", 40).extra("n", 2);
+    params = params.output(OutputFormat::json());
     (params.top_p, params.seed, params.stop) = (Some(0.9), Some(7), vec!["END".into()]);
     params.extra("frequency_penalty", 0.1).extra("presence_penalty", 0.2)
 }
 
 /// A planner that calls three tools at once, one that fails and one that is an agent, and then answers in a stream.
-fn planner(name: &str, telemetry: Telemetry) -> Agent {
+pub(crate) fn planner(name: &str, telemetry: Telemetry) -> Agent {
     let helper = Named::new(
         &format!("{name}-small"),
         [Turn::call("h1", "lookup", json!({"key": "b"})).usage(used(30, 6)), Turn::text("It is b.").usage(used(40, 8))],
@@ -41,6 +113,7 @@ fn planner(name: &str, telemetry: Telemetry) -> Agent {
     Agent::builder(format!("{name}-agent"), model)
         .system("Plan.")
         .params(params())
+        .budget(Budget::new(Caps::default().tokens(1_000_000)))
         .tool(lookup())
         .tool(broken())
         .middleware(Delegation::new().to("helper", "Looks things up.", helper))
@@ -131,74 +204,18 @@ async fn every_attribute_of_the_conventions_is_there_by_its_name() {
     let recorder = Recorder::start();
     run(&planner("names", Telemetry::new().capture(Capture::Spans))).await;
     let spans = recorder.spans();
-    let asked = [
-        "gen_ai.request.choice.count",
-        "gen_ai.request.frequency_penalty",
-        "gen_ai.request.max_tokens",
-        "gen_ai.request.model",
-        "gen_ai.request.presence_penalty",
-        "gen_ai.request.seed",
-        "gen_ai.request.stop_sequences",
-        "gen_ai.request.temperature",
-        "gen_ai.request.top_k",
-        "gen_ai.request.top_p",
-    ];
-    let content =
-        ["gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"];
     let sorted = |parts: &[&[&'static str]]| {
         let mut all = parts.concat();
         all.sort_unstable();
         all
     };
 
-    let agent = [
-        "agent.exit_reason",
-        "agent.outcome",
-        "agent.run.id",
-        "agent.run.steps",
-        "gen_ai.agent.id",
-        "gen_ai.agent.name",
-        "gen_ai.aggregated_usage.cache_creation.input_tokens",
-        "gen_ai.aggregated_usage.cache_read.input_tokens",
-        "gen_ai.aggregated_usage.input_tokens",
-        "gen_ai.aggregated_usage.output_tokens",
-        "gen_ai.aggregated_usage.reasoning.output_tokens",
-        "gen_ai.conversation.id",
-        "gen_ai.operation.name",
-        "gen_ai.provider.name",
-        "gen_ai.response.finish_reasons",
-    ];
-    assert_eq!(names(spans.one("invoke_agent names-agent")), sorted(&[&agent, &asked, &content]));
+    assert_eq!(names(spans.one("invoke_agent names-agent")), sorted(&[&AGENT, &ASKED, &CONTENT]));
 
-    let chat = [
-        "agent.step",
-        "gen_ai.conversation.id",
-        "gen_ai.operation.name",
-        "gen_ai.provider.name",
-        "gen_ai.request.stream",
-        "gen_ai.response.finish_reasons",
-        "gen_ai.response.id",
-        "gen_ai.response.model",
-        "gen_ai.response.time_to_first_chunk",
-        "gen_ai.usage.cache_creation.input_tokens",
-        "gen_ai.usage.cache_read.input_tokens",
-        "gen_ai.usage.input_tokens",
-        "gen_ai.usage.output_tokens",
-        "gen_ai.usage.reasoning.output_tokens",
-    ];
-    assert_eq!(names(spans.all("chat names")[1]), sorted(&[&chat, &asked, &content]));
+    assert_eq!(names(spans.all("chat names")[1]), sorted(&[&CHAT, &ASKED, &CONTENT]));
 
-    let tool = [
-        "agent.step",
-        "gen_ai.operation.name",
-        "gen_ai.tool.call.arguments",
-        "gen_ai.tool.call.id",
-        "gen_ai.tool.description",
-        "gen_ai.tool.name",
-        "gen_ai.tool.type",
-    ];
-    assert_eq!(names(spans.all("execute_tool lookup")[0]), sorted(&[&tool, &["gen_ai.tool.call.result"]]));
-    assert_eq!(names(spans.one("execute_tool broken")), sorted(&[&tool, &["error.type"]]));
+    assert_eq!(names(spans.all("execute_tool lookup")[0]), sorted(&[&TOOL, &["gen_ai.tool.call.result"]]));
+    assert_eq!(names(spans.one("execute_tool broken")), sorted(&[&TOOL, &["error.type"]]));
 }
 
 #[tokio::test(start_paused = true)]
