@@ -85,10 +85,12 @@ pub(super) fn usage(span: &Span, prefix: &str, usage: &Usage) {
     }
 }
 
-/// What a budget counts, under names that begin with `prefix`.
+/// What a budget counts, under names that begin with `prefix`. What it has no cap on is not set aside, and then not known.
 pub(super) fn amounts(span: &Span, prefix: &str, amounts: &Amounts) {
-    span.set_attribute(format!("{prefix}.tokens"), number(amounts.tokens));
-    span.set_attribute(format!("{prefix}.cost_micros"), number(amounts.cost));
+    let counted = [("tokens", amounts.tokens), ("cost_micros", amounts.cost)];
+    for (name, amount) in counted.into_iter().filter(|(_, amount)| *amount > 0) {
+        span.set_attribute(format!("{prefix}.{name}"), number(amount));
+    }
 }
 
 /// True if an error of this kind is a failure: stopping, waiting and being cancelled are not.

@@ -100,8 +100,12 @@ async fn what_a_budget_sets_aside_and_settles_is_told_where_one_limits_the_run()
     let recorder = Recorder::start();
     let end = finished(planner("limited", Telemetry::new()).start(RunRequest::user("What are a and b?")).await);
     let spans = recorder.spans();
-    let settled = number(spans.one("invoke_agent limited-agent"), "agent.budget.settled.tokens");
-    assert_eq!(u64::try_from(settled).ok(), Some(end.tree_usage.total()));
-    let reserved = spans.all("chat limited").into_iter().map(|chat| number(chat, "agent.budget.reserved.tokens"));
-    assert!(reserved.clone().count() == 2 && reserved.clone().all(|tokens| tokens > 100), "{reserved:?}");
+    let chats = spans.all("chat limited");
+    for name in ["tokens", "cost_micros"] {
+        let settled = number(spans.one("invoke_agent limited-agent"), &format!("agent.budget.settled.{name}"));
+        assert_eq!(u64::try_from(settled).ok(), Some(end.tree_usage.total()), "{name}");
+        let reserved = chats.iter().map(|chat| number(chat, &format!("agent.budget.reserved.{name}")));
+        let reserved: Vec<_> = reserved.collect();
+        assert!(reserved.len() == 2 && reserved.iter().all(|most| *most > 100), "{name}: {reserved:?}");
+    }
 }

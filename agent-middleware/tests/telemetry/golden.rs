@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::{Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, RunRequest, Usage, testing::Turn};
+use agent_core::{
+    Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, PriceTable, RunRequest, Usage, testing::Turn,
+};
 use agent_exec::Agent;
 use agent_middleware::{Capture, Delegation, Telemetry, TokenMetrics};
 use futures::StreamExt;
@@ -86,6 +88,14 @@ pub(crate) const TOOL: [&str; 7] = [
     "gen_ai.tool.type",
 ];
 
+struct OneDollarPerMillion;
+
+impl PriceTable for OneDollarPerMillion {
+    fn cost(&self, _: &str, usage: &Usage) -> Option<u64> {
+        Some(usage.total())
+    }
+}
+
 fn params() -> ModelParams {
     let mut params = ModelParams::default().temperature(0.5).max_tokens(100).extra("top_k", 40).extra("n", 2);
     params = params.output(OutputFormat::json());
@@ -106,6 +116,8 @@ pub(crate) fn planner(name: &str, telemetry: Telemetry) -> Agent {
         ("c3", "delegate", json!({"agent": "helper", "message": "look b up"})),
     ];
     let slowly = Duration::from_millis(10);
+    let caps = Caps::default().tokens(1_000_000).cost(1_000_000);
+    let budget = Budget::builder().caps(caps).prices(OneDollarPerMillion);
     let model = Named::new(
         name,
         [Turn::calls(calls).usage(used(10, 2)), Turn::text("a and b").usage(used(20, 4)).delay(slowly)],
@@ -113,7 +125,7 @@ pub(crate) fn planner(name: &str, telemetry: Telemetry) -> Agent {
     Agent::builder(format!("{name}-agent"), model)
         .system("Plan.")
         .params(params())
-        .budget(Budget::new(Caps::default().tokens(1_000_000)))
+        .budget(budget.build().expect("has prices"))
         .tool(lookup())
         .tool(broken())
         .middleware(Delegation::new().to("helper", "Looks things up.", helper))
