@@ -19,13 +19,13 @@ mod budget;
 mod deadlines;
 mod error;
 mod event;
+mod future;
 mod history;
 mod journal;
 mod memory;
 mod message;
 mod middleware;
 mod model;
-mod nothing;
 mod run;
 mod service;
 mod storage;
@@ -45,7 +45,8 @@ pub use self::{
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
     },
-    history::{History, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
+    future::boxed,
+    history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
         RecordedBeginning, Recording, RunLog, RunStatus, SessionInfo, SessionView, Standing, Step, StepBody,

@@ -6,9 +6,8 @@ use agent_core::{
     Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason,
     Finished, GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase,
     Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, Standing, State,
-    UsageMeter, WhenWaiting, fold_session, new_id, recover, standing,
+    UsageMeter, WhenWaiting, boxed, fold_session, new_id, recover, standing,
 };
-use futures::FutureExt;
 use serde_json::Value;
 
 use crate::{
@@ -45,12 +44,12 @@ pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
     let drain = agent.drain.clone().filter(|_| place.ids.depth == 0).map(|drain| (drain, handle.clone()));
     // In a box: each future that it is handed to would have two places for it.
     let request = Box::new(request);
-    let future = async move {
+    let future = boxed(|| async move {
         let _close = close;
         let _present = drain.map(|(drain, handle)| drain.enter(handle)).transpose()?;
         run(&agent, request, place).await
-    };
-    Run::new(handle, future.boxed())
+    });
+    Run::new(handle, future)
 }
 
 /// Ends the readers of a tree's events when its root run is over, however it ended, and refuses what comes too late to steer.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent_core::{
-    BoxError, BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, async_trait,
+    BoxError, BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, async_trait, boxed,
 };
 use tower::{Layer, Service, ServiceExt};
 
@@ -87,7 +87,7 @@ impl Service<ModelRequest> for Bare {
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
         let model = self.0.clone();
-        Box::pin(async move { (*model).call(req).await })
+        boxed(|| async move { (*model).call(req).await })
     }
 }
 

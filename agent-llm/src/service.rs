@@ -70,7 +70,7 @@ macro_rules! answers {
             // The service that is ready makes the call; its clone is made ready for the next.
             let clone = self.inner.clone();
             let inner = std::mem::replace(&mut self.inner, clone);
-            Box::pin($answer(self.$own.clone(), inner, req))
+            agent_core::boxed(|| $answer(self.$own.clone(), inner, req))
         }
     };
     (@ always, $own:ident, $answer:ident) => {
@@ -79,7 +79,7 @@ macro_rules! answers {
         }
 
         fn call(&mut self, req: agent_core::ModelRequest) -> Self::Future {
-            Box::pin($answer(self.$own.clone(), self.inner.clone(), req))
+            agent_core::boxed(|| $answer(self.$own.clone(), self.inner.clone(), req))
         }
     };
 }

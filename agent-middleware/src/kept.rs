@@ -32,6 +32,9 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
 
     /// True if the run has a value of its own: few runs have, and looking costs less than a change that changes nothing.
     pub(crate) fn is_set(&self, cx: &RunCx) -> bool {
+        if cx.globals().is_empty() {
+            return false;
+        }
         let name = [self.middleware, "/", &*cx.ids().run_id, "/", self.key.name()].concat();
         cx.globals().get_value(&name).is_some()
     }

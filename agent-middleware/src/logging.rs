@@ -2,7 +2,7 @@
 
 use agent_core::{
     Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, ToolNext, ToolOutput,
-    ToolRequest,
+    ToolRequest, boxed,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -227,13 +227,13 @@ impl Middleware for Logging {
 
     wrap! {
         wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
-            if self.is_heard() { Box::pin(self.model_call(req, next)) } else { next.run(req) }
+            if self.is_heard() { boxed(|| self.model_call(req, next)) } else { next.run(req) }
         }
     }
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if self.is_heard() { Box::pin(self.tool_call(req, next)) } else { next.run(req) }
+            if self.is_heard() { boxed(|| self.tool_call(req, next)) } else { next.run(req) }
         }
     }
 

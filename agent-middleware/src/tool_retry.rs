@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::{Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest};
+use agent_core::{Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
@@ -169,7 +169,7 @@ impl Middleware for ToolRetry {
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if self.covers(&req) { Box::pin(self.tries(req, next)) } else { next.run(req) }
+            if self.covers(&req) { boxed(|| self.tries(req, next)) } else { next.run(req) }
         }
     }
 }

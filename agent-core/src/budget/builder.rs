@@ -83,8 +83,8 @@ impl Budget {
                 Window::Day => Some(format!("day/{}", today())),
             };
             if let Some(account) = account {
-                let account = format!("{}/{account}", self.0.name).into();
-                accounts.push(Account { account, caps: *caps, ledger: self.0.ledger.clone() });
+                let name = format!("{}/{account}", self.0.name);
+                accounts.push(Account::in_ledger(*caps, self.0.ledger.clone(), &name));
             }
         }
         self.with_run(accounts, of_this_run, spent)
@@ -160,8 +160,7 @@ impl BudgetBuilder {
         if self.terms.answer_tokens == 0 {
             return Err(Error::config("answer_tokens must be at least 1"));
         }
-        let account = format!("{}/all", self.name).into();
-        let all_runs = Account { account, caps: self.caps, ledger: self.ledger.clone() };
+        let all_runs = Account::in_ledger(self.caps, self.ledger.clone(), &format!("{}/all", self.name));
         Ok(Budget::from_parts(vec![all_runs], self.name.into(), self.windows.into(), self.ledger, self.terms))
     }
 }

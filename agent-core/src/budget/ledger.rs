@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::{Amounts, Caps};
-use crate::{Result, nothing::nothing};
+use crate::{Result, future::nothing};
 
 /// What an account holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,21 @@ impl Balance {
     /// An account with these amounts.
     pub fn new(settled: Amounts, reserved: Amounts) -> Self {
         Self { settled, reserved }
+    }
+
+    /// Sets `wanted` aside if it fits under `caps`.
+    pub(super) fn reserve(&mut self, caps: &Caps, wanted: Amounts) -> bool {
+        let fits = caps.refusal(self.settled.plus(self.reserved), wanted).is_none();
+        if fits {
+            self.reserved = self.reserved.plus(wanted);
+        }
+        fits
+    }
+
+    /// Ends a reservation.
+    pub(super) fn settle(&mut self, reserved: Amounts, used: Amounts) {
+        self.reserved = self.reserved.minus(reserved);
+        self.settled = self.settled.plus(used);
     }
 }
 
@@ -119,16 +134,6 @@ impl MemoryLedger {
         Self::default()
     }
 
-    /// One account, in which so much was used already.
-    pub(super) fn begun(account: &str, settled: Amounts) -> Self {
-        let books = Books { balance: Balance::new(settled, Amounts::none()), ..Books::default() };
-        Self { accounts: Mutex::new(BTreeMap::from([(account.to_owned(), books)])), changed: Notify::new() }
-    }
-
-    pub(super) fn balance_now(&self, account: &str) -> Balance {
-        self.accounts().get(account).map(|books| books.balance).unwrap_or_default()
-    }
-
     fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, Books>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,7 +142,7 @@ impl MemoryLedger {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn balance(&self, account: &str) -> Result<Balance> {
-        Ok(self.balance_now(account))
+        Ok(self.accounts().get(account).map(|books| books.balance).unwrap_or_default())
     }
 
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
@@ -146,11 +151,9 @@ impl Ledger for MemoryLedger {
             Some(books) => books,
             None => accounts.entry(account.to_owned()).or_default(),
         };
-        let Balance { settled, reserved } = books.balance;
-        if caps.refusal(settled.plus(reserved), wanted).is_some() {
+        if !books.balance.reserve(caps, wanted) {
             return Ok(None);
         }
-        books.balance.reserved = reserved.plus(wanted);
         books.last += 1;
         books.open.insert(books.last, wanted);
         Ok(Some(books.last))
@@ -158,10 +161,9 @@ impl Ledger for MemoryLedger {
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
         if let Some(books) = self.accounts().get_mut(account)
-            && let Some(amounts) = books.open.remove(&receipt)
+            && let Some(reserved) = books.open.remove(&receipt)
         {
-            books.balance.reserved = books.balance.reserved.minus(amounts);
-            books.balance.settled = books.balance.settled.plus(used);
+            books.balance.settle(reserved, used);
         }
         self.changed.notify_waiters();
         nothing()

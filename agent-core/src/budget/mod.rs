@@ -3,6 +3,7 @@
 //! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
 //! tree. A call must fit in all of them. The accounts are kept in a [`Ledger`], in memory or one that processes share.
 
+mod account;
 mod amounts;
 mod builder;
 mod ledger;
@@ -12,7 +13,10 @@ mod terms;
 
 use std::{fmt, sync::Arc};
 
-use self::terms::Terms;
+use self::{
+    account::{Account, Purse},
+    terms::Terms,
+};
 pub use self::{
     amounts::{Amounts, Caps},
     builder::{BudgetBuilder, Window},
@@ -43,38 +47,13 @@ struct Inner {
     /// From the widest to the run's own.
     accounts: Arc<[Account]>,
     /// The account of the run itself.
-    run: Option<Arc<MemoryLedger>>,
+    run: Option<Arc<Purse>>,
     /// Tells the accounts of windows apart from another budget's.
     name: Arc<str>,
     /// Opened for each root run.
     windows: Arc<[(Window, Caps)]>,
     ledger: Arc<dyn Ledger>,
     terms: Terms,
-}
-
-#[derive(Clone)]
-struct Account {
-    account: Arc<str>,
-    caps: Caps,
-    ledger: Arc<dyn Ledger>,
-}
-
-/// The name of the one account in a ledger of its own.
-const OWN: &str = "run";
-
-impl Account {
-    fn own(caps: Caps, ledger: Arc<MemoryLedger>) -> Self {
-        Self { account: OWN.into(), caps, ledger }
-    }
-
-    /// The ledger itself: through the pointer's own implementation each of its futures would be boxed twice.
-    fn books(&self) -> &dyn Ledger {
-        &*self.ledger
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        self.account == other.account && Arc::ptr_eq(&self.ledger, &other.ledger)
-    }
 }
 
 /// Why nothing was set aside.
@@ -112,7 +91,7 @@ impl Budget {
     #[must_use]
     pub fn child(&self, caps: Caps) -> Self {
         let mut accounts = self.0.accounts.to_vec();
-        accounts.push(Account::own(caps, Arc::default()));
+        accounts.push(Account::here(caps, Arc::default()));
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
     }
 
@@ -139,8 +118,8 @@ impl Budget {
         if own == Caps::default() && accounts.iter().all(|account| account.caps == Caps::default()) {
             return self.clone();
         }
-        let run = Arc::new(MemoryLedger::begun(OWN, spent));
-        accounts.push(Account::own(own, run.clone()));
+        let run = Arc::new(Purse::begun(spent));
+        accounts.push(Account::here(own, run.clone()));
         Self(Arc::new(Inner { accounts: accounts.into(), run: Some(run), ..self.parts() }))
     }
 
@@ -166,7 +145,7 @@ impl Budget {
             Err(Refused::Failed(e)) => Err(e),
             Err(Refused::By(index)) => {
                 let account = &self.0.accounts[index];
-                let Balance { settled, reserved } = account.books().balance(&account.account).await?;
+                let Balance { settled, reserved } = account.balance().await?;
                 Err(used_up(&account.caps, settled.plus(reserved), amounts))
             }
         }
@@ -176,7 +155,7 @@ impl Budget {
         let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
         // The widest first: what a child has set aside, its parent has too, at every moment.
         for (index, account) in self.0.accounts.iter().enumerate() {
-            match account.books().reserve(&account.account, &account.caps, amounts).await {
+            match account.reserve(amounts).await {
                 Ok(Some(receipt)) => reservation.hold(receipt),
                 Ok(None) => return Err(Refused::By(index)),
                 Err(e) => return Err(Refused::Failed(e)),
@@ -197,14 +176,14 @@ impl Budget {
     /// [`ErrorKind::Store`] if its ledger failed.
     pub async fn balance(&self) -> Result<Balance> {
         match self.0.accounts.last() {
-            Some(account) => account.books().balance(&account.account).await,
+            Some(account) => account.balance().await,
             None => Ok(Balance::default()),
         }
     }
 
     /// What the run used that has this budget, with everything below it; nothing if nothing is limited.
     pub fn spent(&self) -> Amounts {
-        self.0.run.as_ref().map(|run| run.balance_now(OWN).settled).unwrap_or_default()
+        self.0.run.as_ref().map(|run| run.balance().settled).unwrap_or_default()
     }
 
     /// The tightest caps on the form of runs: their time, their depth and their fan-out.
@@ -247,14 +226,7 @@ fn dollars(micros: u64) -> String {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let accounts = self.0.accounts.iter().map(|account| (&account.account, &account.caps));
-        f.debug_map().entries(accounts).finish()
-    }
-}
-
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account").field("account", &self.account).field("caps", &self.caps).finish_non_exhaustive()
+        f.debug_tuple("Budget").field(&self.0.accounts).finish()
     }
 }
 

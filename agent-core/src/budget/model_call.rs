@@ -34,7 +34,7 @@ impl Budget {
                 Err(Refused::Failed(e)) => return Err(e),
                 Err(Refused::By(index)) => {
                     let account = &self.0.accounts[index];
-                    let Balance { settled, reserved } = account.books().balance(&account.account).await?;
+                    let Balance { settled, reserved } = account.balance().await?;
                     let waits = account.caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
                     watched = match watched.take() {
                         // Those under way may give something back. It was watched before this attempt: nothing was missed.
@@ -42,11 +42,11 @@ impl Budget {
                             change.await;
                             None
                         }
-                        _ => Some((index, account.books().changed(&account.account))),
+                        _ => Some((index, account.changed())),
                     };
                     answer = call.answer;
                     for account in self.0.accounts.iter() {
-                        let Balance { settled, .. } = account.books().balance(&account.account).await?;
+                        let Balance { settled, .. } = account.balance().await?;
                         answer = self.fitting(&call, account, settled, answer)?;
                     }
                 }
@@ -63,9 +63,9 @@ impl Budget {
         self.amounts(&call, call.answer)
     }
 
-    /// What a model call used, in the budget's terms.
-    pub fn used_by(&self, req: &ModelRequest, response: &ModelResponse) -> Amounts {
-        let cost = self.0.terms.cost(name(req.model.as_ref()), response.model.as_deref(), &response.usage);
+    /// What a call of `model` used, in the budget's terms.
+    pub fn used_by(&self, model: Option<&ModelInfo>, response: &ModelResponse) -> Amounts {
+        let cost = self.0.terms.cost(name(model), response.model.as_deref(), &response.usage);
         self.used(&response.usage, cost.unwrap_or(0))
     }
 
@@ -103,7 +103,7 @@ impl Budget {
             amounts.tokens = call.prompt.saturating_add(answer);
         }
         if call.cost {
-            amounts.cost = self.0.terms.most(name(call.model.as_ref()), call.prompt, answer)?;
+            amounts.cost = self.0.terms.most(name(call.model.as_deref()), call.prompt, answer)?;
         }
         Ok(amounts)
     }
@@ -144,6 +144,6 @@ impl Call {
     }
 }
 
-fn name(model: Option<&Arc<ModelInfo>>) -> &str {
+fn name(model: Option<&ModelInfo>) -> &str {
     model.map_or("", |model| &model.name)
 }

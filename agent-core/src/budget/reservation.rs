@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use futures::future::BoxFuture;
+
 use super::{Account, Amounts};
 use crate::Result;
 
@@ -24,7 +26,7 @@ impl Reservation {
         Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false }
     }
 
-    /// The next of the accounts gave a receipt.
+    /// They are set aside in the next of the accounts.
     pub(super) fn hold(&mut self, receipt: u64) {
         self.receipts.push(receipt);
     }
@@ -44,21 +46,24 @@ impl Reservation {
         self.begun
     }
 
-    /// Books what was really used, even if it is more than was set aside, and gives the rest back. Booked as soon as it is
-    /// called and durable when the ledger says so.
+    /// Books what was really used, even if it is more than was set aside, and gives the rest back. Booked as soon as this is
+    /// called; the future says that it is durable.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
-    pub async fn settle(mut self, used: Amounts) -> Result<()> {
-        for booked in self.book(used) {
-            booked.await?;
+    pub fn settle(mut self, used: Amounts) -> impl Future<Output = Result<()>> + Send + 'static {
+        let booked = self.book(used);
+        async {
+            for booked in booked {
+                booked.await?;
+            }
+            Ok(())
         }
-        Ok(())
     }
 
-    fn book(&mut self, used: Amounts) -> Vec<futures::future::BoxFuture<'static, Result<()>>> {
+    fn book(&mut self, used: Amounts) -> Vec<BoxFuture<'static, Result<()>>> {
         let held = self.accounts.iter().zip(self.receipts.drain(..));
-        held.map(|(account, receipt)| account.books().settle(&account.account, receipt, used)).collect()
+        held.filter_map(|(account, receipt)| account.settle(receipt, self.amounts, used)).collect()
     }
 }
 

@@ -143,7 +143,7 @@ fn a_call_waits_for_what_calls_under_way_may_give_back() {
     let mut waiting = Box::pin(budget.reserve_model_call(&mut second));
     assert!(waiting.as_mut().now_or_never().is_none(), "everything is set aside");
     let response = ModelResponse::new(crate::AssistantMessage::new(Vec::new())).with_usage(Usage::new(10, 20));
-    let used = budget.used_by(&first, &response);
+    let used = budget.used_by(first.model.as_deref(), &response);
     block_on(held.settle(used)).expect("settles");
     let _second = block_on(waiting).expect("fits now").expect("limited");
     assert_eq!(second.params.max_tokens, Some(60), "70 are left, and the prompt takes 10");

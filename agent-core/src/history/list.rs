@@ -1,6 +1,6 @@
 //! A list of messages that is cheap to share, cheap to append to, and remembers how a wire wrote each part of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Message;
 
@@ -62,13 +62,20 @@ impl Item {
 struct Segment {
     items: Vec<Arc<Item>>,
     written: Written,
-    /// What one measure made of all its messages together.
-    total: Mutex<Option<(WireKey, u64)>>,
+    total: Mutex<Total>,
+}
+
+/// What one measure made of the first so many messages together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    key: Option<WireKey>,
+    of: usize,
+    sum: u64,
 }
 
 impl Clone for Segment {
     fn clone(&self) -> Self {
-        Self { items: self.items.clone(), ..Self::default() }
+        Self { items: self.items.clone(), total: Mutex::new(*self.lock_total()), ..Self::default() }
     }
 }
 
@@ -80,9 +87,26 @@ impl Segment {
         Self { items: before.iter().cloned().chain(after).collect(), ..Self::default() }
     }
 
-    fn total(&self, measure: &dyn Fn(&Message) -> u64) -> u64 {
-        self.items.iter().map(|item| measure(&item.message)).sum()
+    fn total(&self, key: WireKey, measure: &dyn Fn(&Message) -> u64) -> u64 {
+        let mut total = self.lock_total();
+        if total.key != Some(key) {
+            *total = Total { key: Some(key), ..Total::default() };
+        }
+        total.sum += self.items[total.of..].iter().map(|item| measure(&item.message)).sum::<u64>();
+        total.of = self.items.len();
+        total.sum
     }
+
+    fn lock_total(&self) -> MutexGuard<'_, Total> {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a list had come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mark {
+    len: usize,
+    newest: Option<Arc<Item>>,
 }
 
 /// Appending copies at most one segment of pointers; cloning is two reference counts.
@@ -101,14 +125,19 @@ impl List {
         self.item(at).map(|item| &item.message)
     }
 
-    /// True if the list begins with all of `earlier`, being made of it by pushes. An item that is replaced takes all after it
-    /// with it, so sharing the newest one means sharing all before it.
-    pub(super) fn continues(&self, earlier: &Self) -> bool {
-        let newest = earlier.len().checked_sub(1);
-        newest.is_none_or(|at| match (self.item(at), earlier.item(at)) {
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-            _ => false,
-        })
+    pub(super) fn mark(&self) -> Mark {
+        let len = self.len();
+        Mark { len, newest: len.checked_sub(1).and_then(|at| self.item(at)).cloned() }
+    }
+
+    /// The messages after those of the list of `mark`, if this one is made of it by pushes. An item that is replaced takes all
+    /// after it with it, so sharing the newest one means sharing all before it.
+    pub(super) fn since(&self, mark: &Mark) -> Option<impl DoubleEndedIterator<Item = &Message> + Clone> {
+        let shares = match &mark.newest {
+            Some(newest) => self.item(mark.len - 1).is_some_and(|own| Arc::ptr_eq(own, newest)),
+            None => true,
+        };
+        shares.then(|| (mark.len..self.len()).filter_map(|at| self.get(at)))
     }
 
     fn item(&self, at: usize) -> Option<&Arc<Item>> {
@@ -145,14 +174,7 @@ impl List {
     }
 
     pub(super) fn total(&self, key: WireKey, measure: &dyn Fn(&Message) -> u64) -> u64 {
-        let sealed = self.sealed.iter().map(|segment| {
-            let mut slot = segment.total.lock().unwrap_or_else(PoisonError::into_inner);
-            match *slot {
-                Some((k, total)) if k == key => total,
-                _ => slot.insert((key, segment.total(measure))).1,
-            }
-        });
-        sealed.sum::<u64>() + self.tail.total(measure)
+        self.sealed.iter().chain([&self.tail]).map(|segment| segment.total(key, measure)).sum()
     }
 
     pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>)) {

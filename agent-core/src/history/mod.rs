@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use self::list::List;
+use self::list::{List, Mark};
 pub use self::{
     list::WireKey,
     reason::ReplaceReason,
@@ -35,6 +35,10 @@ use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};
 /// ```
 #[derive(Clone, Default)]
 pub struct History(List);
+
+/// How far a history had come: see [`History::mark`]. The default is the beginning of any.
+#[derive(Clone, Debug, Default)]
+pub struct HistoryMark(Mark);
 
 impl History {
     /// Takes messages that are paired already.
@@ -184,7 +188,30 @@ impl History {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn continues(&self, earlier: &Self) -> bool {
-        self.0.continues(&earlier.0)
+        self.since(&earlier.mark()).is_some()
+    }
+
+    /// Notes how far the history has come, to find later what is new. A clone would do too, but as long as there is one,
+    /// appending copies a part of the history.
+    ///
+    /// ```
+    /// use agent_core::{History, Message};
+    ///
+    /// let mut history = History::from_messages([Message::user("a")])?;
+    /// let mark = history.mark();
+    /// history.push(Message::assistant("b"))?;
+    /// assert_eq!(history.since(&mark).expect("nothing else was done").count(), 1);
+    /// assert!(History::from_messages([Message::user("a")])?.since(&mark).is_none(), "another history");
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn mark(&self) -> HistoryMark {
+        HistoryMark(self.0.mark())
+    }
+
+    /// The messages that were appended since `mark`; `None` if this history is not the marked one with messages appended
+    /// ([`continues`](Self::continues)). Since the default mark, that is all messages.
+    pub fn since(&self, mark: &HistoryMark) -> Option<impl DoubleEndedIterator<Item = &Message> + Clone> {
+        self.0.since(&mark.0)
     }
 
     /// All messages, oldest first.

@@ -11,7 +11,7 @@ use tower::{Layer, Service};
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
     ChunkSink, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, ModelService, Result, RunCx, ToolOutput,
-    ToolRequest, ToolService,
+    ToolRequest, ToolService, boxed,
 };
 
 /// The hooks around model calls.
@@ -78,7 +78,7 @@ impl Service<ModelRequest> for ModelHooks {
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
-        Box::pin(model(self.list.clone(), self.inner.clone(), req))
+        boxed(|| model(self.list.clone(), self.inner.clone(), req))
     }
 }
 
@@ -93,7 +93,7 @@ impl Service<ToolRequest> for ToolHooks {
     }
 
     fn call(&mut self, req: ToolRequest) -> Self::Future {
-        Box::pin(tool(self.list.clone(), self.raise, self.inner.clone(), req))
+        boxed(|| tool(self.list.clone(), self.raise, self.inner.clone(), req))
     }
 }
 

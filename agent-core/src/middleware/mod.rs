@@ -37,7 +37,7 @@ pub use self::{
 };
 use crate::{
     Chunk, Exit, ModelRequest, ModelResponse, Result, RunCx, RunEnd, SubAgent, Tool, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults, nothing::nothing,
+    ToolRequest, ToolResults, future::nothing,
 };
 
 /// A list of middlewares, outermost first.

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use super::{Middlewares, ModelNext, ToolNext};
-use crate::{Error, ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService};
+use crate::{Error, ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService, boxed};
 
 macro_rules! wrap {
     ($(#[$doc:meta])* $layer:ident, $service:ident, $inner:ty, $next:ident, $req:ty, $res:ty) => {
@@ -48,7 +48,7 @@ macro_rules! wrap {
 
             fn call(&mut self, req: $req) -> Self::Future {
                 let Self { list, inner } = self.clone();
-                Box::pin(async move { $next::new(&list, &inner).run(req).await })
+                boxed(|| async move { $next::new(&list, &inner).run(req).await })
             }
         }
 

@@ -1,9 +1,9 @@
 //! [`Booking`]: one model call on a run's account.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use super::RunCx;
-use crate::{Amounts, EntryBody, ModelRequest, ModelResponse, Reservation, Result};
+use crate::{Amounts, EntryBody, ModelInfo, ModelRequest, ModelResponse, Reservation, Result, boxed};
 
 /// One model call on the account of a run: what it may use is set aside, and journalled, before it begins; what it used is
 /// booked when it is [settled](Self::settle). Dropped unsettled, all of it counts as used: nobody knows what a call used that
@@ -27,7 +27,7 @@ pub struct Booking(Option<Box<Booked>>);
 #[derive(Debug)]
 struct Booked {
     cx: RunCx,
-    asked: ModelRequest,
+    model: Option<Arc<ModelInfo>>,
     reserved: Reservation,
     call: u32,
 }
@@ -43,14 +43,14 @@ impl RunCx {
             return Ok(Booking(None));
         }
         // In a box: calls without a budget, which are most, have no room for it.
-        let Some(mut reserved) = Box::pin(self.budget().reserve_model_call(request)).await? else {
+        let Some(mut reserved) = boxed(|| self.budget().reserve_model_call(request)).await? else {
             return Ok(Booking(None));
         };
         reserved.begin();
         let call = self.0.booked.fetch_add(1, Ordering::Relaxed);
         self.log().record(EntryBody::BudgetReserved { call, amounts: reserved.amounts() });
         self.log().flush();
-        Ok(Booking(Some(Box::new(Booked { cx: self.clone(), asked: request.clone(), reserved, call }))))
+        Ok(Booking(Some(Box::new(Booked { cx: self.clone(), model: request.model.clone(), reserved, call }))))
     }
 }
 
@@ -61,15 +61,15 @@ impl Booking {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
     pub async fn settle(mut self, answered: &Result<ModelResponse>) -> Result<()> {
-        let Some(Booked { cx, asked, .. }) = self.0.as_deref() else { return Ok(()) };
+        let Some(Booked { cx, model, .. }) = self.0.as_deref() else { return Ok(()) };
         let used = match answered {
-            Ok(response) => Some(cx.budget().used_by(asked, response)),
+            Ok(response) => Some(cx.budget().used_by(model.as_deref(), response)),
             Err(e) => cx.budget().used_by_failed(e),
         };
         match used.and_then(|used| Some((self.0.take()?, used))) {
             Some((booked, used)) => {
                 booked.record(used);
-                Box::pin(booked.reserved.settle(used)).await
+                booked.reserved.settle(used).await
             }
             None => Ok(()),
         }

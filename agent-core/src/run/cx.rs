@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
-    ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage,
+    ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage, boxed,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
@@ -133,7 +133,7 @@ impl RunCx {
     /// # Errors
     /// Those of `decide`; [`ErrorKind::Store`]; [`ErrorKind::NonDeterminism`] if it was another kind of step before.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        let body = decide.map(|value| value.map(StepResult::Value)).boxed();
+        let body = boxed(|| decide.map(|value| value.map(StepResult::Value)));
         match self.0.log.step(Step::Named(name.to_owned()), body).await? {
             StepResult::Value(value) => {
                 if self.0.log.is_replay() {

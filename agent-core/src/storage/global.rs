@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Bound,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -74,6 +75,13 @@ impl GlobalStorage {
     #[must_use]
     pub fn scope(&self, name: &str) -> Self {
         Self { shared: self.shared.clone(), prefix: [&*self.prefix, name, "/"].concat().into() }
+    }
+
+    /// True if this view has no value.
+    pub fn is_empty(&self) -> bool {
+        let shared = self.read();
+        let first = shared.slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded)).next();
+        !first.is_some_and(|(name, _)| name.starts_with(&*self.prefix))
     }
 
     /// The value under `key`, if there is one.

@@ -11,7 +11,7 @@ use std::{
 use agent_core::{
     Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, ErrorKind, IN_DOUBT, OutputText, Part,
     Reconciled, Result, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
-    UsageMeter, value_to_text,
+    UsageMeter, boxed, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -214,14 +214,14 @@ impl Service<ToolRequest> for ToolCore {
 
     fn call(&mut self, mut request: ToolRequest) -> Self::Future {
         let body = self.0.clone();
-        Box::pin(async move {
+        boxed(|| async move {
             let cx = request.cx.clone();
             if !request.is_checked() {
                 body.check(&cx, &request.args)?;
             }
             // In boxes: what few calls need, the others have no room for.
             if let Some(begun) = cx.log().in_doubt(&request.call.id)
-                && let Some(output) = Box::pin(body.settle_doubt(&request, begun)).await?
+                && let Some(output) = boxed(|| body.settle_doubt(&request, begun)).await?
             {
                 return Ok(output);
             }
@@ -237,7 +237,7 @@ impl Service<ToolRequest> for ToolCore {
             let one = Amounts::none().tool_calls(1);
             if !cx.budget().is_unlimited() {
                 // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
-                Box::pin(async { cx.budget().reserve(one).await?.settle(one).await }).await?;
+                boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let call_id = request.call.id.clone();
             let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };

@@ -8,6 +8,7 @@ use std::{
 
 use agent_core::{
     BoxFuture, Deadline, Deadlines, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, Step, StepResult,
+    boxed,
 };
 use tokio::{
     sync::Notify,
@@ -59,7 +60,7 @@ impl Service<ModelRequest> for ModelCore {
     }
 
     fn call(&mut self, request: ModelRequest) -> Self::Future {
-        Box::pin(self.clone().run(request))
+        boxed(|| self.clone().run(request))
     }
 }
 
@@ -80,7 +81,7 @@ where
     request.sink = request.sink.with_observer(move |_| hears.hear());
     let call = call(request);
     // In a box: calls that nobody watches have no room for it.
-    let late = Box::pin(watch.too_late(deadlines));
+    let late = boxed(|| watch.too_late(deadlines));
     tokio::select! {
         biased;
         answered = call => answered,

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use agent_core::{BoxError, BoxFuture, Error, ModelRequest, ModelResponse, Result};
+use agent_core::{BoxError, BoxFuture, Error, ModelRequest, ModelResponse, Result, boxed};
 use tower::Service;
 
 use super::BreakerLayer;
@@ -37,7 +37,7 @@ where
             Err(refused) => return Box::pin(std::future::ready(Err(refused))),
         };
         let call = self.inner.call(req);
-        Box::pin(async move {
+        boxed(|| async move {
             let result = call.await.map_err(own);
             pass.settle(&result);
             result

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{Collector, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry};
+use agent_core::{Collector, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, header};
@@ -29,7 +29,7 @@ impl HttpModel {
         let (headers, body) = match self.send(req, keys).await? {
             Ok(answer) => answer,
             // In a box, as what else few calls need: the others have no room for it.
-            Err(refused) => Box::pin(self.send_again(req, keys, refused)).await?,
+            Err(refused) => boxed(|| self.send_again(req, keys, refused)).await?,
         };
         self.read(req, &headers, body).await
     }
@@ -72,7 +72,7 @@ impl HttpModel {
         let (head, body) = sent.map_err(whose)?.into_parts();
         let mut body = Incoming { body, silence, left: self.http.max_answer };
         if !head.status.is_success() {
-            let text = Box::pin(body.start()).await;
+            let text = boxed(|| body.start()).await;
             return Ok(Err(self.codec.decode_error(head.status, &head.headers, &text)));
         }
         Ok(Ok((head.headers, body)))
@@ -80,7 +80,7 @@ impl HttpModel {
 
     async fn read(&self, req: &ModelRequest, headers: &HeaderMap, mut body: Incoming) -> Result<ModelResponse> {
         match Form::of(headers, req.stream) {
-            Form::Stream => Box::pin(self.read_stream(req, body)).await,
+            Form::Stream => boxed(|| self.read_stream(req, body)).await,
             Form::Whole => {
                 let mut response = self.codec.decode(&body.whole().await?)?;
                 response.message = req.sink.collect(response.message)?;

@@ -73,15 +73,29 @@ fn session_name(id: &str) -> Cow<'_, str> {
     Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// [`Model::call`] with the answer of a model. async-trait's box would be filled by copying.
+macro_rules! call {
+    ($self:ident, $model:expr) => {
+        fn call<'life0, 'async_trait>(
+            &'life0 $self,
+            req: agent_core::ModelRequest,
+        ) -> agent_core::BoxFuture<'async_trait, agent_core::Result<agent_core::ModelResponse>>
+        where
+            'life0: 'async_trait,
+            Self: 'async_trait,
+        {
+            agent_core::boxed(|| $model.answer(req))
+        }
+    };
+}
+
 #[async_trait]
 impl Model for HttpModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
     }
 
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.answer(req).await
-    }
+    call!(self, self);
 }
 
 /// `Model` and `Debug` of a type around an [`HttpModel`].
@@ -93,9 +107,7 @@ macro_rules! http_model {
                 self.0.info()
             }
 
-            async fn call(&self, req: agent_core::ModelRequest) -> agent_core::Result<agent_core::ModelResponse> {
-                self.0.answer(req).await
-            }
+            $crate::model::call!(self, self.0);
         }
 
         impl std::fmt::Debug for $Model {
@@ -105,7 +117,7 @@ macro_rules! http_model {
         }
     };
 }
-pub(crate) use http_model;
+pub(crate) use {call, http_model};
 
 /// The error without secrets: providers repeat keys in their messages.
 fn redacted(e: Error, redactor: &Redactor) -> Error {

@@ -8,6 +8,7 @@ use std::{
 
 use agent_core::{
     BoxError, BoxFuture, Error, History, Message, ModelRequest, ModelResponse, Result, TokenCounter, ToolSpecs, Usage,
+    boxed,
 };
 use tower::{Layer, Service};
 
@@ -156,7 +157,7 @@ where
         let counter = self.counter.clone();
         let estimated = counter.0.counter.prompt(&req);
         let answer = self.inner.call(req);
-        Box::pin(async move {
+        boxed(|| async move {
             let response = answer.await.map_err(own)?;
             counter.learn(estimated, &response.usage);
             Ok(response)

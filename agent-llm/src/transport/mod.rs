@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{Result, async_trait};
+use agent_core::{Result, async_trait, boxed};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use http::{Request, Response};
@@ -55,7 +55,7 @@ where
     F: Fn(Request<Bytes>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Response<Body>>> + Send + 'static,
 {
-    TransportFn(Box::new(move |request| Box::pin(send(request))))
+    TransportFn(Box::new(move |request| boxed(|| send(request))))
 }
 
 type Send1 = dyn Fn(Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>>> + Send + Sync;

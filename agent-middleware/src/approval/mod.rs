@@ -12,7 +12,9 @@ mod strategy;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest};
+use agent_core::{
+    Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest, boxed,
+};
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -246,7 +248,7 @@ impl Approval {
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();
-            let standing = Box::pin(standing::find(cx, self.store.as_deref(), root, tool, args));
+            let standing = boxed(|| standing::find(cx, self.store.as_deref(), root, tool, args));
             if let Some(policy) = standing.await? {
                 ruling = Ruling { policy, why: STANDING.to_owned() };
             }
@@ -423,7 +425,7 @@ impl Middleware for Approval {
             Policy::Ask => {}
         }
         // In a box: calls that nobody is asked about have no room for it.
-        Box::pin(async {
+        boxed(|| async {
             match self.decide(cx, req, ruling.why).await? {
                 Ok(decision) => self.apply(cx, req, decision).await,
                 Err(why) => {

@@ -20,7 +20,7 @@ use std::{
 
 use agent_core::{
     CompactionMode, ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest,
-    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool,
+    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool, boxed,
 };
 use async_trait::async_trait;
 
@@ -39,7 +39,7 @@ pub use self::{
 use self::{
     note::Note,
     perform::{Cause, carried},
-    tally::Tally,
+    tally::{Size, Tally},
     trigger::Situation,
 };
 use crate::Archive;
@@ -148,6 +148,30 @@ impl ContextCompaction {
         cx.log().commit().await
     }
 
+    /// Compacts what is kept, and the request with it.
+    async fn before_call(
+        &self,
+        req: &mut ModelRequest,
+        kept: &History,
+        run: &Mutex<Tally>,
+        size: Size,
+        cause: Cause<'_>,
+    ) -> Result<()> {
+        let (cx, mode, focused) = (req.cx.clone(), cause.mode, cause.focus.is_some());
+        let Some(smaller) = self.compact(&cx, kept, size, cause).await? else {
+            lock(run).decline(true);
+            return Ok(());
+        };
+        Self::keep(&cx, &smaller, mode, focused).await?;
+        if let Some(messages) = carried(&req.messages, kept, &smaller)? {
+            req.messages = messages;
+        }
+        let mut tally = lock(run);
+        tally.decline(false);
+        tally.count(&*self.counter, req, &cx.history());
+        Ok(())
+    }
+
     /// The refused request, compacted; none if it cannot be.
     async fn after_refusal(
         &self,
@@ -237,17 +261,7 @@ impl Middleware for ContextCompaction {
         };
         let focus = wish.as_ref().and_then(|wish| wish.focus.as_deref());
         let cause = Cause { mode, trigger, focus, window };
-        let Some(smaller) = self.compact(cx, &kept, size, cause).await? else {
-            lock(&run).decline(true);
-            return Ok(Flow::Continue);
-        };
-        Self::keep(cx, &smaller, mode, focus.is_some()).await?;
-        if let Some(messages) = carried(&req.messages, &kept, &smaller)? {
-            req.messages = messages;
-        }
-        let mut tally = lock(&run);
-        tally.decline(false);
-        tally.count(&*self.counter, req, &cx.history());
+        boxed(|| self.before_call(req, &kept, &run, size, cause)).await?;
         Ok(Flow::Continue)
     }
 
@@ -276,7 +290,7 @@ impl Middleware for ContextCompaction {
             Err(e) if e.kind() == ErrorKind::ContextOverflow && lock(&run).refuse(req.cx.step()) => e,
             other => return other,
         };
-        match self.after_refusal(&req, &run, refusal.message()).await? {
+        match boxed(|| self.after_refusal(&req, &run, refusal.message())).await? {
             Some(again) => {
                 spoken.take_back(&again.sink)?;
                 let cx = again.cx.clone();

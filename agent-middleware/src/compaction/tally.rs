@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{History, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
+use agent_core::{History, HistoryMark, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
 
 /// How far the provider's reports may put a count right, either way.
 const FURTHEST: f64 = 4.0;
@@ -12,7 +12,8 @@ const GROWTH: f64 = 1.05;
 /// What a run's conversation has in tokens. A step costs its new messages, however long the conversation is.
 #[derive(Debug)]
 pub(super) struct Tally {
-    history: History,
+    /// What is counted in `messages`.
+    counted: HistoryMark,
     messages: u64,
     around: Option<Around>,
     /// What the prompt under way was estimated at.
@@ -58,7 +59,7 @@ impl Size {
 impl Default for Tally {
     fn default() -> Self {
         Self {
-            history: History::default(),
+            counted: HistoryMark::default(),
             messages: 0,
             around: None,
             asked: 0,
@@ -70,19 +71,19 @@ impl Default for Tally {
     }
 }
 
+fn sum<'a>(counter: &dyn TokenCounter, messages: impl Iterator<Item = &'a Message>) -> u64 {
+    messages.map(|message| counter.message(message)).sum()
+}
+
 impl Tally {
     /// Counts the prompt of `req`, whose conversation is `kept` with perhaps something added for this call.
     pub(super) fn count(&mut self, counter: &dyn TokenCounter, req: &ModelRequest, kept: &History) -> Size {
-        if !kept.continues(&self.history) {
-            (self.history, self.messages) = (History::default(), 0);
-        }
-        let count = |history: &History, from: usize| {
-            let new = (from..history.len()).filter_map(|at| history.get(at));
-            new.map(|message| counter.message(message)).sum::<u64>()
+        self.messages = match kept.since(&self.counted) {
+            Some(new) => self.messages + sum(counter, new),
+            None => sum(counter, kept.iter()),
         };
-        self.messages += count(kept, self.history.len());
-        self.history = kept.clone();
-        let added = if req.messages.continues(kept) { count(&req.messages, kept.len()) } else { 0 };
+        self.counted = kept.mark();
+        let added = req.messages.since(&self.counted).map_or(0, |added| sum(counter, added));
         let (messages, around) = (self.messages + added, self.around(counter, req));
         self.asked = messages + around;
         let times = |tokens: u64| (tokens as f64 * self.factor).round() as u64;
@@ -99,7 +100,7 @@ impl Tally {
         if let Some(known) = self.around.as_ref().filter(same) {
             return known.tokens;
         }
-        let system = req.system.clone().map_or(0, |system| counter.message(&agent_core::Message::System(system)));
+        let system = req.system.clone().map_or(0, |system| counter.message(&Message::System(system)));
         let tokens = system + counter.tools(&req.tools);
         self.around = Some(Around { system: req.system.clone(), tools: req.tools.clone(), tokens });
         tokens

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::{
     Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, Retry, RunCx,
-    RunEnd, ToolNext, ToolOutput, ToolRequest,
+    RunEnd, ToolNext, ToolOutput, ToolRequest, boxed,
 };
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
@@ -226,7 +226,7 @@ impl Middleware for Limits {
     wrap! {
         wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
             match self.deadline(&req.cx) {
-                Some(deadline) => Box::pin(self.model_call(deadline, req, next)),
+                Some(deadline) => boxed(|| self.model_call(deadline, req, next)),
                 None => next.run(req),
             }
         }
@@ -235,7 +235,7 @@ impl Middleware for Limits {
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
             match self.deadline(&req.cx) {
-                Some(deadline) => Box::pin(self.tool_call(deadline, req, next)),
+                Some(deadline) => boxed(|| self.tool_call(deadline, req, next)),
                 None => next.run(req),
             }
         }

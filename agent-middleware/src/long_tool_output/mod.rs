@@ -5,7 +5,9 @@ mod config;
 
 use std::sync::Arc;
 
-use agent_core::{EventKind, Middleware, Ordering, Part, Result, RunCx, TokenCounter, Tool, ToolOutput, ToolRequest};
+use agent_core::{
+    EventKind, Middleware, Ordering, Part, Result, RunCx, TokenCounter, Tool, ToolOutput, ToolRequest, boxed,
+};
 use async_trait::async_trait;
 
 pub use self::{builder::LongToolOutputBuilder, config::LongToolOutputConfig};
@@ -60,6 +62,12 @@ impl LongToolOutput {
     /// Sets what is not as by default.
     pub fn builder() -> LongToolOutputBuilder {
         LongToolOutputBuilder::default()
+    }
+
+    /// True for what no limit touches, seen without making one text of it: there are no more characters than bytes.
+    fn is_short(&self, parts: &[Part]) -> bool {
+        let bytes: usize = parts.iter().filter_map(Part::as_text).map(|text| text.len() + 1).sum();
+        self.config.max_tokens.is_none() && bytes <= self.config.max_chars
     }
 
     /// What is shown of an output: what the limits leave of its beginning and its end. None if it may be shown whole.
@@ -135,8 +143,8 @@ impl Middleware for LongToolOutput {
         let tool = &*req.call.name;
         // What was asked for in parts is not cut again.
         let reads = [READ_OUTPUT, READ_ARCHIVED].contains(&tool);
-        if !reads && !self.config.bypass.contains(tool) {
-            self.shorten(cx, tool, out).await;
+        if !reads && !self.config.bypass.contains(tool) && !self.is_short(out.content()) {
+            boxed(|| self.shorten(cx, tool, out)).await;
         }
         Ok(())
     }

@@ -139,6 +139,9 @@ impl Permissions {
     /// What is to be done about a call of `tool` with these arguments.
     pub fn decide(&self, tool: &str, arguments: &Value) -> Ruling {
         let rules: Vec<_> = self.rules.iter().enumerate().filter(|(_, rule)| rule.names(tool)).collect();
+        if rules.is_empty() {
+            return self.otherwise_ruling();
+        }
         let lines: BTreeSet<_> = rules.iter().flat_map(|(_, rule)| rule.command_arguments()).collect();
         let units = lines.into_iter().flat_map(|argument| units(argument, arguments[argument].as_str()));
         let units: Vec<_> = units.collect();

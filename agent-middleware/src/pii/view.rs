@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use agent_core::{History, Message, Result, ToolMessage};
+use agent_core::{History, HistoryMark, Message, Result, ToolMessage};
 
 use crate::scan::{Rewrite, message};
 
@@ -12,7 +12,7 @@ pub(super) struct View(Mutex<Shown>);
 
 #[derive(Default)]
 struct Shown {
-    of: History,
+    of: HistoryMark,
     view: History,
 }
 
@@ -20,11 +20,11 @@ impl View {
     /// The conversation as the model is shown it. What was shown before is shown in the same words.
     pub(super) fn of(&self, rewrite: &dyn Rewrite, history: &History) -> Result<History> {
         let mut shown = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !history.continues(&shown.of) {
+        if history.since(&shown.of).is_none() {
             *shown = Shown::default();
         }
         let mut view = shown.view.clone();
-        let new = history.iter().skip(shown.of.len());
+        let new = history.since(&shown.of).into_iter().flatten();
         let mut new = new.map(|m| Ok(message(rewrite, m)?.unwrap_or_else(|| m.clone()))).peekable();
         while let Some(next) = new.next() {
             match next? {
@@ -40,7 +40,7 @@ impl View {
             }
         }
         drop(new);
-        *shown = Shown { of: history.clone(), view: view.clone() };
+        *shown = Shown { of: history.mark(), view: view.clone() };
         Ok(view)
     }
 }

@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agent_core::{Middleware, Model, Ordering, PerRun, Result, RunCx, RunEnd};
+use agent_core::{Middleware, Model, Ordering, PerRun, Result, RunCx, RunEnd, boxed};
 use async_trait::async_trait;
 use tracing::{Level, Span};
 
@@ -236,7 +236,7 @@ impl Middleware for Telemetry {
     wrap! {
         wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
             if is_wanted() && !self.is_doubled(&req.cx) {
-                Box::pin(self.chat(req, move |req| next.run(req)))
+                boxed(|| self.chat(req, move |req| next.run(req)))
             } else {
                 next.run(req)
             }
@@ -245,7 +245,7 @@ impl Middleware for Telemetry {
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if is_wanted() && !self.is_doubled(&req.cx) { Box::pin(self.tool(req, next)) } else { next.run(req) }
+            if is_wanted() && !self.is_doubled(&req.cx) { boxed(|| self.tool(req, next)) } else { next.run(req) }
         }
     }
 }

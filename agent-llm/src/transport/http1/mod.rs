@@ -10,9 +10,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use agent_core::{Error, ErrorKind, Result, Retry, async_trait};
+use agent_core::{BoxFuture, Error, ErrorKind, Result, Retry, async_trait, boxed};
 use bytes::Bytes;
-use futures::FutureExt;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 
@@ -62,15 +61,29 @@ impl Inner {
 
 #[async_trait]
 impl Transport for HyperTransport {
+    // As async-trait has it, but for the box, which it would fill by copying.
+    fn send<'life0, 'async_trait>(
+        &'life0 self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'async_trait, Result<Response<Body>>>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        boxed(|| self.0.send(request))
+    }
+}
+
+impl Inner {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
-        let origin = self.0.origin(request.uri())?;
+        let origin = self.origin(request.uri())?;
         let mut request = origin.address(request.map(Full::new));
         loop {
             let kept = origin.take();
             let is_kept = kept.is_some();
             let mut connection = match kept {
                 Some(kept) => kept,
-                None => self.0.connector.connect(&origin).boxed().await?, // seldom: no other call has to have room for it
+                None => boxed(|| self.connector.connect(&origin)).await?, // seldom: no other call has to have room for it
             };
             match connection.send(request).await {
                 Ok(answer) => return Ok(answer.map(|body| Body::new(Answer::new(body, connection, origin)))),

@@ -1,0 +1,47 @@
+//! Futures in boxes.
+
+use std::{
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+
+use crate::Result;
+
+/// Boxes the future that `make` gives.
+///
+/// It is made in its box. `Box::pin(future)` makes it beside the box and copies all of it, though most of a future that was
+/// never polled is empty room: for the futures of services, models and hooks that is a kilobyte or more for each call.
+///
+/// ```
+/// use agent_core::{BoxFuture, Error, ModelRequest, ModelResponse, boxed};
+///
+/// async fn answer(req: ModelRequest) -> Result<ModelResponse, Error> {
+///     Err(Error::model(format!("step {} has no answer", req.cx.step())))
+/// }
+///
+/// fn call(req: ModelRequest) -> BoxFuture<'static, Result<ModelResponse, Error>> {
+///     boxed(move || answer(req))
+/// }
+/// ```
+#[inline]
+pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), make()))
+}
+
+/// It has no size, so boxing it does not allocate.
+struct Nothing<T>(PhantomData<fn() -> T>);
+
+impl<T: Default> Future for Nothing<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<T>> {
+        Poll::Ready(Ok(T::default()))
+    }
+}
+
+pub(crate) fn nothing<'a, T: Default + 'a>() -> BoxFuture<'a, Result<T>> {
+    Box::pin(Nothing(PhantomData))
+}
