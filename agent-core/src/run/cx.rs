@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -20,8 +19,8 @@ use super::{
     per_run::Live, tasks::Tasks,
 };
 use crate::{
-    Budget, Emitter, EntryBody, Error, ErrorKind, EventKind, EventSink, GlobalStorage, History, Message, Middlewares,
-    ReplaceReason, Resources, Result, RunDeadline, RunLog, State, Step, StepResult, Usage, boxed,
+    Budget, Emitter, EntryBody, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason,
+    Resources, Result, RunDeadline, RunLog, State, Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
@@ -133,18 +132,11 @@ impl RunCx {
     /// # Errors
     /// Those of `decide`; [`ErrorKind::Store`]; [`ErrorKind::NonDeterminism`] if it was another kind of step before.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        let body = boxed(|| decide.map(|value| value.map(StepResult::Value)));
-        match self.0.log.step(Step::Named(name.to_owned()), body).await? {
-            StepResult::Value(value) => {
-                if self.0.log.is_replay() {
-                    self.0.usage.add(self.0.log.take_usage_beside());
-                }
-                Ok(value)
-            }
-            _ => {
-                Err(Error::new(ErrorKind::NonDeterminism, format!("decision '{name}' was another kind of step before")))
-            }
+        let value = self.0.log.decision(name, decide).await?;
+        if self.0.log.is_replay() {
+            self.0.usage.add(self.0.log.take_usage_beside());
         }
+        Ok(value)
     }
 
     /// The engine that keeps steps, and the run's side of the journal.

@@ -9,9 +9,8 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, ErrorKind, IN_DOUBT, OutputText, Part,
-    Reconciled, Result, RunCx, Step, StepResult, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
-    UsageMeter, boxed, value_to_text,
+    Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part, Reconciled,
+    Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, UsageMeter, boxed, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -239,18 +238,14 @@ impl Service<ToolRequest> for ToolCore {
                 // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
-            let call_id = request.call.id.clone();
-            let step = Step::Tool { call_id, name: body.name.clone(), effect: body.options.effect };
-            let run = pin!(async { body.run(request, &injected).await.map(StepResult::Tool) });
-            let result = cx.log().step(step, run).await;
+            let (call_id, name, effect) = (request.call.id.clone(), body.name.clone(), body.options.effect);
+            let run = pin!(body.run(request, &injected));
+            let result = cx.log().tool_step(call_id, name, effect, run).await;
             let below = cx.log().take_usage_below();
             if below != Usage::default() {
                 UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
-            match result? {
-                StepResult::Tool(output) => Ok(output),
-                _ => Err(Error::new(ErrorKind::NonDeterminism, "a tool call was another kind of step before")),
-            }
+            result
         })
     }
 }

@@ -6,10 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{
-    BoxFuture, Deadline, Deadlines, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, Step, StepResult,
-    boxed,
-};
+use agent_core::{BoxFuture, Deadline, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -28,25 +25,20 @@ impl ModelCore {
         Self { model, deadlines }
     }
 
-    async fn run(self, mut request: ModelRequest) -> Result<ModelResponse> {
+    fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         let cx = request.cx.clone();
-        if let Some(answered) = cx.log().next_answered() {
-            return Ok(answered);
+        async move {
+            if let Some(answered) = cx.log().next_answered() {
+                return Ok(answered);
+            }
+            let booking = cx.book_model_call(&mut request).await?;
+            let call = pin!(in_time(&self.deadlines, request, |request| (*self.model).call(request)));
+            let answered = cx.log().model_step(cx.step(), call).await;
+            booking.settle(&answered).await?;
+            let response = answered?;
+            cx.usage_meter().add(response.usage);
+            Ok(response)
         }
-        let booking = cx.book_model_call(&mut request).await?;
-        let body = pin!(async {
-            let response = in_time(&self.deadlines, request, |request| (*self.model).call(request)).await?;
-            Ok(StepResult::Model(response))
-        });
-        let answered = match cx.log().step(Step::Model { step: cx.step() }, body).await {
-            Ok(StepResult::Model(response)) => Ok(response),
-            Ok(_) => Err(Error::new(ErrorKind::NonDeterminism, "a model call was another kind of step before")),
-            Err(e) => Err(e),
-        };
-        booking.settle(&answered).await?;
-        let response = answered?;
-        cx.usage_meter().add(response.usage);
-        Ok(response)
     }
 }
 

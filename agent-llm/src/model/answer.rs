@@ -26,21 +26,16 @@ const LAST_BYTES: Duration = Duration::from_millis(250);
 impl HttpModel {
     /// `keys` learns the keys that are asked for.
     pub(super) async fn exchange(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<ModelResponse> {
-        let (headers, body) = match self.send(req, keys).await? {
+        let (form, body) = match self.send(req, keys).await? {
             Ok(answer) => answer,
             // In a box, as what else few calls need: the others have no room for it.
             Err(refused) => boxed(|| self.send_again(req, keys, refused)).await?,
         };
-        self.read(req, &headers, body).await
+        self.read(req, form, body).await
     }
 
     /// Sends what was refused once more, if there is something to change about it.
-    async fn send_again(
-        &self,
-        req: &ModelRequest,
-        keys: &mut Redactor,
-        refused: Error,
-    ) -> Result<(HeaderMap, Incoming)> {
+    async fn send_again(&self, req: &ModelRequest, keys: &mut Redactor, refused: Error) -> Result<(Form, Incoming)> {
         match self.codec.amend(req, &refused) {
             Some(amended) => self.send(&amended, keys).await?,
             None if self.has_another_key(&refused).await => self.send(req, keys).await?,
@@ -55,8 +50,8 @@ impl HttpModel {
         }
     }
 
-    /// The answer's headers, and its body as it comes; the inner error is the provider's refusal.
-    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(HeaderMap, Incoming)>> {
+    /// What the answer is, and its body as it comes; the inner error is the provider's refusal.
+    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming)>> {
         let mut request = self.codec.encode(req)?;
         for (name, value) in &self.http.headers {
             request.headers_mut().insert(name.clone(), value.clone());
@@ -75,11 +70,11 @@ impl HttpModel {
             let text = boxed(|| body.start()).await;
             return Ok(Err(self.codec.decode_error(head.status, &head.headers, &text)));
         }
-        Ok(Ok((head.headers, body)))
+        Ok(Ok((Form::of(&head.headers, req.stream), body)))
     }
 
-    async fn read(&self, req: &ModelRequest, headers: &HeaderMap, mut body: Incoming) -> Result<ModelResponse> {
-        match Form::of(headers, req.stream) {
+    async fn read(&self, req: &ModelRequest, form: Form, mut body: Incoming) -> Result<ModelResponse> {
+        match form {
             Form::Stream => boxed(|| self.read_stream(req, body)).await,
             Form::Whole => {
                 let mut response = self.codec.decode(&body.whole().await?)?;

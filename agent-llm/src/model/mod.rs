@@ -41,15 +41,17 @@ impl HttpModel {
     }
 
     /// What `Model::call` does, without the box.
-    pub(crate) async fn answer(&self, mut req: ModelRequest) -> Result<ModelResponse> {
+    pub(crate) fn answer(&self, mut req: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         if self.http.tells_session {
             self.tell_session(&mut req);
         }
-        let mut keys = Redactor::default();
-        let response = self.exchange(&req, &mut keys).await;
-        let mut response = response.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))?;
-        response.usage = self.pricing.price(response.usage, response.model.as_deref());
-        Ok(response)
+        async move {
+            let mut keys = Redactor::default();
+            let response = self.exchange(&req, &mut keys).await;
+            let mut response = response.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))?;
+            response.usage = self.pricing.price(response.usage, response.model.as_deref());
+            Ok(response)
+        }
     }
 
     /// Adds the session to what is said beside the fields that every provider has; what is said there already wins.

@@ -20,7 +20,7 @@ use self::{
     below::over,
     results::{ByCall, Given, Results},
 };
-use super::{Entry, EntryBody, JournalWriter, Recording, Step, StepResult, outbox::Sent, replay::Replay};
+use super::{Entry, EntryBody, JournalWriter, Recording, outbox::Sent, replay::Replay};
 use crate::{
     AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, Result, State,
     ToolOutput, Usage,
@@ -140,34 +140,6 @@ impl RunLog {
 
     fn replayed(&self) -> MutexGuard<'_, Option<Replay>> {
         self.0.replay.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The recorded result of a step; none if no run is replayed.
-    fn recorded(&self, step: &Step) -> Option<Result<StepResult>> {
-        let mut replay = self.replayed();
-        let replay = replay.as_mut()?;
-        Some(match step {
-            Step::Model { step } => replay.model(*step).map(StepResult::Model),
-            Step::Named(name) => replay.decision(name).map(|(value, used)| {
-                if used != Usage::default() {
-                    self.replayed_usage().beside += used;
-                    self.record(EntryBody::SideModelFinished { usage: Box::new(used) });
-                }
-                StepResult::Value(value)
-            }),
-            Step::Tool { call_id, .. } => replay.tool(call_id).and_then(|mut call| {
-                for entry in &call.below {
-                    if let EntryBody::StateChanged { globals, .. } = &entry.body {
-                        self.0.globals.set_all(globals.clone(), true);
-                    }
-                }
-                self.0.globals.set_all(std::mem::take(&mut call.globals), false);
-                self.0.state.set_all(std::mem::take(&mut call.state));
-                self.replayed_usage().below += call.usage();
-                self.noted().append(&mut call.below);
-                call.result().map(StepResult::Tool)
-            }),
-        })
     }
 
     fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {

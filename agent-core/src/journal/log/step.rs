@@ -1,12 +1,19 @@
 //! The engine of steps: what was done is written down, and not done again.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    mem,
+    sync::{Arc, atomic::Ordering},
+};
 
 use async_trait::async_trait;
 use futures::future::try_join;
+use serde_json::Value;
 
 use super::{RunLog, results::Given};
-use crate::{Begun, Durable, Effect, EntryBody, ErrorKind, Result, Step, StepBody, StepResult};
+use crate::{
+    Begun, Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput,
+    Usage,
+};
 
 #[async_trait]
 impl Durable for RunLog {
@@ -15,77 +22,153 @@ impl Durable for RunLog {
     }
 
     async fn step(&self, step: Step, body: StepBody<'_>) -> Result<StepResult> {
-        self.step(step, body).await
+        match step {
+            Step::Model { step } => {
+                let call =
+                    async { if let StepResult::Model(answer) = body.await? { Ok(answer) } else { another_kind() } };
+                self.model_step(step, call).await.map(StepResult::Model)
+            }
+            Step::Tool { call_id, name, effect } => {
+                let call =
+                    async { if let StepResult::Tool(output) = body.await? { Ok(output) } else { another_kind() } };
+                self.tool_step(call_id, name, effect, call).await.map(StepResult::Tool)
+            }
+            Step::Named(name) => {
+                let decide =
+                    async { if let StepResult::Value(value) = body.await? { Ok(value) } else { another_kind() } };
+                self.decision(&name, decide).await.map(StepResult::Value)
+            }
+        }
     }
 }
 
+fn another_kind<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::NonDeterminism, "a step gave the result of another kind of step"))
+}
+
 impl RunLog {
-    /// As [`Durable::step`], without a box around the body.
+    /// A model call as a [step](Durable::step), without a box around it.
     ///
     /// # Errors
     /// As [`Durable::step`].
-    pub async fn step(&self, step: Step, body: impl Future<Output = Result<StepResult>> + Send) -> Result<StepResult> {
-        let place = step.clone();
-        let body = async {
-            match self.recorded(&place) {
-                Some(result) => result,
-                None => body.await,
+    pub async fn model_step(
+        &self,
+        step: u32,
+        call: impl Future<Output = Result<ModelResponse>> + Send,
+    ) -> Result<ModelResponse> {
+        let response = match self.replayed_answer(step) {
+            Some(replayed) => replayed?,
+            None => call.await?,
+        };
+        let kept = Arc::new(response.clone());
+        self.results().models.push(Given::now(kept.clone()));
+        self.record(EntryBody::ModelFinished { step, response: kept });
+        self.flush();
+        Ok(response)
+    }
+
+    /// A tool call as a [step](Durable::step), without a box around it.
+    ///
+    /// # Errors
+    /// As [`Durable::step`].
+    pub async fn tool_step(
+        &self,
+        call_id: Arc<str>,
+        name: Arc<str>,
+        effect: Effect,
+        call: impl Future<Output = Result<ToolOutput>> + Send,
+    ) -> Result<ToolOutput> {
+        self.count(&call_id, &name);
+        let kept = self.results().kept.remove(&call_id);
+        if let Some(output) = kept {
+            self.results().tools.insert(call_id, Given::earlier(output.clone()));
+            return Ok(output);
+        }
+        self.started(&call_id, name, effect);
+        let call = async {
+            match self.replayed_output(&call_id) {
+                Some(replayed) => replayed,
+                None => call.await,
             }
         };
-        match step {
-            Step::Model { step } => {
-                let result = body.await?;
-                if let StepResult::Model(response) = &result {
-                    let response = Arc::new(response.clone());
-                    self.results().models.push(Given::now(response.clone()));
-                    self.record(EntryBody::ModelFinished { step, response });
-                    self.flush();
-                }
-                Ok(result)
+        let result = match effect {
+            Effect::Pure => try_join(self.commit(), call).await.map(|(_, result)| result),
+            _ => {
+                self.commit().await?; // the intent is durable before the effect
+                call.await
             }
-            Step::Tool { call_id, name, effect } => {
-                self.count(&call_id, &name);
-                let kept = self.results().kept.remove(&call_id);
-                if let Some(output) = kept {
-                    self.results().tools.insert(call_id, Given::earlier(output.clone()));
-                    return Ok(StepResult::Tool(output));
-                }
-                let attempt = self.0.attempt.clone();
-                self.results().begun.insert(call_id.clone(), Begun::new(effect, attempt.clone()));
-                self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
-                let result = match effect {
-                    Effect::Pure => try_join(self.commit(), body).await.map(|(_, result)| result),
-                    _ => {
-                        self.commit().await?; // the intent is durable before the effect
-                        body.await
-                    }
-                };
-                match &result {
-                    Ok(StepResult::Tool(output)) => self.finished(call_id, output),
-                    // A tool asks before it does anything, and is entered again from the start.
-                    Err(e) if e.kind() == ErrorKind::Interrupted => {
-                        self.results().begun.remove(&call_id);
-                        self.record(EntryBody::ToolSuspended { call_id });
-                    }
-                    // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
-                    // outside what the tool had done.
-                    _ => {}
-                }
-                result
+        };
+        match &result {
+            Ok(output) => self.finished(call_id, output),
+            // A tool asks before it does anything, and is entered again from the start.
+            Err(e) if e.kind() == ErrorKind::Interrupted => {
+                self.results().begun.remove(&call_id);
+                self.record(EntryBody::ToolSuspended { call_id });
             }
-            Step::Named(name) => {
-                if let Some(value) = self.kept_decision(&name) {
-                    return Ok(StepResult::Value(value));
-                }
-                let result = body.await?;
-                if let StepResult::Value(value) = &result {
-                    self.decided().made.push((name.clone(), value.clone()));
-                    let beginning = self.0.beginning.load(Ordering::Acquire);
-                    self.record(EntryBody::Decided { name, value: value.clone(), beginning });
-                    self.commit().await?;
-                }
-                Ok(result)
-            }
+            // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
+            // outside what the tool had done.
+            _ => {}
         }
+        result
+    }
+
+    /// A decision as a [step](Durable::step), without a box around it.
+    ///
+    /// # Errors
+    /// As [`Durable::step`].
+    pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+        if let Some(value) = self.kept_decision(name) {
+            return Ok(value);
+        }
+        let value = match self.replayed_decision(name) {
+            Some(replayed) => replayed?,
+            None => decide.await?,
+        };
+        let name = name.to_owned();
+        self.decided().made.push((name.clone(), value.clone()));
+        let beginning = self.0.beginning.load(Ordering::Acquire);
+        self.record(EntryBody::Decided { name, value: value.clone(), beginning });
+        self.commit().await?;
+        Ok(value)
+    }
+
+    fn started(&self, call_id: &Arc<str>, name: Arc<str>, effect: Effect) {
+        let attempt = self.0.attempt.clone();
+        self.results().begun.insert(call_id.clone(), Begun::new(effect, attempt.clone()));
+        self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
+    }
+
+    /// The recorded answer to a model call; none if no run is replayed.
+    fn replayed_answer(&self, step: u32) -> Option<Result<ModelResponse>> {
+        Some(self.replayed().as_mut()?.model(step))
+    }
+
+    /// The recorded output of a tool, with what the call changed; none if no run is replayed.
+    fn replayed_output(&self, call_id: &Arc<str>) -> Option<Result<ToolOutput>> {
+        let call = self.replayed().as_mut()?.tool(call_id);
+        Some(call.and_then(|mut call| {
+            for entry in &call.below {
+                if let EntryBody::StateChanged { globals, .. } = &entry.body {
+                    self.0.globals.set_all(globals.clone(), true);
+                }
+            }
+            self.0.globals.set_all(mem::take(&mut call.globals), false);
+            self.0.state.set_all(mem::take(&mut call.state));
+            self.replayed_usage().below += call.usage();
+            self.noted().append(&mut call.below);
+            call.result()
+        }))
+    }
+
+    /// The recorded decision; none if no run is replayed.
+    fn replayed_decision(&self, name: &str) -> Option<Result<Value>> {
+        let decided = self.replayed().as_mut()?.decision(name);
+        Some(decided.map(|(value, used)| {
+            if used != Usage::default() {
+                self.replayed_usage().beside += used;
+                self.record(EntryBody::SideModelFinished { usage: Box::new(used) });
+            }
+            value
+        }))
     }
 }

@@ -1,8 +1,7 @@
 //! One connection.
 
 use std::{
-    future::poll_fn,
-    pin::pin,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,6 +18,7 @@ use hyper::{
     client::conn::{TrySendError, http1},
     rt::{Read, Write},
 };
+use pin_project_lite::pin_project;
 use tokio::task::unconstrained;
 
 /// An open connection. Nothing runs beside the calls: the one that has the connection moves its bytes whenever it is
@@ -36,12 +36,12 @@ impl Connection {
     }
 
     /// Sends `request` and waits for the head of the answer. The error holds the request if nothing of it was sent.
-    pub(super) async fn send(
+    pub(super) fn send(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
-        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        poll_fn(|cx| self.driver.poll(cx, |nobody| answer.as_mut().poll(nobody))).await
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>> {
+        let Self { sender, driver } = self;
+        Exchange { driver, answer: unconstrained(sender.try_send_request(request)) }
     }
 
     /// Moves bytes until `brought` is ready.
@@ -56,6 +56,24 @@ impl Connection {
     /// True if it can take a request.
     pub(super) fn is_free(&self) -> bool {
         self.driver.bytes.is_some() && self.sender.is_ready()
+    }
+}
+
+pin_project! {
+    /// A request that was sent, until the head of its answer is there.
+    struct Exchange<'a, F> {
+        driver: &'a mut Driver,
+        #[pin]
+        answer: F,
+    }
+}
+
+impl<F: Future> Future for Exchange<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        this.driver.poll(cx, |nobody| this.answer.as_mut().poll(nobody))
     }
 }
 

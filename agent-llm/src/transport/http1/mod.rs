@@ -75,23 +75,28 @@ impl Transport for HyperTransport {
 }
 
 impl Inner {
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
-        let origin = self.origin(request.uri())?;
-        let mut request = origin.address(request.map(Full::new));
-        loop {
-            let kept = origin.take();
-            let is_kept = kept.is_some();
-            let mut connection = match kept {
-                Some(kept) => kept,
-                None => boxed(|| self.connector.connect(&origin)).await?, // seldom: no other call has to have room for it
-            };
-            match connection.send(request).await {
-                Ok(answer) => return Ok(answer.map(|body| Body::new(Answer::new(body, connection, origin)))),
-                Err(mut e) => match e.take_message() {
-                    // The server closed it while it waited, and has seen nothing of the request.
-                    Some(unsent) if is_kept => request = unsent,
-                    _ => return Err(broken("the connection broke").with_source(e.into_error())),
-                },
+    fn send(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Body>>> + Send {
+        let origin = self.origin(request.uri());
+        let mut request = request.map(Full::new);
+        async move {
+            let origin = origin?;
+            origin.address(&mut request);
+            loop {
+                let kept = origin.take();
+                let is_kept = kept.is_some();
+                let mut connection = match kept {
+                    Some(kept) => kept,
+                    // Seldom: no other call has to have room for it.
+                    None => boxed(|| self.connector.connect(&origin)).await?,
+                };
+                match connection.send(request).await {
+                    Ok(answer) => return Ok(answer.map(|body| Body::new(Answer::new(body, connection, origin)))),
+                    Err(mut e) => match e.take_message() {
+                        // The server closed it while it waited, and has seen nothing of the request.
+                        Some(unsent) if is_kept => request = unsent,
+                        _ => return Err(broken("the connection broke").with_source(e.into_error())),
+                    },
+                }
             }
         }
     }

@@ -62,12 +62,11 @@ impl Origin {
         &self.uri
     }
 
-    /// The request as it is sent: the address is no longer a whole one, the host has a header.
-    pub(super) fn address<B>(&self, mut request: Request<B>) -> Request<B> {
+    /// Makes the request as it is sent: the address is no longer a whole one, the host has a header.
+    pub(super) fn address<B>(&self, request: &mut Request<B>) {
         let path = request.uri().path_and_query().cloned();
         *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
         request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
-        request
     }
 
     /// True if no connection waits.
@@ -118,7 +117,8 @@ mod tests {
 
     fn sent(uri: &'static str) -> (String, String) {
         let origin = Origin::of(&Uri::from_static(uri)).expect("an origin");
-        let request = origin.address(Request::get(uri).body(()).expect("a request"));
+        let mut request = Request::get(uri).body(()).expect("a request");
+        origin.address(&mut request);
         let host = request.headers()[header::HOST].to_str().expect("a host").to_owned();
         (request.uri().to_string(), host)
     }
