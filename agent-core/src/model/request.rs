@@ -71,10 +71,10 @@ pub struct ModelResponse {
     pub usage: Usage,
     /// The model that answered, in the provider's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// What else the provider said, in its own fields: log probabilities, further candidates, safety ratings, sources.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,

@@ -147,7 +147,7 @@ impl Model for ScriptedModel {
         }
         let mut response = ModelResponse::new(collector.finish(turn.message)).with_usage(turn.usage);
         response.finish = turn.finish.unwrap_or(response.finish);
-        response.model = Some(self.info.name.clone());
+        response.model = Some(self.info.name.as_str().into());
         Ok(response)
     }
 }

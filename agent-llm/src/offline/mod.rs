@@ -62,7 +62,7 @@ impl Model for OfflineModel {
         }
         let usage = Usage::new(prompt_tokens(&req), ApproximateCounter.message(&Message::Assistant(message.clone())));
         let mut response = ModelResponse::new(collector.finish(message)).with_usage(usage);
-        response.model = Some(self.info().name);
+        response.model = Some(self.info().name.into());
         Ok(response)
     }
 }

@@ -27,8 +27,8 @@ impl Model for Named {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         let mut response = self.0.call(req).await?;
-        response.id = Some(format!("response-{}", self.0.calls()));
-        response.model = Some(format!("{}-001", self.info().name));
+        response.id = Some(format!("response-{}", self.0.calls()).into());
+        response.model = Some(format!("{}-001", self.info().name).into());
         Ok(response)
     }
 }

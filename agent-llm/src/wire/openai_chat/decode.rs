@@ -1,5 +1,7 @@
 //! Answers that come whole.
 
+use std::sync::Arc;
+
 use agent_core::{Error, FinishReason, ModelResponse, Origin, Raw, Result};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, value::RawValue};
@@ -54,7 +56,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     }
     let choice = choice.ok_or_else(unreadable)?;
     let json = choice.message.ok_or_else(unreadable)?;
-    let id = completion.id.filter(|id| !id.is_empty()).map(|id| id.0.into_owned());
+    let id = completion.id.filter(|id| !id.is_empty()).map(|id| Arc::<str>::from(id.0));
     let reading = read(json, origin, id.as_deref().unwrap_or_default(), ORDER);
     let reading = reading.map_err(|e| unreadable().with_source(e))?;
     let mut response = respond(reading, json.to_owned(), origin, choice.finish_reason.as_ref().map_or("", |f| &f.0));
@@ -66,7 +68,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if let Some(json) = completion.usage {
         usage::read(json, &mut response);
     }
-    response.model = completion.model.filter(|m| !m.is_empty()).map(|m| m.0.into_owned());
+    response.model = completion.model.filter(|m| !m.is_empty()).map(|m| m.0.into());
     response.id = id;
     Ok(response)
 }

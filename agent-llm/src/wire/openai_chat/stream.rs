@@ -160,8 +160,8 @@ impl Decoder for StreamDecoder {
         if let Ok(json) = serde_json::from_str(&usage) {
             usage::read(json, &mut response);
         }
-        response.model = Some(model).filter(|m| !m.is_empty());
-        response.id = Some(id).filter(|id| !id.is_empty());
+        response.model = Some(model).filter(|m| !m.is_empty()).map(Into::into);
+        response.id = Some(id).filter(|id| !id.is_empty()).map(Into::into);
         Ok(response)
     }
 }

@@ -1,5 +1,7 @@
 //! Answers that come whole.
 
+use std::sync::Arc;
+
 use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -81,7 +83,7 @@ pub(super) fn none() -> Box<RawValue> {
 
 /// The response that `answer` is about, of these items.
 pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origin) -> ModelResponse {
-    let text = |said: &Option<Str<'_>>| said.as_ref().filter(|s| !s.is_empty()).map(|s| s.0.clone().into_owned());
+    let text = |said: &Option<Str<'_>>| said.as_ref().filter(|s| !s.is_empty()).map(|s| Arc::<str>::from(&*s.0));
     let id = text(&answer.id);
     let mut blocks: Vec<Block> = items(output.get()).into_iter().flat_map(|item| read(item, origin)).collect();
     let named = name_calls(&mut blocks, id.as_deref().unwrap_or_default(), 0);
