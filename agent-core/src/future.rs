@@ -19,7 +19,7 @@ use crate::Result;
 /// use agent_core::{BoxFuture, Error, ModelRequest, ModelResponse, boxed};
 ///
 /// async fn answer(req: ModelRequest) -> Result<ModelResponse, Error> {
-///     Err(Error::model(format!("step {} has no answer", req.cx.step())))
+///     Err(Error::config(format!("nothing answers step {}", req.cx.step())))
 /// }
 ///
 /// fn call(req: ModelRequest) -> BoxFuture<'static, Result<ModelResponse, Error>> {
