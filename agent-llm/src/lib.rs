@@ -21,7 +21,7 @@
 //! | find a model on this machine | [`local::find`] |
 //! | count tokens | [`tokens`] |
 //! | know a model's context window and prices | [`Catalogue`] |
-//! | send requests some other way | [`Transport`], [`transport_fn`]; [`HyperTransport`] is the default |
+//! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
 //! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
@@ -69,7 +69,7 @@
 //!
 //! # Features
 //!
-//! * `http` (default): [`HyperTransport`], HTTP/1.1 over hyper and rustls, and the search for [`local`] servers.
+//! * `http` (default): [`HttpTransport`], HTTP/1.1 over httparse and rustls, and the search for [`local`] servers.
 //! * `scripted` (default): [`ScriptedModel`].
 //! * `tokens` (default): exact token counts.
 //! * `testing`: [`conformance`], the suite that every codec passes.
@@ -105,7 +105,7 @@ mod xml_tools;
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
 #[cfg(feature = "http")]
-pub use self::transport::HyperTransport;
+pub use self::transport::HttpTransport;
 pub use self::{
     breaker::Breakers,
     cache::{CacheLayer, ResponseCache},

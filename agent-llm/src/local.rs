@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use serde::Deserialize;
 
-use crate::{HyperTransport, Transport};
+use crate::{HttpTransport, Transport};
 
 /// Where the usual servers listen when nobody told them otherwise.
 const USUAL: [(&str, u16); 4] = [("Ollama", 11434), ("llama.cpp", 8080), ("vLLM", 8000), ("LM Studio", 1234)];
@@ -43,7 +43,7 @@ struct Entry {
 ///
 /// Takes at most half a second for all of them together.
 pub async fn find() -> Option<LocalServer> {
-    let transport = HyperTransport::default();
+    let transport = HttpTransport::default();
     let asked = stream::iter(USUAL).map(|(name, port)| ask(&transport, name, format!("http://127.0.0.1:{port}/v1")));
     asked.buffered(USUAL.len()).filter_map(|found| async { found.ok() }).boxed().next().await
 }

@@ -88,7 +88,7 @@ impl CassetteBuilder {
         self
     }
 
-    /// Sets how requests travel that are recorded. Default: a [`HyperTransport`](crate::HyperTransport).
+    /// Sets how requests travel that are recorded. Default: a [`HttpTransport`](crate::HttpTransport).
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Some(Arc::new(transport));
         self

@@ -120,7 +120,7 @@ fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
 
 #[cfg(feature = "http")]
 pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
-    Ok(Arc::new(crate::HyperTransport::new()))
+    Ok(Arc::new(crate::HttpTransport::new()))
 }
 
 #[cfg(not(feature = "http"))]
@@ -152,7 +152,7 @@ macro_rules! http_setters {
             self
         }
 
-        /// Sets how requests travel. Default: a [`HyperTransport`](crate::HyperTransport) of the model's own.
+        /// Sets how requests travel. Default: a [`HttpTransport`](crate::HttpTransport) of the model's own.
         #[must_use]
         pub fn transport(mut self, transport: impl $crate::Transport) -> Self {
             self.http.transport = Some(std::sync::Arc::new(transport));

@@ -16,7 +16,7 @@ use futures::{Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use http::{Request, Response};
 
 #[cfg(feature = "http")]
-pub use self::http1::HyperTransport;
+pub use self::http1::HttpTransport;
 
 /// Carries requests to a provider. Replace it to go through a proxy of your own, to record, or to test without a network.
 ///

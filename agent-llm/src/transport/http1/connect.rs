@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use agent_core::{Error, Result};
 use http::uri::Scheme;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::sync::OnceCell;
 use tower::{BoxError, ServiceExt};
 
@@ -35,11 +35,13 @@ impl Connector {
         let unreachable = |e: BoxError| broken("the provider could not be reached").with_source(e);
         let uri = origin.uri().clone();
         let opened = if uri.scheme() == Some(&Scheme::HTTPS) {
-            Connection::open(self.tls().await?.oneshot(uri).await.map_err(unreachable)?).await
+            let stream = self.tls().await?.oneshot(uri).await.map_err(unreachable)?;
+            Connection::new(TokioIo::new(stream))
         } else {
-            Connection::open(self.plain.clone().oneshot(uri).await.map_err(|e| unreachable(e.into()))?).await
+            let stream = self.plain.clone().oneshot(uri).await.map_err(|e| unreachable(e.into()))?;
+            Connection::new(stream.into_inner())
         };
-        opened.map_err(|e| unreachable(e.into()))
+        Ok(opened)
     }
 
     async fn tls(&self) -> Result<HttpsConnector<HttpConnector>> {

@@ -1,147 +1,120 @@
 //! One connection.
 
 use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
+    future::poll_fn,
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker, ready},
 };
 
-use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture, task::AtomicWaker};
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::{
-    body::Incoming,
-    client::conn::{TrySendError, http1},
-    rt::{Read, Write},
+use agent_core::Result;
+use bytes::{Buf, Bytes, BytesMut};
+use http::Method;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{
+    broken,
+    head::{self, Head},
 };
-use pin_project_lite::pin_project;
-use tokio::task::unconstrained;
+
+/// Bytes that are read at once, at first.
+const ROOM: usize = 8 << 10;
+/// And when all that room was filled again and again.
+const MOST_ROOM: usize = 256 << 10;
 
 /// An open connection. Nothing runs beside the calls: the one that has the connection moves its bytes whenever it is
 /// polled, and dropping the connection closes it.
 pub(super) struct Connection {
-    sender: http1::SendRequest<Full<Bytes>>,
-    driver: Driver,
+    io: Box<dyn Io>,
+    /// What was read and belongs to nothing yet.
+    pub(super) read: BytesMut,
+    room: usize,
 }
+
+/// What bytes come from and go to.
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 impl Connection {
-    /// Begins to speak HTTP.
-    pub(super) async fn open(io: impl Read + Write + Unpin + Send + 'static) -> hyper::Result<Self> {
-        let (sender, bytes) = http1::handshake(io).await?;
-        Ok(Self { sender, driver: Driver::new(bytes.boxed()) })
+    pub(super) fn new(io: impl Io + 'static) -> Self {
+        Self { io: Box::new(io), read: BytesMut::new(), room: ROOM }
     }
 
-    /// Sends `request` and waits for the head of the answer. The error holds the request if nothing of it was sent.
-    pub(super) fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>> {
-        let Self { sender, driver } = self;
-        Exchange { driver, answer: unconstrained(sender.try_send_request(request)) }
+    /// False if the server closed it while it waited, or said what nobody asked for.
+    pub(super) fn is_free(&mut self) -> bool {
+        self.read.is_empty() && self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Moves bytes until `brought` is ready.
-    pub(super) fn poll<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        brought: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        self.driver.poll(cx, brought)
-    }
-
-    /// True if it can take a request.
-    pub(super) fn is_free(&self) -> bool {
-        self.driver.bytes.is_some() && self.sender.is_ready()
-    }
-}
-
-pin_project! {
-    /// A request that was sent, until the head of its answer is there.
-    struct Exchange<'a, F> {
-        driver: &'a mut Driver,
-        #[pin]
-        answer: F,
-    }
-}
-
-impl<F: Future> Future for Exchange<'_, F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let mut this = self.project();
-        this.driver.poll(cx, |nobody| this.answer.as_mut().poll(nobody))
-    }
-}
-
-/// What reads and writes.
-struct Driver {
-    /// None once the connection is closed.
-    bytes: Option<BoxFuture<'static, hyper::Result<()>>>,
-    relay: Arc<Relay>,
-    waker: Waker,
-}
-
-impl Driver {
-    fn new(bytes: BoxFuture<'static, hyper::Result<()>>) -> Self {
-        let relay = Arc::new(Relay::default());
-        Self { bytes: Some(bytes), waker: relay.clone().into(), relay }
-    }
-
-    /// Reads and writes until `brought` is ready. Only the driver brings anything: `brought` need not wake anybody.
-    fn poll<T>(&mut self, cx: &mut Context<'_>, mut brought: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        loop {
-            self.relay.begin();
-            let mut relayed = Context::from_waker(&self.waker);
-            if self.bytes.as_mut().is_some_and(|bytes| bytes.poll_unpin(&mut relayed).is_ready()) {
-                self.bytes = None; // and with it what it held for whoever still waits, who so learns of the end
-            }
-            let wants_another_turn = self.relay.was_woken();
-            if let Poll::Ready(brought) = brought(&mut Context::from_waker(Waker::noop())) {
-                return Poll::Ready(brought);
-            }
-            self.relay.caller.register(cx.waker());
-            if wants_another_turn {
-                cx.waker().wake_by_ref(); // after others had theirs
-                return Poll::Pending;
-            }
-            if !self.relay.was_woken() {
-                return Poll::Pending;
-            }
+    /// It is to wait for the next request: gives back the room that a long answer took.
+    pub(super) fn rest(&mut self) {
+        if self.room > ROOM {
+            (self.read, self.room) = (BytesMut::new(), ROOM);
         }
     }
+
+    /// Reads more, and gives how much; nothing at the end.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.read.reserve(self.room);
+        let count = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        if count >= self.room {
+            self.room = (self.room * 2).min(MOST_ROOM);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Sends a request and waits for the head of its answer, which may come before all of the request is sent.
+    ///
+    /// # Errors
+    /// [`Transport`](agent_core::ErrorKind::Transport) if there is none.
+    pub(super) async fn exchange(&mut self, head: Vec<u8>, body: Bytes, method: &Method) -> Result<Head> {
+        let mut sending = Sending { unsent: Bytes::from(head).chain(body), failed: None, is_sent: false };
+        poll_fn(|cx| {
+            let sent = sending.poll(&mut self.io, cx);
+            loop {
+                if !self.read.is_empty()
+                    && let Some(mut head) = head::take(&mut self.read, method)?
+                {
+                    head.stays_open &= sent.is_ready() && sending.failed.is_none();
+                    return Poll::Ready(Ok(head));
+                }
+                let read = match ready!(self.poll_read(cx)) {
+                    Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed before there was an answer")),
+                    read => read,
+                };
+                if let Err(e) = read {
+                    return Poll::Ready(Err(
+                        broken("the connection broke").with_source(sending.failed.take().unwrap_or(e))
+                    ));
+                }
+            }
+        })
+        .await
+    }
 }
 
-/// Wakes the call that waits. What a call takes wakes the driver to bring more, and the call is about to poll that itself:
-/// with the relay between them it is not woken to do it once more.
-#[derive(Default)]
-struct Relay {
-    /// None while it polls.
-    caller: AtomicWaker,
-    woken: AtomicBool,
+/// A request on its way.
+struct Sending<B> {
+    unsent: B,
+    /// Why no more of it can be sent. There may be an answer all the same.
+    failed: Option<io::Error>,
+    is_sent: bool,
 }
 
-impl Relay {
-    fn begin(&self) {
-        self.caller.take();
-        self.woken.store(false, Ordering::Release);
-    }
-
-    fn was_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
+impl<B: Buf + Unpin> Sending<B> {
+    /// Ready when there is nothing more to do.
+    fn poll(&mut self, io: &mut Box<dyn Io>, cx: &mut Context<'_>) -> Poll<()> {
+        while self.failed.is_none() && !self.is_sent {
+            let step = match self.unsent.has_remaining() {
+                true => ready!(pin!(io.write_buf(&mut self.unsent)).poll(cx)).and_then(some),
+                false => ready!(Pin::new(&mut *io).poll_flush(cx)).map(|()| self.is_sent = true),
+            };
+            self.failed = step.err();
+        }
+        Poll::Ready(())
     }
 }
 
-impl Wake for Relay {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.caller.wake();
-    }
+fn some(written: usize) -> io::Result<()> {
+    if written == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
 }

@@ -1,21 +1,22 @@
-//! The transport over HTTP/1.1: hyper and rustls.
+//! The transport over HTTP/1.1.
 
 mod answer;
+mod body;
 mod connect;
 mod connection;
+mod head;
 mod origin;
 
 use std::{
-    fmt,
+    fmt, mem,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use agent_core::{BoxFuture, Error, ErrorKind, Result, Retry, async_trait, boxed};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
-use http_body_util::Full;
 
-use self::{answer::Answer, connect::Connector, origin::Origin};
+use self::{answer::Answer, connect::Connector, head::Head, origin::Origin};
 use super::{Body, Transport};
 
 /// HTTP/1.1, with TLS for `https` addresses. Keeps connections open for further requests; cheap to clone.
@@ -25,7 +26,7 @@ use super::{Body, Transport};
 /// operating system (without any, a built-in set), and are read at the first `https` request. Use one transport per tokio
 /// runtime.
 #[derive(Clone)]
-pub struct HyperTransport(Arc<Inner>);
+pub struct HttpTransport(Arc<Inner>);
 
 struct Inner {
     connector: Connector,
@@ -33,14 +34,14 @@ struct Inner {
     origins: Mutex<Vec<Arc<Origin>>>,
 }
 
-impl HyperTransport {
+impl HttpTransport {
     /// A transport without connections.
     pub fn new() -> Self {
         Self(Arc::new(Inner { connector: Connector::new(), origins: Mutex::default() }))
     }
 }
 
-impl Default for HyperTransport {
+impl Default for HttpTransport {
     fn default() -> Self {
         Self::new()
     }
@@ -60,7 +61,7 @@ impl Inner {
 }
 
 #[async_trait]
-impl Transport for HyperTransport {
+impl Transport for HttpTransport {
     // As async-trait has it, but for the box, which it would fill by copying.
     fn send<'life0, 'async_trait>(
         &'life0 self,
@@ -75,30 +76,31 @@ impl Transport for HyperTransport {
 }
 
 impl Inner {
-    fn send(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Body>>> + Send {
+    fn send(&self, mut request: Request<Bytes>) -> impl Future<Output = Result<Response<Body>>> + Send {
         let origin = self.origin(request.uri());
-        let mut request = request.map(Full::new);
         async move {
             let origin = origin?;
-            origin.address(&mut request);
-            loop {
-                let kept = origin.take();
-                let is_kept = kept.is_some();
-                let mut connection = match kept {
-                    Some(kept) => kept,
-                    // Seldom: no other call has to have room for it.
-                    None => boxed(|| self.connector.connect(&origin)).await?,
-                };
-                match connection.send(request).await {
-                    Ok(answer) => return Ok(answer.map(|body| Body::new(Answer::new(body, connection, origin)))),
-                    Err(mut e) => match e.take_message() {
-                        // The server closed it while it waited, and has seen nothing of the request.
-                        Some(unsent) if is_kept => request = unsent,
-                        _ => return Err(broken("the connection broke").with_source(e.into_error())),
-                    },
-                }
-            }
+            let mut connection = match origin.take() {
+                Some(kept) => kept,
+                // Seldom: no other call has to have room for it.
+                None => boxed(|| self.connector.connect(&origin)).await?,
+            };
+            let head = head::write(&request, origin.host());
+            let body = mem::take(request.body_mut());
+            let Head { answer, framing, stays_open } = connection.exchange(head, body, request.method()).await?;
+            let body = Answer::new(connection, framing, stays_open.then_some(origin));
+            Ok(answer.map(|()| Body::new(body)))
         }
+    }
+}
+
+/// Why an answer cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Malformed(&'static str);
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        broken(malformed.0)
     }
 }
 
@@ -107,9 +109,9 @@ fn broken(message: &'static str) -> Error {
     Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None))
 }
 
-impl fmt::Debug for HyperTransport {
+impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HyperTransport").field("tls", &self.0.connector.is_ready_for_tls()).finish()
+        f.debug_struct("HttpTransport").field("tls", &self.0.connector.is_ready_for_tls()).finish()
     }
 }
 
@@ -119,12 +121,12 @@ mod tests {
 
     #[test]
     fn a_new_transport_has_read_no_certificates() {
-        assert_eq!(format!("{:?}", HyperTransport::new()), "HyperTransport { tls: false }");
+        assert_eq!(format!("{:?}", HttpTransport::new()), "HttpTransport { tls: false }");
     }
 
     #[test]
     fn servers_that_are_not_called_any_more_are_forgotten() {
-        let transport = HyperTransport::new();
+        let transport = HttpTransport::new();
         let called = transport.0.origin(&Uri::from_static("http://a.test/v1")).expect("an origin");
         for _ in 0..10 {
             transport.0.origin(&Uri::from_static("https://a.test/v1")).expect("an origin");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use agent_core::{Error, Result};
-use http::{HeaderValue, Request, Uri, header, uri::Scheme};
+use http::{HeaderValue, Uri, uri::Scheme};
 
 use super::connection::Connection;
 
@@ -62,11 +62,9 @@ impl Origin {
         &self.uri
     }
 
-    /// Makes the request as it is sent: the address is no longer a whole one, the host has a header.
-    pub(super) fn address<B>(&self, request: &mut Request<B>) {
-        let path = request.uri().path_and_query().cloned();
-        *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
-        request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
+    /// The host, with the port if it is not the scheme's.
+    pub(super) fn host(&self) -> &HeaderValue {
+        &self.host
     }
 
     /// True if no connection waits.
@@ -74,13 +72,19 @@ impl Origin {
         self.lock().connections.is_empty()
     }
 
-    /// A connection that waits, if there is one. The server may have closed it meanwhile.
+    /// A connection that waits, if there is one that the server has not closed meanwhile.
     pub(super) fn take(&self) -> Option<Connection> {
-        self.lock().connections.pop().map(|waiting| waiting.connection)
+        loop {
+            let mut waiting = self.lock().connections.pop()?;
+            if waiting.connection.is_free() {
+                return Some(waiting.connection);
+            }
+        }
     }
 
     /// Keeps a connection for further requests.
-    pub(super) fn keep(self: &Arc<Self>, connection: Connection) {
+    pub(super) fn keep(self: &Arc<Self>, mut connection: Connection) {
+        connection.rest();
         let mut idle = self.lock();
         idle.connections.push(Waiting { connection, seen: false });
         if !std::mem::replace(&mut idle.watched, true) {
@@ -115,19 +119,12 @@ async fn watch(origin: Weak<Origin>) {
 mod tests {
     use super::*;
 
-    fn sent(uri: &'static str) -> (String, String) {
-        let origin = Origin::of(&Uri::from_static(uri)).expect("an origin");
-        let mut request = Request::get(uri).body(()).expect("a request");
-        origin.address(&mut request);
-        let host = request.headers()[header::HOST].to_str().expect("a host").to_owned();
-        (request.uri().to_string(), host)
-    }
-
     #[test]
-    fn a_request_names_its_path_and_its_host() {
-        assert_eq!(sent("http://h:8080/v1/chat?x=1"), ("/v1/chat?x=1".into(), "h:8080".into()));
-        assert_eq!(sent("https://me:secret@h:443"), ("/".into(), "h".into()));
-        assert_eq!(sent("http://[::1]:443/v1"), ("/v1".into(), "[::1]:443".into()));
+    fn the_host_has_the_port_that_is_not_the_schemes() {
+        let host = |uri| Origin::of(&Uri::from_static(uri)).expect("an origin").host;
+        assert_eq!(host("http://h:8080/v1/chat?x=1"), "h:8080");
+        assert_eq!(host("https://me:secret@h:443"), "h");
+        assert_eq!(host("http://[::1]:443/v1"), "[::1]:443");
         assert!(Origin::of(&Uri::from_static("/v1")).is_err());
     }
 }
