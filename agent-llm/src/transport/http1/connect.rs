@@ -34,14 +34,13 @@ impl Connector {
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Connection> {
         let unreachable = |e: BoxError| broken("the provider could not be reached").with_source(e);
         let uri = origin.uri().clone();
-        let opened = if uri.scheme() == Some(&Scheme::HTTPS) {
+        Ok(if uri.scheme() == Some(&Scheme::HTTPS) {
             let stream = self.tls().await?.oneshot(uri).await.map_err(unreachable)?;
             Connection::new(TokioIo::new(stream))
         } else {
             let stream = self.plain.clone().oneshot(uri).await.map_err(|e| unreachable(e.into()))?;
             Connection::new(stream.into_inner())
-        };
-        Ok(opened)
+        })
     }
 
     async fn tls(&self) -> Result<HttpsConnector<HttpConnector>> {

@@ -118,3 +118,67 @@ impl<B: Buf + Unpin> Sending<B> {
 fn some(written: usize) -> io::Result<()> {
     if written == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use tokio::io::{BufWriter, DuplexStream, duplex};
+
+    use super::*;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+
+    /// Sends a request over `near`; gives what `far` got of it, and whether the connection stays open.
+    async fn exchanged(near: impl Io + 'static, mut far: DuplexStream, body: usize) -> (usize, bool) {
+        let server = tokio::spawn(async move {
+            let mut got = vec![0; 6 + body];
+            far.read_exact(&mut got).await.expect("the request");
+            far.write_all(ANSWER).await.expect("writes");
+            got.len()
+        });
+        let mut connection = Connection::new(near);
+        let head =
+            connection.exchange(b"head\r\n".to_vec(), vec![b'x'; body].into(), &Method::POST).await.expect("a head");
+        while connection.read.len() < 2 {
+            poll_fn(|cx| connection.poll_read(cx)).await.expect("the rest");
+        }
+        assert_eq!((head.answer.status(), &*connection.read), (StatusCode::OK, &b"hi"[..]));
+        (server.await.expect("serves"), head.stays_open)
+    }
+
+    #[tokio::test]
+    async fn a_request_is_sent_whole_however_little_fits_at_a_time() {
+        for most in [1, 7, 1 << 20] {
+            let (near, far) = duplex(most);
+            assert_eq!(exchanged(near, far, 10_000).await, (10_006, true));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_stream_holds_back_is_flushed() {
+        let (near, far) = duplex(1 << 20);
+        assert_eq!(exchanged(BufWriter::with_capacity(1 << 20, near), far, 10_000).await, (10_006, true));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_not_sent_all_is_not_used_again() {
+        let (near, mut far) = duplex(1_000);
+        far.write_all(ANSWER).await.expect("writes");
+        let mut connection = Connection::new(near);
+        let head = connection.exchange(Vec::new(), vec![b'x'; 10_000].into(), &Method::POST).await.expect("a head");
+        assert!(!head.stays_open);
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_free_while_the_server_is_silent() {
+        let (near, mut far) = duplex(1_000);
+        let mut connection = Connection::new(near);
+        assert!(connection.is_free());
+        far.write_all(b"x").await.expect("writes");
+        assert!(!connection.is_free(), "it said what nobody asked for");
+        let (near, far) = duplex(1_000);
+        let mut connection = Connection::new(near);
+        drop(far);
+        assert!(!connection.is_free(), "it is closed");
+    }
+}

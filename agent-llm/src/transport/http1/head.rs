@@ -1,8 +1,10 @@
 //! The heads of requests and answers.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use httparse::{EMPTY_HEADER, Status};
+use httparse::{ParserConfig, Status};
 
 use super::{
     Malformed,
@@ -56,9 +58,9 @@ pub(super) fn write(request: &Request<Bytes>, host: &HeaderValue) -> Vec<u8> {
 /// are skipped.
 pub(super) fn take(read: &mut BytesMut, method: &Method) -> Result<Option<Head>, Malformed> {
     loop {
-        let mut headers = [EMPTY_HEADER; MOST_HEADERS];
-        let mut parsed = httparse::Response::new(&mut headers);
-        let used = match parsed.parse(read) {
+        let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let used = match ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, read, &mut headers) {
             Ok(Status::Complete(used)) => used,
             Ok(Status::Partial) if read.len() <= MOST => return Ok(None),
             Ok(Status::Partial) => return Err(Malformed("the head of the answer does not end")),
