@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    hash::{BuildHasherDefault, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -106,26 +105,8 @@ pub struct MemoryLedger {
 struct Books {
     balance: Balance,
     /// What is set aside, by receipt.
-    open: HashMap<u64, Amounts, BuildHasherDefault<Spread>>,
+    open: HashMap<u64, Amounts>,
     last: u64,
-}
-
-/// Hashes receipts, which are counted up and which nobody chooses: a product spreads them over all bits.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write_u64(&mut self, receipt: u64) {
-        self.0 = receipt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a receipt is a u64")
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 impl MemoryLedger {

@@ -1,7 +1,8 @@
 //! Budgets: what a tree of runs may use, set aside before a call and settled after it.
 //!
 //! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
-//! tree. A call must fit in all of them. The accounts are kept in a [`Ledger`], in memory or one that processes share.
+//! tree. A call must fit in all of them. Accounts that have a name, and so outlive a run, are kept in a [`Ledger`], in memory
+//! or one that processes share.
 
 mod account;
 mod amounts;

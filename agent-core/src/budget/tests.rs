@@ -87,6 +87,15 @@ fn a_refusal_reserves_nothing_and_names_what_is_used_up() {
 }
 
 #[test]
+fn what_was_used_is_booked_when_it_is_settled_though_nobody_waits() {
+    let in_ledger = Budget::builder().caps(Caps::default().tokens(100)).build().expect("sound");
+    for budget in [Budget::new(Caps::default().tokens(100)), in_ledger] {
+        drop(block_on(budget.reserve(tokens(80))).expect("fits").settle(tokens(20)));
+        assert_eq!((settled(&budget), reserved(&budget)), (tokens(20), tokens(0)), "{budget:?}");
+    }
+}
+
+#[test]
 fn what_is_used_up_keeps_nobody_from_something_else() {
     let budget = Budget::new(Caps::default().tokens(10).tool_calls(1));
     block_on(block_on(budget.reserve(tokens(10))).expect("fits").settle(tokens(25))).expect("settles");

@@ -130,14 +130,19 @@ impl List {
         Mark { len, newest: len.checked_sub(1).and_then(|at| self.item(at)).cloned() }
     }
 
-    /// The messages after those of the list of `mark`, if this one is made of it by pushes. An item that is replaced takes all
-    /// after it with it, so sharing the newest one means sharing all before it.
+    /// The messages after those of the list of `mark`, if this one is made of it by pushes.
     pub(super) fn since(&self, mark: &Mark) -> Option<impl DoubleEndedIterator<Item = &Message> + Clone> {
+        Some((self.shared(mark)?..self.len()).filter_map(|at| self.get(at)))
+    }
+
+    /// How many messages the list of `mark` had, if this one is made of it by pushes. An item that is replaced takes all
+    /// after it with it, so sharing the newest one means sharing all before it.
+    pub(super) fn shared(&self, mark: &Mark) -> Option<usize> {
         let shares = match &mark.newest {
             Some(newest) => self.item(mark.len - 1).is_some_and(|own| Arc::ptr_eq(own, newest)),
             None => true,
         };
-        shares.then(|| (mark.len..self.len()).filter_map(|at| self.get(at)))
+        shares.then_some(mark.len)
     }
 
     fn item(&self, at: usize) -> Option<&Arc<Item>> {
@@ -177,25 +182,38 @@ impl List {
         self.sealed.iter().chain([&self.tail]).map(|segment| segment.total(key, measure)).sum()
     }
 
-    pub(super) fn write(&self, key: WireKey, out: &mut Vec<u8>, write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>)) {
-        let mut at = 0;
-        out.reserve(self.sealed.iter().map(|segment| segment.written.len()).sum());
-        for segment in self.sealed.iter() {
-            if segment.written.copy_to(key, out) {
-                at += segment.items.len();
+    /// Appends what `write` makes of the messages from `from` on.
+    pub(super) fn write(
+        &self,
+        from: usize,
+        key: WireKey,
+        out: &mut Vec<u8>,
+        write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>),
+    ) {
+        let (mut at, first) = (from, (from / SEGMENT).min(self.sealed.len()));
+        let sealed = &self.sealed[first..];
+        out.reserve(sealed.iter().map(|segment| segment.written.len()).sum());
+        for segment in sealed {
+            let before = at % SEGMENT;
+            if before == 0 && segment.written.copy_to(key, out) {
+                at += SEGMENT;
                 continue;
             }
             let start = out.len();
-            for item in &segment.items {
+            for item in &segment.items[before..] {
                 if !item.written.copy_to(key, out) {
                     write(at, &item.message, out);
                 }
                 at += 1;
-                item.written.clear(); // the segment keeps them from now on
             }
-            segment.written.set(key, &out[start..]);
+            if before == 0 {
+                // The segment keeps them from now on.
+                segment.written.set(key, &out[start..]);
+                segment.items.iter().for_each(|item| item.written.clear());
+            }
         }
-        for (at, item) in (at..).zip(&self.tail.items) {
+        let before = at - self.sealed.len() * SEGMENT;
+        for (at, item) in (at..).zip(&self.tail.items[before..]) {
             if item.written.copy_to(key, out) {
                 continue;
             }

@@ -239,7 +239,32 @@ impl History {
     /// For wire codecs: what was written for a message is kept under `key` and not made again, so that the cost of a step
     /// is that of its new messages and of copying the rest.
     pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Message, &mut Vec<u8>)) {
-        self.0.write(key, out, &mut write);
+        self.0.write(0, key, out, &mut write);
+    }
+
+    /// As [`write`](Self::write), for the messages that were appended since `mark`: for a codec that has what it wrote of
+    /// those before. False, and nothing is written, where [`since`](Self::since) has none.
+    ///
+    /// ```
+    /// use agent_core::{History, Message, WireKey};
+    ///
+    /// let mut history = History::from_messages([Message::user("a")])?;
+    /// let (mark, key, mut out) = (history.mark(), WireKey::new(&"text"), Vec::new());
+    /// history.push(Message::assistant("b"))?;
+    /// let wrote = history.write_since(&mark, key, &mut out, |_, message, out| out.extend(message.text().bytes()));
+    /// assert!(wrote && out == b"b");
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn write_since(
+        &self,
+        mark: &HistoryMark,
+        key: WireKey,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(usize, &Message, &mut Vec<u8>),
+    ) -> bool {
+        let Some(from) = self.0.shared(&mark.0) else { return false };
+        self.0.write(from, key, out, &mut write);
+        true
     }
 }
 

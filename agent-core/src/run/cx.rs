@@ -130,7 +130,8 @@ impl RunCx {
     /// back in their order, so a tool uses [`ToolRequest::decide`](crate::ToolRequest::decide): its name is the call's own.
     ///
     /// # Errors
-    /// Those of `decide`; [`ErrorKind::Store`](crate::ErrorKind::Store); [`ErrorKind::NonDeterminism`](crate::ErrorKind::NonDeterminism) if it was another kind of step before.
+    /// Those of `decide`; [`Store`](crate::ErrorKind::Store) if it cannot be kept; in a replay,
+    /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let value = self.0.log.decision(name, decide).await?;
         if self.0.log.is_replay() {
@@ -237,7 +238,8 @@ impl RunCx {
     /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question belongs to the call.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) while there is no answer; [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if the answer has another form.
+    /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if the answer has another form.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
         self.ask_with(Ask::new(kind, payload))?.parse()
     }
@@ -245,8 +247,8 @@ impl RunCx {
     /// As [`ask`](Self::ask), for a question with a schema, an end or a person of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) while there is no answer; [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if there can be none any more, and the
-    /// question has no default.
+    /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer; [`Timeout`](crate::ErrorKind::Timeout) if there
+    /// can be none any more, and the question has no default.
     pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
         let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
         self.ask_at(&format!("step-{step}"), step, &Value::Null, ask)

@@ -78,6 +78,17 @@ impl GlobalStorage {
     }
 
     /// True if this view has no value.
+    ///
+    /// ```
+    /// use agent_core::{GlobalStorage, Key};
+    ///
+    /// let storage = GlobalStorage::default();
+    /// assert!(storage.is_empty());
+    /// storage.scope("b").set(&Key::new("total"), &1)?;
+    /// assert!(!storage.is_empty() && !storage.scope("b").is_empty());
+    /// assert!(storage.scope("a").is_empty() && storage.scope("c").is_empty());
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         let shared = self.read();
         let first = shared.slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded)).next();

@@ -65,18 +65,23 @@ pub(super) fn grow(codec: &Arc<dyn Codec>, _: &Samples) -> Vec<String> {
     complaints(grows(&**codec), "a conversation")
 }
 
-/// Encodes a history after each of its turns, and beside it one that was always so long.
+/// Encodes a history after each of its turns, once with nothing in between and once beside one that was always so long.
 fn grows(codec: &dyn Codec) -> Result<Vec<String>, String> {
     let all: Vec<Message> = conversation().messages.iter().cloned().collect();
-    let (mut growing, mut out) = (History::default(), Vec::new());
-    while growing.len() < all.len() {
-        let rest = &all[growing.len()..];
-        append(&mut growing, rest);
-        let fresh = request(all[..growing.len()].iter().cloned());
-        let grown = ModelRequest::new(detached_run(growing.clone()).cx().clone());
-        let (grown, fresh) = (encoded(codec, &grown)?, encoded(codec, &fresh)?);
-        if grown != fresh {
-            out.push(format!("after {} messages: {grown}\nand at once: {fresh}", growing.len()));
+    let (mut history, mut turns) = (History::default(), Vec::new());
+    while history.len() < all.len() {
+        let rest = &all[history.len()..];
+        append(&mut history, rest);
+        let grown = ModelRequest::new(detached_run(history.clone()).cx().clone());
+        turns.push((history.len(), encoded(codec, &grown)?, grown));
+    }
+    let mut out = Vec::new();
+    for (len, alone, grown) in turns {
+        let fresh = encoded(codec, &request(all[..len].iter().cloned()))?;
+        for grown in [alone, encoded(codec, &grown)?] {
+            if grown != fresh {
+                out.push(format!("after {len} messages: {grown}\nand at once: {fresh}"));
+            }
         }
     }
     Ok(out)

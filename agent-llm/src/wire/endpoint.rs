@@ -1,6 +1,6 @@
 //! Where requests go.
 
-use agent_core::{Error, ModelRequest, Result};
+use agent_core::{Error, Result};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header};
 
@@ -21,40 +21,12 @@ pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
 }
 
 /// A request of JSON.
-pub(crate) fn post(uri: Uri, body: Vec<u8>) -> Request<Bytes> {
-    let mut request = Request::new(Bytes::from(body));
+pub(crate) fn post(uri: Uri, body: Bytes) -> Request<Bytes> {
+    let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri;
     request.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     request
-}
-
-/// Guesses how long the next body will be, from the last.
-#[derive(Debug)]
-pub(crate) struct BodySize {
-    per_message: std::sync::atomic::AtomicUsize,
-}
-
-impl Default for BodySize {
-    fn default() -> Self {
-        Self { per_message: 256.into() }
-    }
-}
-
-impl BodySize {
-    /// The most bytes that a body is given on a guess.
-    const MOST: usize = 1 << 20;
-
-    /// The body that `write` makes for `req`.
-    pub(crate) fn body(&self, req: &ModelRequest, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        use std::sync::atomic::Ordering::Relaxed;
-        let messages = req.messages.len() + 1;
-        let guess = messages.saturating_mul(self.per_message.load(Relaxed)).saturating_add(1_024);
-        let mut out = Vec::with_capacity(guess.min(Self::MOST));
-        write(&mut out);
-        self.per_message.store(out.len() / messages, Relaxed);
-        out
-    }
 }
 
 #[cfg(test)]

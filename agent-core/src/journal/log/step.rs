@@ -172,3 +172,32 @@ impl RunLog {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{History, testing::detached_run};
+
+    #[tokio::test]
+    async fn a_step_gives_what_its_body_gave_and_takes_no_result_of_another_kind() {
+        let results = [
+            StepResult::Model(ModelResponse::new("a")),
+            StepResult::Tool(ToolOutput::text("b")),
+            StepResult::Value(json!("c")),
+        ];
+        let (call_id, name) = ("c1".into(), "tool".into());
+        let steps =
+            [Step::Model { step: 1 }, Step::Tool { call_id, name, effect: Effect::Pure }, Step::Named("n".into())];
+        for (at, step) in steps.into_iter().enumerate() {
+            for (of, result) in results.iter().enumerate() {
+                let body = Box::pin(async { Ok(result.clone()) });
+                match detached_run(History::default()).cx().log().step(step.clone(), body).await {
+                    Ok(given) => assert_eq!((at, &given), (of, result)),
+                    Err(e) => assert_eq!((e.kind(), at == of), (ErrorKind::NonDeterminism, false), "{step:?}"),
+                }
+            }
+        }
+    }
+}

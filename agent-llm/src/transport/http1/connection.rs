@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     io,
+    mem::{self, MaybeUninit},
     pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
 };
@@ -10,7 +11,7 @@ use std::{
 use agent_core::Result;
 use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{
     broken,
@@ -43,20 +44,33 @@ impl Connection {
 
     /// False if the server closed it while it waited, or said what nobody asked for.
     pub(super) fn is_free(&mut self) -> bool {
-        self.read.is_empty() && self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
+        self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// It is to wait for the next request: gives back the room that a long answer took.
-    pub(super) fn rest(&mut self) {
-        if self.room > ROOM {
-            (self.read, self.room) = (BytesMut::new(), ROOM);
-        }
+    /// It is to wait for the next request: gives back the room that the answer took. False if the server already said what
+    /// nobody asked for.
+    pub(super) fn rest(&mut self) -> bool {
+        let over = mem::take(&mut self.read);
+        self.room = ROOM;
+        over.is_empty()
     }
 
     /// Reads more, and gives how much; nothing at the end.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.read.reserve(self.room);
-        let count = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        let count = match self.room {
+            ..=ROOM => {
+                // Read here first, so that a connection that waits has no room of its own.
+                let mut room = [MaybeUninit::uninit(); ROOM];
+                let mut room = ReadBuf::uninit(&mut room);
+                ready!(Pin::new(&mut self.io).poll_read(cx, &mut room))?;
+                self.read.extend_from_slice(room.filled());
+                room.filled().len()
+            }
+            large => {
+                self.read.reserve(large);
+                ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?
+            }
+        };
         if count >= self.room {
             self.room = (self.room * 2).min(MOST_ROOM);
         }
@@ -68,7 +82,7 @@ impl Connection {
     /// # Errors
     /// [`Transport`](agent_core::ErrorKind::Transport) if there is none.
     pub(super) async fn exchange(&mut self, head: Vec<u8>, body: Bytes, method: &Method) -> Result<Head> {
-        let mut sending = Sending { unsent: Bytes::from(head).chain(body), failed: None, is_sent: false };
+        let mut sending = Sending { unsent: Some(Bytes::from(head).chain(body)), failed: None };
         poll_fn(|cx| {
             let sent = sending.poll(&mut self.io, cx);
             loop {
@@ -95,21 +109,23 @@ impl Connection {
 
 /// A request on its way.
 struct Sending<B> {
-    unsent: B,
+    /// None when there is nothing more to do. What is sent is let go: others may want its room.
+    unsent: Option<B>,
     /// Why no more of it can be sent. There may be an answer all the same.
     failed: Option<io::Error>,
-    is_sent: bool,
 }
 
 impl<B: Buf + Unpin> Sending<B> {
     /// Ready when there is nothing more to do.
     fn poll(&mut self, io: &mut Box<dyn Io>, cx: &mut Context<'_>) -> Poll<()> {
-        while self.failed.is_none() && !self.is_sent {
-            let step = match self.unsent.has_remaining() {
-                true => ready!(pin!(io.write_buf(&mut self.unsent)).poll(cx)).and_then(some),
-                false => ready!(Pin::new(&mut *io).poll_flush(cx)).map(|()| self.is_sent = true),
+        while let Some(unsent) = &mut self.unsent {
+            let step = match unsent.has_remaining() {
+                true => ready!(pin!(io.write_buf(unsent)).poll(cx)).and_then(some),
+                false => ready!(Pin::new(&mut *io).poll_flush(cx)).map(|()| self.unsent = None),
             };
-            self.failed = step.err();
+            if let Err(e) = step {
+                (self.unsent, self.failed) = (None, Some(e));
+            }
         }
         Poll::Ready(())
     }
@@ -170,10 +186,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_sent_is_let_go_before_the_answer_comes() {
+        let (near, mut far) = duplex(1 << 20);
+        let mut connection = Connection::new(near);
+        let body = Bytes::from(vec![b'x'; 10_000]);
+        {
+            let mut exchange = pin!(connection.exchange(b"head\r\n".to_vec(), body.clone(), &Method::POST));
+            assert!(futures::poll!(exchange.as_mut()).is_pending(), "there is no answer");
+            assert!(body.is_unique(), "all of it is sent");
+            far.write_all(ANSWER).await.expect("writes");
+            exchange.await.expect("a head");
+        }
+        assert_eq!(&*connection.read, b"hi");
+    }
+
+    #[tokio::test]
+    async fn the_room_that_a_long_answer_took_is_given_back() {
+        let (near, mut far) = duplex(1 << 20);
+        let mut connection = Connection::new(near);
+        far.write_all(&[b'x'; 100_000]).await.expect("writes");
+        let mut counts = Vec::new();
+        while counts.iter().sum::<usize>() < 100_000 {
+            counts.push(poll_fn(|cx| connection.poll_read(cx)).await.expect("reads"));
+        }
+        assert!(counts[0] <= 2 * ROOM && counts.len() < 8, "{counts:?}");
+        assert!(!connection.rest(), "nobody asked for it");
+        assert_eq!((connection.room, connection.read.capacity()), (ROOM, 0));
+    }
+
+    #[tokio::test]
     async fn a_connection_is_free_while_the_server_is_silent() {
         let (near, mut far) = duplex(1_000);
         let mut connection = Connection::new(near);
         assert!(connection.is_free());
+        assert_eq!(connection.read.capacity(), 0, "nor has it room for what nobody says");
         far.write_all(b"x").await.expect("writes");
         assert!(!connection.is_free(), "it said what nobody asked for");
         let (near, far) = duplex(1_000);

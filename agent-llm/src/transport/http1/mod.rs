@@ -37,7 +37,11 @@ struct Inner {
 impl HttpTransport {
     /// A transport without connections.
     pub fn new() -> Self {
-        Self(Arc::new(Inner { connector: Connector::new(), origins: Mutex::default() }))
+        Self::with_connector(Connector::new())
+    }
+
+    fn with_connector(connector: Connector) -> Self {
+        Self(Arc::new(Inner { connector, origins: Mutex::default() }))
     }
 }
 
@@ -58,24 +62,7 @@ impl Inner {
         origins.push(new.clone());
         Ok(new)
     }
-}
 
-#[async_trait]
-impl Transport for HttpTransport {
-    // As async-trait has it, but for the box, which it would fill by copying.
-    fn send<'life0, 'async_trait>(
-        &'life0 self,
-        request: Request<Bytes>,
-    ) -> BoxFuture<'async_trait, Result<Response<Body>>>
-    where
-        'life0: 'async_trait,
-        Self: 'async_trait,
-    {
-        boxed(|| self.0.send(request))
-    }
-}
-
-impl Inner {
     fn send(&self, mut request: Request<Bytes>) -> impl Future<Output = Result<Response<Body>>> + Send {
         let origin = self.origin(request.uri());
         async move {
@@ -91,6 +78,21 @@ impl Inner {
             let body = Answer::new(connection, framing, stays_open.then_some(origin));
             Ok(answer.map(|()| Body::new(body)))
         }
+    }
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    // As async-trait has it, but for the box, which it would fill by copying.
+    fn send<'life0, 'async_trait>(
+        &'life0 self,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'async_trait, Result<Response<Body>>>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        boxed(|| self.0.send(request))
     }
 }
 

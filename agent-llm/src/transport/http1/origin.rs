@@ -82,9 +82,11 @@ impl Origin {
         }
     }
 
-    /// Keeps a connection for further requests.
+    /// Keeps a connection for further requests, if it can be used for them.
     pub(super) fn keep(self: &Arc<Self>, mut connection: Connection) {
-        connection.rest();
+        if !connection.rest() {
+            return;
+        }
         let mut idle = self.lock();
         idle.connections.push(Waiting { connection, seen: false });
         if !std::mem::replace(&mut idle.watched, true) {

@@ -13,6 +13,7 @@ use super::{
     parts::{BlockJson, Content, EMPTY, part_json, plain},
 };
 use crate::wire::{
+    body::Draft,
     cache_control::CacheControl,
     json::{own, write},
 };
@@ -30,10 +31,10 @@ const OPEN: &[u8] = br#"{"role":"user","content":["#;
 const CLOSE: &[u8] = b"]}";
 
 /// Writes the conversation as a JSON list.
-pub(super) fn write_messages(history: &History, origin: &Origin, key: WireKey, out: &mut Vec<u8>) {
+pub(super) fn write_messages(history: &History, origin: &Origin, key: WireKey, out: &mut Draft) {
     let messages = Messages { origin, history };
     out.push(b'[');
-    history.write(key, out, |at, message, out| messages.write(at, message, out));
+    out.messages(history, key, |at, message, out| messages.write(at, message, out));
     if history.last().is_some_and(|last| messages.form(last) == Form::Joined) {
         out.extend_from_slice(CLOSE);
     }

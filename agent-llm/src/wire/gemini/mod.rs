@@ -67,7 +67,8 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
-        endpoint::{BodySize, endpoint, post},
+        body::{Bodies, Draft},
+        endpoint::{endpoint, post},
         surrogates::text_of,
     },
 };
@@ -95,7 +96,7 @@ pub struct GeminiCodec {
     profile: GeminiProfile,
     manner: Manner,
     key: WireKey,
-    size: BodySize,
+    bodies: Bodies,
 }
 
 impl GeminiCodec {
@@ -112,7 +113,7 @@ impl GeminiCodec {
         let generation = profile.generation_of(&model);
         let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
         let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
-        Ok(Self { whole, streamed, profile, manner, key, size: BodySize::default() })
+        Ok(Self { whole, streamed, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -128,8 +129,8 @@ impl Codec for GeminiCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let uri = if req.stream { &self.streamed } else { &self.whole };
-        let write = |out: &mut Vec<u8>| encode::encode(req, &self.profile, &self.manner, self.key, out);
-        Ok(post(uri.clone(), self.size.body(req, write)))
+        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(uri.clone(), self.bodies.body(write)))
     }
 
     /// The body does not say whether the answer is to be streamed: the address does.

@@ -46,7 +46,8 @@ use super::{profile, usage};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
-        endpoint::{BodySize, post},
+        body::{Bodies, Draft},
+        endpoint::post,
         surrogates::text_of,
     },
 };
@@ -73,7 +74,7 @@ pub struct OpenAiChatCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
-    size: BodySize,
+    bodies: Bodies,
 }
 
 impl OpenAiChatCodec {
@@ -87,7 +88,7 @@ impl OpenAiChatCodec {
         let Profile { system_role, verbatim, cache_control, .. } = profile;
         let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
         let manner = Manner { origin, system_role, verbatim, cache_control };
-        Ok(Self { uri, profile, manner, key, size: BodySize::default() })
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -103,8 +104,8 @@ impl Codec for OpenAiChatCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let model = self.manner.origin.model();
-        let write = |out: &mut Vec<u8>| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
-        Ok(post(self.uri.clone(), self.size.body(req, write)))
+        let write = |out: &mut Draft| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {

@@ -71,7 +71,8 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
-        endpoint::{BodySize, post},
+        body::{Bodies, Draft},
+        endpoint::post,
         surrogates::text_of,
     },
 };
@@ -100,7 +101,7 @@ pub struct OpenAiResponsesCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
-    size: BodySize,
+    bodies: Bodies,
 }
 
 impl OpenAiResponsesCodec {
@@ -113,7 +114,7 @@ impl OpenAiResponsesCodec {
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
         let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
-        Ok(Self { uri, profile, manner, key, size: BodySize::default() })
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -128,8 +129,8 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let write = |out: &mut Vec<u8>| encode::encode(req, &self.profile, &self.manner, self.key, out);
-        Ok(post(self.uri.clone(), self.size.body(req, write)))
+        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
