@@ -12,7 +12,10 @@ mod model_call;
 mod reservation;
 mod terms;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use self::{
     account::{Account, Purse},
@@ -67,8 +70,12 @@ enum Refused {
 impl Default for Budget {
     /// No caps.
     fn default() -> Self {
-        let ledger = Arc::new(MemoryLedger::new());
-        Self::from_parts(Vec::new(), "budget".into(), Arc::new([]), ledger, Terms::default())
+        // Nothing of it can be changed, so that all runs without caps may have the same.
+        static NONE: LazyLock<Budget> = LazyLock::new(|| {
+            let ledger = Arc::new(MemoryLedger::new());
+            Budget::from_parts(Vec::new(), "budget".into(), Arc::new([]), ledger, Terms::default())
+        });
+        NONE.clone()
     }
 }
 

@@ -5,7 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
@@ -78,6 +81,12 @@ impl Service<ModelRequest> for ModelHooks {
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
+        if !covers(&req.cx, &self.list) {
+            return match stopped(&req.cx) {
+                Ok(()) => self.inner.run(req),
+                Err(e) => ready(Err(e)).boxed(),
+            };
+        }
         boxed(|| model(self.list.clone(), self.inner.clone(), req))
     }
 }
@@ -93,12 +102,33 @@ impl Service<ToolRequest> for ToolHooks {
     }
 
     fn call(&mut self, req: ToolRequest) -> Self::Future {
-        boxed(|| tool(self.list.clone(), self.raise, self.inner.clone(), req))
+        let raise = self.raise;
+        if !covers(&req.cx, &self.list) {
+            return self.inner.run(req).map(move |result| told(result, raise)).boxed();
+        }
+        boxed(|| tool(self.list.clone(), raise, self.inner.clone(), req))
     }
 }
 
 super::debug_by_name!(ModelHooksLayer, ModelHooks);
 super::debug_by_name!(ToolHooksLayer, ToolHooks);
+
+/// True if a hook may look at calls of the run: otherwise they need no room for hooks.
+fn covers(cx: &RunCx, own: &Middlewares) -> bool {
+    !own.is_empty() || !cx.inherited().is_empty()
+}
+
+fn stopped(cx: &RunCx) -> Result<()> {
+    cx.stop_requested().map_or(Ok(()), |reason| Err(Error::new(ErrorKind::Stopped, reason)))
+}
+
+/// What the run is told of a tool's end.
+fn told(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
+    match result {
+        Err(e) if !raise && e.kind().is_told() => Ok(ToolOutput::error(e.message().to_owned())),
+        other => other,
+    }
+}
 
 async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> Result<ModelResponse> {
     let cx = req.cx.clone();
@@ -114,9 +144,7 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
             Some(Flow::Continue) | None => {}
         }
     }
-    if let Some(reason) = cx.stop_requested() {
-        return Err(Error::new(ErrorKind::Stopped, reason));
-    }
+    stopped(&cx)?;
     let mut response = match answer {
         Some(response) => response,
         None => {
@@ -159,10 +187,7 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
             } else {
                 ToolNext::new(cx.inherited(), &inner).run(req).await
             };
-            match result {
-                Err(e) if !raise && e.kind().is_told() => ToolOutput::error(e.message().to_owned()),
-                other => other?,
-            }
+            told(result, raise)?
         }
     };
     if let Some(req) = asked {

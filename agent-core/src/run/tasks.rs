@@ -48,7 +48,10 @@ impl RunCx {
     /// For executors: takes what was handed over, to drive it; the executor is woken when there is more.
     pub fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
         let mut tasks = self.0.tasks.lock();
-        tasks.executor = Some(executor.waker().clone());
+        match &mut tasks.executor {
+            Some(known) => known.clone_from(executor.waker()),
+            none => *none = Some(executor.waker().clone()),
+        }
         std::mem::take(&mut tasks.new)
     }
 

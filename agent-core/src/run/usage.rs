@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::Usage;
@@ -31,24 +31,27 @@ impl UsageMeter {
 
     /// Adds the usage of one call of the run itself.
     pub fn add(&self, usage: Usage) {
-        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner).own += usage;
-        for meter in std::iter::successors(Some(self), |m| m.0.above.as_ref()) {
-            meter.0.totals.lock().unwrap_or_else(PoisonError::into_inner).tree += usage;
+        let mut totals = self.lock();
+        totals.own += usage;
+        totals.tree += usage;
+        drop(totals);
+        for above in std::iter::successors(self.0.above.as_ref(), |meter| meter.0.above.as_ref()) {
+            above.lock().tree += usage;
         }
     }
 
     /// What the run used itself.
     pub fn own(&self) -> Usage {
-        self.totals().own
+        self.lock().own
     }
 
     /// What it used with all runs below.
     pub fn tree(&self) -> Usage {
-        self.totals().tree
+        self.lock().tree
     }
 
-    fn totals(&self) -> Totals {
-        *self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Totals> {
+        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

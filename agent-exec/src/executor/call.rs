@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
 use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
 
 use super::{Due, ToolEntry};
 
@@ -26,13 +27,13 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option
     }
     // A panic of the tool is told to the model further in. One of a hook or a layer fails the run, not its siblings' results.
     let panicked = |_| Err(Error::new(ErrorKind::Unexpected, "a hook or a layer around a tool panicked"));
-    let call = AssertUnwindSafe(entry.service.run(request)).catch_unwind();
+    let call = AssertUnwindSafe(async { entry.service.run(request).await }).catch_unwind();
     let call = call.map(|result| result.unwrap_or_else(panicked));
     tokio::pin!(call);
     let late = tokio::select! {
         biased;
+        result = &mut call => return ended(result, &cancel),
         () = cancel.cancelled() => None,
-        result = &mut call => return ended(result, false),
         late = Due::passed(due) => Some(late),
     };
     let grace = entry.options.cancel_grace;
@@ -41,24 +42,26 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option
         false => tokio::time::timeout(grace, call).await.ok(),
     };
     match (late, result) {
-        (None, Some(result)) => ended(result, true),
+        (None, Some(result)) => ended(result, &cancel),
         (None, None) => CallEnd::Cancelled(None),
         (Some(late), None) => CallEnd::Done(ToolOutput::error(late.told())),
         // A sub-agent's time was up with its caller's, and it says so itself.
-        (Some(late), Some(result)) => match ended(result, cancel.is_cancelled()) {
+        (Some(late), Some(result)) => match ended(result, &cancel) {
             CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.told())),
             end => end,
         },
     }
 }
 
-fn ended(result: Result<ToolOutput>, cancelled: bool) -> CallEnd {
+fn ended(result: Result<ToolOutput>, cancel: &CancellationToken) -> CallEnd {
     match result {
         Ok(output) => CallEnd::Done(output),
         Err(e) if e.kind() == ErrorKind::Interrupted => CallEnd::Suspended(e.into_suspension().1),
-        Err(e) if e.kind() == ErrorKind::Cancelled && cancelled => CallEnd::Cancelled(e.into_suspension().1),
+        Err(e) if e.kind() == ErrorKind::Cancelled && cancel.is_cancelled() => {
+            CallEnd::Cancelled(e.into_suspension().1)
+        }
         Err(e) if e.kind() == ErrorKind::Cancelled => CallEnd::Done(ToolOutput::error(e.message().to_owned())),
-        Err(_) if cancelled => CallEnd::Cancelled(None),
+        Err(_) if cancel.is_cancelled() => CallEnd::Cancelled(None),
         // What it wanted is used up; the run has to go on to say so, and with every call answered.
         Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
             CallEnd::Done(ToolOutput::error(format!("Not run: {}", e.message())))

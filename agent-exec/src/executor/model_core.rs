@@ -35,9 +35,10 @@ impl ModelCore {
             let call = pin!(in_time(&self.deadlines, request, |request| (*self.model).call(request)));
             let answered = cx.log().model_step(cx.step(), call).await;
             booking.settle(&answered).await?;
-            let response = answered?;
-            cx.usage_meter().add(response.usage);
-            Ok(response)
+            if let Ok(response) = &answered {
+                cx.usage_meter().add(response.usage);
+            }
+            answered
         }
     }
 }

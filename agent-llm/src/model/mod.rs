@@ -47,10 +47,12 @@ impl HttpModel {
         }
         async move {
             let mut keys = Redactor::default();
-            let response = self.exchange(&req, &mut keys).await;
-            let mut response = response.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))?;
-            response.usage = self.pricing.price(response.usage, response.model.as_deref());
-            Ok(response)
+            let mut answered = self.exchange(&req, &mut keys).await;
+            match &mut answered {
+                Ok(response) => response.usage = self.pricing.price(response.usage, response.model.as_deref()),
+                Err(_) => answered = answered.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys)),
+            }
+            answered
         }
     }
 

@@ -1,14 +1,14 @@
 //! One run's side of the journal: the embedded engine.
 
 mod below;
-mod results;
 mod step;
+mod under_way;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use self::{
     below::over,
-    results::{ByCall, Given, Results},
+    under_way::{ByCall, Decisions, Given, UnderWay},
 };
 use super::{Entry, EntryBody, JournalWriter, Recording, outbox::Sent, replay::Replay};
 use crate::{
@@ -51,14 +51,16 @@ struct Inner {
     noted: Mutex<Vec<Entry>>,
     /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
     held_back: AtomicBool,
-    decisions: Mutex<Decisions>,
-    /// True before the first step.
-    beginning: AtomicBool,
-    results: Mutex<Results>,
-    tool_calls: Mutex<BTreeMap<Arc<str>, u32>>,
-    replay: Mutex<Option<Replay>>,
+    under_way: Mutex<UnderWay>,
+    /// Set when a recorded run is driven again.
+    replay: OnceLock<Box<Mutex<Replaying>>>,
+}
+
+/// A recorded run that is driven again.
+struct Replaying {
+    replay: Replay,
     /// What replayed calls used, until somebody counts it.
-    replayed_usage: Mutex<ReplayedUsage>,
+    used: ReplayedUsage,
 }
 
 /// What calls of a recording used that are not made again.
@@ -68,15 +70,6 @@ struct ReplayedUsage {
     below: Usage,
     /// Models beside the agent's own.
     beside: Usage,
-}
-
-/// Decisions of the run's beginning and of the step under way: those made before a restart that were not read back yet, and
-/// all others.
-#[derive(Default)]
-struct Decisions {
-    beginning: Vec<(String, Value)>,
-    kept: VecDeque<(String, Value)>,
-    made: Vec<(String, Value)>,
 }
 
 impl RunLog {
@@ -90,7 +83,7 @@ impl RunLog {
         kept: Vec<(String, Value)>,
     ) -> Self {
         let attempt = crate::new_id().into();
-        let decisions = Mutex::new(Decisions { kept: kept.into(), ..Decisions::default() });
+        let decisions = Decisions { kept: kept.into(), ..Decisions::default() };
         Self(Arc::new(Inner {
             run,
             attempt,
@@ -100,46 +93,40 @@ impl RunLog {
             globals,
             noted: Mutex::default(),
             held_back: AtomicBool::new(false),
-            decisions,
-            beginning: AtomicBool::new(true),
-            results: Mutex::default(),
-            tool_calls: Mutex::default(),
-            replay: Mutex::default(),
-            replayed_usage: Mutex::default(),
+            under_way: Mutex::new(UnderWay { decisions, ..UnderWay::default() }),
+            replay: OnceLock::new(),
         }))
     }
 
-    /// Takes what models and tools give from a recording from now on.
+    /// Takes what models and tools give from a recording from now on; from the first one, if it is told of several.
     pub fn replay(&self, recording: &Recording) {
-        *self.replayed() = Some(Replay::new(recording));
+        let replay =
+            || Box::new(Mutex::new(Replaying { replay: Replay::new(recording), used: ReplayedUsage::default() }));
+        self.0.replay.get_or_init(replay);
     }
 
     /// Messages that came to the recorded run after this step; none if no run is replayed.
     pub fn replayed_messages(&self, step: u32) -> Vec<Message> {
-        self.replayed().as_mut().map(|replay| replay.messages(step)).unwrap_or_default()
+        self.replayed().map(|mut replayed| replayed.replay.messages(step)).unwrap_or_default()
     }
 
     /// What the runs below that were replayed since this was last called used.
     pub fn take_usage_below(&self) -> Usage {
-        std::mem::take(&mut self.replayed_usage().below)
+        self.replayed().map(|mut replayed| std::mem::take(&mut replayed.used.below)).unwrap_or_default()
     }
 
     /// What the models beside the agent's own used of which a replay told since this was last called.
     pub(crate) fn take_usage_beside(&self) -> Usage {
-        std::mem::take(&mut self.replayed_usage().beside)
-    }
-
-    fn replayed_usage(&self) -> MutexGuard<'_, ReplayedUsage> {
-        self.0.replayed_usage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.replayed().map(|mut replayed| std::mem::take(&mut replayed.used.beside)).unwrap_or_default()
     }
 
     /// True if a recorded run is driven again.
     pub(crate) fn is_replay(&self) -> bool {
-        self.replayed().is_some()
+        self.0.replay.get().is_some()
     }
 
-    fn replayed(&self) -> MutexGuard<'_, Option<Replay>> {
-        self.0.replay.lock().unwrap_or_else(PoisonError::into_inner)
+    fn replayed(&self) -> Option<MutexGuard<'_, Replaying>> {
+        Some(self.0.replay.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {
@@ -206,9 +193,13 @@ impl RunLog {
         let _ = self.hand_over();
     }
 
+    /// True if what is noted may wait: there is little of it, and nobody who waits for it.
+    fn holds_back(&self) -> bool {
+        self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed() && self.noted().len() < LARGE_BATCH
+    }
+
     fn hand_over(&self) -> Result<()> {
-        if self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed() && self.noted().len() < LARGE_BATCH
-        {
+        if self.holds_back() {
             return Ok(());
         }
         // Nobody else of the tree comes between reading what changed and writing it down.
@@ -234,13 +225,16 @@ impl RunLog {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
     /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
+        if self.holds_back() {
+            return Ok(());
+        }
         self.hand_over()?;
         self.0.emitter.hub().outbox().settle().await
     }
 
     /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
-        let last = self.results().models.drain(..).next_back();
+        let last = self.under_way().models.drain(..).next_back();
         let changed = !last.is_some_and(|last| last.told(|response| response.message.ptr_eq(message)));
         self.record(EntryBody::ModelAccepted {
             step,
@@ -251,25 +245,26 @@ impl RunLog {
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        let mut results = self.results();
-        results.begun.remove(call_id);
-        let changed = !results.tools.get(call_id).is_some_and(|given| given.told(|finished| finished.ptr_eq(output)));
-        drop(results);
+        let mut under_way = self.under_way();
+        let call = under_way.calls.entry(call_id);
+        call.begun = None;
+        let changed = !call.given.as_ref().is_some_and(|given| given.told(|finished| finished.ptr_eq(output)));
+        drop(under_way);
         let output = changed.then(|| output.clone());
         self.record(EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
     }
 
     /// How often each tool was run, counting a call once however often it was tried.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
-        let counts = self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.iter().map(|(name, n)| (name.to_string(), *n)).collect()
+        self.under_way().counts().collect()
     }
 
     /// As [`tool_calls`](Self::tool_calls), without the calls `open`: for a checkpoint, since they count when they are gone
     /// on with.
     pub fn tool_calls_but<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, u32> {
-        let (mut counts, results) = (self.tool_calls(), self.results());
-        for name in open.filter_map(|id| results.started.get(id)) {
+        let under_way = self.under_way();
+        let mut counts: BTreeMap<_, _> = under_way.counts().collect();
+        for name in open.filter_map(|id| under_way.calls.get(id)?.tool.as_ref()) {
             counts.entry(name.to_string()).and_modify(|n| *n -= 1);
         }
         counts.retain(|_, n| *n > 0);
@@ -278,116 +273,100 @@ impl RunLog {
 
     /// What the tools of the calls `open` gave, though something kept them from being answered: for a checkpoint.
     pub fn finished_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, ToolOutput> {
-        let results = self.results();
-        let output =
-            |id: &str| results.tools.get(id).map(|given| &given.value).or_else(|| results.kept.get(id)).cloned();
+        let under_way = self.under_way();
+        let given = |id: &str| under_way.calls.get(id)?.given.as_ref().map(|given| &given.value);
+        let output = |id: &str| given(id).or_else(|| under_way.kept.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
     }
 
     /// The calls among `open` whose tools were begun, by this attempt or an earlier one, and gave nothing: for a checkpoint.
     pub fn begun_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, Begun> {
-        let results = self.results();
-        let begun = |id: &str| results.begun.get(id).or_else(|| results.in_doubt.get(id)).cloned();
+        let under_way = self.under_way();
+        let now = |id: &str| under_way.calls.get(id)?.begun.as_ref();
+        let begun = |id: &str| now(id).or_else(|| under_way.in_doubt.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), begun(id)?))).collect()
     }
 
     /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
     pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
-        self.results().in_doubt.get(call_id).cloned()
+        self.under_way().in_doubt.get(call_id).cloned()
     }
 
     /// Takes a call out of doubt: it did not happen, or may be repeated.
     pub fn clear_doubt(&self, call_id: &str) {
-        self.results().in_doubt.remove(call_id);
+        self.under_way().in_doubt.remove(call_id);
     }
 
     /// Notes what became of a call in doubt, as if its tool had just run.
     pub fn resolve_doubt(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         self.clear_doubt(call_id);
-        self.count(call_id, name);
+        self.under_way().count(call_id, name);
         self.finished(call_id.clone(), output);
     }
 
     /// What the model answered in the step under way, if it was not accepted: for a checkpoint.
     pub fn answered(&self) -> Vec<Arc<ModelResponse>> {
-        let results = self.results();
-        results.models.iter().map(|given| &given.value).chain(&results.answered).cloned().collect()
+        let under_way = self.under_way();
+        under_way.models.iter().map(|given| &given.value).chain(&under_way.answered).cloned().collect()
     }
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
     pub fn next_answered(&self) -> Option<ModelResponse> {
-        let mut results = self.results();
-        let response = results.answered.pop_front()?;
-        results.models.push(Given::earlier(response.clone()));
+        let mut under_way = self.under_way();
+        let response = under_way.answered.pop_front()?;
+        under_way.models.push(Given::earlier(response.clone()));
         Some((*response).clone())
     }
 
     /// Sets what a checkpoint holds of the step under way.
     pub fn restore(&self, checkpoint: &mut Checkpoint) {
-        let mut results = self.results();
+        let mut under_way = self.under_way();
         let finished = std::mem::take(&mut checkpoint.finished);
-        results.kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
+        under_way.kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
         let begun = std::mem::take(&mut checkpoint.begun);
-        results.in_doubt = ByCall(begun.into_iter().map(|(id, begun)| (id.into(), begun)).collect());
-        results.answered = std::mem::take(&mut checkpoint.answered).into();
+        under_way.in_doubt = ByCall(begun.into_iter().map(|(id, begun)| (id.into(), begun)).collect());
+        under_way.answered = std::mem::take(&mut checkpoint.answered).into();
     }
 
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
-        let mut results = self.results();
-        results.begun.remove(&call_id);
-        results.tools.insert(call_id.clone(), Given::now(output.clone()));
-        drop(results);
+        let mut under_way = self.under_way();
+        let call = under_way.calls.entry(&call_id);
+        (call.begun, call.given) = (None, Some(Given::now(output.clone())));
+        drop(under_way);
         self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
         self.flush();
     }
 
     /// Sets the counts that the run had when it was suspended.
     pub fn restore_tool_calls(&self, counts: &BTreeMap<String, u32>) {
-        let counts = counts.iter().map(|(name, n)| (name.as_str().into(), *n)).collect();
-        *self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        self.under_way().set_counts(counts);
     }
 
     /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
-        self.results().clear();
-        let mut decisions = self.decided();
-        decisions.made.clear();
-        decisions.kept.clear();
+        self.under_way().end_step();
     }
 
     /// The decisions made so far hold for the whole run.
     pub(crate) fn end_beginning(&self) {
-        self.0.beginning.store(false, Ordering::Release);
-        let mut decisions = self.decided();
-        decisions.beginning = std::mem::take(&mut decisions.made);
+        let decisions = &mut self.under_way().decisions;
+        decisions.beginning = Some(std::mem::take(&mut decisions.made));
     }
 
     /// The decisions of the run's beginning and of the step under way, for a checkpoint.
     pub fn decisions(&self) -> Vec<(String, Value)> {
-        let decisions = self.decided();
-        decisions.beginning.iter().chain(&decisions.made).chain(&decisions.kept).cloned().collect()
+        let decisions = &self.under_way().decisions;
+        decisions.beginning.iter().flatten().chain(&decisions.made).chain(&decisions.kept).cloned().collect()
     }
 
     /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
     pub fn is_decided(&self, name: &str) -> bool {
-        let replayed = self.replayed().as_ref().is_some_and(|replay| replay.is_decided(name));
-        replayed || self.decided().kept.iter().any(|(kept, _)| kept == name)
+        let replayed = self.replayed().is_some_and(|replayed| replayed.replay.is_decided(name));
+        replayed || self.under_way().decisions.kept.iter().any(|(kept, _)| kept == name)
     }
 
-    fn decided(&self) -> MutexGuard<'_, Decisions> {
-        self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn results(&self) -> MutexGuard<'_, Results> {
-        self.0.results.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that a call runs; it counts if it is its first try.
-    fn count(&self, call_id: &Arc<str>, name: &Arc<str>) {
-        if self.results().started.insert(call_id.clone(), name.clone()).is_none() {
-            let mut counts = self.0.tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
-            *counts.entry(name.clone()).or_default() += 1;
-        }
+    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
+        self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entry(&self, body: EntryBody) -> Entry {
@@ -396,15 +375,6 @@ impl RunLog {
 
     fn noted(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What was decided under `name` before. Others stay for whoever made them, if he runs again at all.
-    fn kept_decision(&self, name: &str) -> Option<Value> {
-        let mut decisions = self.decided();
-        let at = decisions.kept.iter().position(|(kept, _)| kept == name)?;
-        let kept = decisions.kept.remove(at)?;
-        decisions.made.push(kept.clone());
-        Some(kept.1)
     }
 }
 

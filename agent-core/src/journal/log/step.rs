@@ -1,15 +1,12 @@
 //! The engine of steps: what was done is written down, and not done again.
 
-use std::{
-    mem,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{mem, sync::Arc};
 
 use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{RunLog, results::Given};
+use super::{RunLog, under_way::Given};
 use crate::{
     Begun, Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput,
     Usage,
@@ -61,7 +58,7 @@ impl RunLog {
             None => call.await?,
         };
         let kept = Arc::new(response.clone());
-        self.results().models.push(Given::now(kept.clone()));
+        self.under_way().models.push(Given::now(kept.clone()));
         self.record(EntryBody::ModelFinished { step, response: kept });
         self.flush();
         Ok(response)
@@ -78,10 +75,7 @@ impl RunLog {
         effect: Effect,
         call: impl Future<Output = Result<ToolOutput>> + Send,
     ) -> Result<ToolOutput> {
-        self.count(&call_id, &name);
-        let kept = self.results().kept.remove(&call_id);
-        if let Some(output) = kept {
-            self.results().tools.insert(call_id, Given::earlier(output.clone()));
+        if let Some(output) = self.under_way().begin_call(&call_id, &name) {
             return Ok(output);
         }
         self.started(&call_id, name, effect);
@@ -102,7 +96,9 @@ impl RunLog {
             Ok(output) => self.finished(call_id, output),
             // A tool asks before it does anything, and is entered again from the start.
             Err(e) if e.kind() == ErrorKind::Interrupted => {
-                self.results().begun.remove(&call_id);
+                if let Some(call) = self.under_way().calls.get_mut(&call_id) {
+                    call.begun = None;
+                }
                 self.record(EntryBody::ToolSuspended { call_id });
             }
             // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
@@ -117,7 +113,7 @@ impl RunLog {
     /// # Errors
     /// As [`Durable::step`].
     pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        if let Some(value) = self.kept_decision(name) {
+        if let Some(value) = self.under_way().decisions.take_kept(name) {
             return Ok(value);
         }
         let value = match self.replayed_decision(name) {
@@ -125,8 +121,7 @@ impl RunLog {
             None => decide.await?,
         };
         let name = name.to_owned();
-        self.decided().made.push((name.clone(), value.clone()));
-        let beginning = self.0.beginning.load(Ordering::Acquire);
+        let beginning = self.under_way().decisions.make(name.clone(), value.clone());
         self.record(EntryBody::Decided { name, value: value.clone(), beginning });
         self.commit().await?;
         Ok(value)
@@ -134,18 +129,19 @@ impl RunLog {
 
     fn started(&self, call_id: &Arc<str>, name: Arc<str>, effect: Effect) {
         let attempt = self.0.attempt.clone();
-        self.results().begun.insert(call_id.clone(), Begun::new(effect, attempt.clone()));
+        self.under_way().calls.entry(call_id).begun = Some(Begun::new(effect, attempt.clone()));
         self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
     }
 
     /// The recorded answer to a model call; none if no run is replayed.
     fn replayed_answer(&self, step: u32) -> Option<Result<ModelResponse>> {
-        Some(self.replayed().as_mut()?.model(step))
+        Some(self.replayed()?.replay.model(step))
     }
 
     /// The recorded output of a tool, with what the call changed; none if no run is replayed.
     fn replayed_output(&self, call_id: &Arc<str>) -> Option<Result<ToolOutput>> {
-        let call = self.replayed().as_mut()?.tool(call_id);
+        let mut replayed = self.replayed()?;
+        let call = replayed.replay.tool(call_id);
         Some(call.and_then(|mut call| {
             for entry in &call.below {
                 if let EntryBody::StateChanged { globals, .. } = &entry.body {
@@ -154,7 +150,7 @@ impl RunLog {
             }
             self.0.globals.set_all(mem::take(&mut call.globals), false);
             self.0.state.set_all(mem::take(&mut call.state));
-            self.replayed_usage().below += call.usage();
+            replayed.used.below += call.usage();
             self.noted().append(&mut call.below);
             call.result()
         }))
@@ -162,10 +158,11 @@ impl RunLog {
 
     /// The recorded decision; none if no run is replayed.
     fn replayed_decision(&self, name: &str) -> Option<Result<Value>> {
-        let decided = self.replayed().as_mut()?.decision(name);
+        let mut replayed = self.replayed()?;
+        let decided = replayed.replay.decision(name);
         Some(decided.map(|(value, used)| {
             if used != Usage::default() {
-                self.replayed_usage().beside += used;
+                replayed.used.beside += used;
                 self.record(EntryBody::SideModelFinished { usage: Box::new(used) });
             }
             value

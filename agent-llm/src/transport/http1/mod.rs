@@ -74,7 +74,9 @@ impl Inner {
             };
             let head = head::write(&request, origin.host());
             let body = mem::take(request.body_mut());
-            let Head { answer, framing, stays_open } = connection.exchange(head, body, request.method()).await?;
+            let method = request.method().clone();
+            drop(request); // what is written has no place in the wait for the answer
+            let Head { answer, framing, stays_open } = connection.exchange(head, body, &method).await?;
             let body = Answer::new(connection, framing, stays_open.then_some(origin));
             Ok(answer.map(|()| Body::new(body)))
         }
