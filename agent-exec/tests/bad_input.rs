@@ -311,3 +311,20 @@ async fn with_raised_errors_the_siblings_of_a_failing_tool_are_kept_in_the_check
     let Phase::Tools(turn) = &e.checkpoint().expect("a checkpoint").phase else { panic!("another phase") };
     assert_eq!(turn.open_calls().collect::<Vec<_>>(), ["2"]);
 }
+
+#[tokio::test]
+async fn a_layer_that_panics_fails_the_run_and_not_the_results_of_its_siblings() {
+    let panics = tower::util::MapRequestLayer::new(|request: ToolRequest| {
+        assert_ne!(&*request.call.name, "good", "a bug at line 42");
+        request
+    });
+    for hooked in [false, true] {
+        let (builder, _) = with_f([Turn::calls([("1", "f", json!({"x": 1})), ("2", "good", json!({}))])]);
+        let mut builder = builder.tool(gives("good", json!("good"))).tool_layer(panics.clone());
+        if hooked {
+            builder = builder.middleware(common::hooks::after_tools(|_, _| Ok(Verdict::Proceed)));
+        }
+        let e = built(builder).run("go").await.expect_err("a bug");
+        assert_eq!((e.kind(), e.context("completed")), (ErrorKind::Unexpected, Some("1")), "hooked: {hooked}");
+    }
+}

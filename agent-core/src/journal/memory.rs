@@ -19,7 +19,8 @@ pub struct MemoryJournal(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    sessions: BTreeMap<Arc<str>, Session>,
+    /// In boxes: a map has room for several, and most have one.
+    sessions: BTreeMap<Arc<str>, Box<Session>>,
     held: HashSet<(Arc<str>, Arc<str>)>,
 }
 
@@ -118,7 +119,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
-        Ok(self.lock().sessions.get_mut(session).and_then(Session::info))
+        Ok(self.lock().sessions.get_mut(session).and_then(|log| log.info()))
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

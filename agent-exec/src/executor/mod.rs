@@ -309,10 +309,10 @@ impl Active<'_> {
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.
     fn steer_as_recorded(&self) -> Result<()> {
         let messages = self.cx().log().replayed_messages(self.cx().step());
-        match self.driver.has_steering() {
-            true => Ok(()),
-            false => messages.into_iter().try_for_each(|message| self.cx().steer(message)),
+        if messages.is_empty() || self.driver.has_steering() {
+            return Ok(());
         }
+        messages.into_iter().try_for_each(|message| self.cx().steer(message))
     }
 
     /// A model call without an answer: the step did not happen.

@@ -64,18 +64,18 @@ impl Inner {
     }
 
     fn send(&self, mut request: Request<Bytes>) -> impl Future<Output = Result<Response<Body>>> + Send {
-        let origin = self.origin(request.uri());
+        // Written at once: a request has no place in the wait for its answer.
+        let written = self.origin(request.uri()).map(|origin| {
+            let head = head::write(&request, origin.host());
+            (origin, head, mem::take(request.body_mut()), request.method().clone())
+        });
         async move {
-            let origin = origin?;
+            let (origin, head, body, method) = written?;
             let mut connection = match origin.take() {
                 Some(kept) => kept,
                 // Seldom: no other call has to have room for it.
                 None => boxed(|| self.connector.connect(&origin)).await?,
             };
-            let head = head::write(&request, origin.host());
-            let body = mem::take(request.body_mut());
-            let method = request.method().clone();
-            drop(request); // what is written has no place in the wait for the answer
             let Head { answer, framing, stays_open } = connection.exchange(head, body, &method).await?;
             let body = Answer::new(connection, framing, stays_open.then_some(origin));
             Ok(answer.map(|()| Body::new(body)))
