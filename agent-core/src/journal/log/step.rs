@@ -140,8 +140,14 @@ impl RunLog {
 
     /// The recorded output of a tool, with what the call changed; none if no run is replayed.
     fn replayed_output(&self, call_id: &Arc<str>) -> Option<Result<ToolOutput>> {
-        let mut replayed = self.replayed()?;
-        let call = replayed.replay.tool(call_id);
+        let call = {
+            let mut replayed = self.replayed()?;
+            let call = replayed.replay.tool(call_id);
+            if let Ok(call) = &call {
+                replayed.used.below += call.usage();
+            }
+            call
+        };
         Some(call.and_then(|mut call| {
             for entry in &call.below {
                 if let EntryBody::StateChanged { globals, .. } = &entry.body {
@@ -150,7 +156,6 @@ impl RunLog {
             }
             self.0.globals.set_all(mem::take(&mut call.globals), false);
             self.0.state.set_all(mem::take(&mut call.state));
-            replayed.used.below += call.usage();
             self.noted().append(&mut call.below);
             call.result()
         }))
@@ -158,11 +163,16 @@ impl RunLog {
 
     /// The recorded decision; none if no run is replayed.
     fn replayed_decision(&self, name: &str) -> Option<Result<Value>> {
-        let mut replayed = self.replayed()?;
-        let decided = replayed.replay.decision(name);
+        let decided = {
+            let mut replayed = self.replayed()?;
+            let decided = replayed.replay.decision(name);
+            if let Ok((_, used)) = &decided {
+                replayed.used.beside += *used;
+            }
+            decided
+        };
         Some(decided.map(|(value, used)| {
             if used != Usage::default() {
-                replayed.used.beside += used;
                 self.record(EntryBody::SideModelFinished { usage: Box::new(used) });
             }
             value

@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use crate::{Begun, ModelResponse, ToolOutput};
 
-/// What a run did that its journal must still be compared with, in one place: a step looks at all of it.
+/// What is known of the step under way, and what was counted and decided before it. In one place, since a step looks at all
+/// of it.
 #[derive(Default)]
 pub(super) struct UnderWay {
     /// What the model gave before hooks saw it, so that only what they changed is written again.
     pub(super) models: Vec<Given<Arc<ModelResponse>>>,
+    /// The calls of the model's message, as they are begun.
     pub(super) calls: ByCall<Call>,
-    /// How often each tool was run.
+    /// How often the run ran each tool.
     pub(super) counts: Vec<(Arc<str>, u32)>,
     /// Results from before a restart, of calls that were not answered: their tools do not run again.
     pub(super) kept: ByCall<ToolOutput>,
