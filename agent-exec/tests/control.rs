@@ -114,6 +114,24 @@ async fn cancelling_stops_a_tool_that_runs_alone() {
 }
 
 #[tokio::test]
+async fn what_a_tool_gives_when_it_hears_of_the_cancellation_is_kept() {
+    let stops = tool("stops", async |request: ToolRequest| {
+        request.cx.cancellation().cancelled().await;
+        Ok(ToolOutput::text("half done"))
+    });
+    let model = ScriptedModel::new([Turn::call("1", "stops", json!({}))]);
+    let run = start(&Agent::builder("a", model).tool(stops).build().expect("builds"));
+    let handle = run.handle();
+    let cancel = async {
+        settle().await;
+        handle.cancel();
+    };
+    let (kind, checkpoint) = stopped(tokio::join!(run, cancel).0);
+    assert_eq!(kind, "cancelled");
+    assert_eq!(results(&checkpoint.history), [("1".to_owned(), "half done".to_owned(), false)]);
+}
+
+#[tokio::test]
 async fn a_run_that_is_cancelled_before_it_begins_calls_nobody_and_unwinds() {
     let (model, trace) = (ScriptedModel::new([Turn::text("later")]), HookTrace::new("h"));
     let agent = Agent::builder("a", model.clone()).middleware(trace.clone()).build().expect("builds");

@@ -81,7 +81,7 @@ impl Service<ModelRequest> for ModelHooks {
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
-        if !covers(&req.cx, &self.list) {
+        if !has_hooks(&req.cx, &self.list) {
             return match stopped(&req.cx) {
                 Ok(()) => self.inner.run(req),
                 Err(e) => ready(Err(e)).boxed(),
@@ -103,7 +103,7 @@ impl Service<ToolRequest> for ToolHooks {
 
     fn call(&mut self, req: ToolRequest) -> Self::Future {
         let raise = self.raise;
-        if !covers(&req.cx, &self.list) {
+        if !has_hooks(&req.cx, &self.list) {
             return self.inner.run(req).map(move |result| told(result, raise)).boxed();
         }
         boxed(|| tool(self.list.clone(), raise, self.inner.clone(), req))
@@ -113,8 +113,8 @@ impl Service<ToolRequest> for ToolHooks {
 super::debug_by_name!(ModelHooksLayer, ModelHooks);
 super::debug_by_name!(ToolHooksLayer, ToolHooks);
 
-/// True if a hook may look at calls of the run: otherwise they need no room for hooks.
-fn covers(cx: &RunCx, own: &Middlewares) -> bool {
+/// False if no middleware covers the run: its calls then need no room for hooks.
+fn has_hooks(cx: &RunCx, own: &Middlewares) -> bool {
     !own.is_empty() || !cx.inherited().is_empty()
 }
 
@@ -248,5 +248,25 @@ impl RunCx {
     /// The hook's, unless the middleware is an observer.
     pub fn judge<T: Default>(&self, m: &dyn Middleware, result: Result<T>) -> Result<T> {
         blame(self, m, result).map(Option::unwrap_or_default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+    use crate::{History, testing::detached_run};
+
+    #[tokio::test]
+    async fn a_run_that_is_to_stop_calls_no_model_though_it_has_no_hooks() {
+        let run = detached_run(History::default());
+        let answers = service_fn(|_: ModelRequest| async { Ok::<_, Error>(ModelResponse::new("called")) });
+        let service = ModelHooksLayer::new(Arc::new([])).layer(ModelService::new(answers));
+        let request = || ModelRequest::new(run.cx().clone());
+        assert_eq!(service.clone().oneshot(request()).await.expect("answered").message.text(), "called");
+        run.cx().stop("enough");
+        let e = service.oneshot(request()).await.expect_err("stopped");
+        assert_eq!((e.kind(), e.message()), (ErrorKind::Stopped, "enough"));
     }
 }

@@ -47,10 +47,10 @@ impl HttpModel {
         }
         async move {
             let mut keys = Redactor::default();
-            let mut answered = self.exchange(&req, &mut keys).await;
-            match &mut answered {
-                Ok(response) => response.usage = self.pricing.price(response.usage, response.model.as_deref()),
-                Err(_) => answered = answered.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys)),
+            let answered = self.exchange(&req, &mut keys).await;
+            let mut answered = answered.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys));
+            if let Ok(response) = &mut answered {
+                response.usage = self.pricing.price(response.usage, response.model.as_deref());
             }
             answered
         }
