@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Message;
 
-/// Messages per sealed segment: large enough that a long history is few copies, small enough
-/// that the open tail is cheap: each of its messages is memory of its own.
+/// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap, of
+/// which each message is memory of its own.
 const SEGMENT: usize = 8;
 
 /// Names one way of writing messages: a wire, its settings, and what it replays verbatim.
