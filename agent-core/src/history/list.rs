@@ -1,12 +1,17 @@
 //! A list of messages that is cheap to share, cheap to append to, and remembers how a wire wrote each part of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use crate::Message;
 
-/// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap, of
-/// which each message is memory of its own.
-const SEGMENT: usize = 8;
+/// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap.
+const SEGMENT: usize = 32;
 
 /// Names one way of writing messages: a wire, its settings, and what it replays verbatim.
 ///
@@ -22,47 +27,63 @@ impl WireKey {
     }
 }
 
-/// What one wire wrote for a message or a segment. Another wire's bytes are not kept beside it: runs rarely change wires.
-#[derive(Debug, Default)]
-struct Written(Mutex<Option<(WireKey, Box<[u8]>)>>);
+/// What one wire wrote for the first messages of a segment, one after the other. Another wire's bytes are not kept beside it:
+/// runs rarely change wires.
+#[derive(Clone, Debug, Default)]
+struct Written {
+    key: Option<WireKey>,
+    bytes: Vec<u8>,
+    /// Which message each is, and where its bytes end.
+    ends: Vec<(u64, usize)>,
+}
 
 impl Written {
-    /// Appends what is kept under `key` to `out`; false if nothing is.
-    fn copy_to(&self, key: WireKey, out: &mut Vec<u8>) -> bool {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = slot.as_ref().filter(|(k, _)| *k == key);
-        kept.inspect(|(_, bytes)| out.extend_from_slice(bytes)).is_some()
+    /// How many of the first of `items` are here under `key`. All who share this have one list before them, so that the same
+    /// item means the same ones before it.
+    fn kept(&self, key: WireKey, items: &[Arc<Item>]) -> usize {
+        let ends = if self.key == Some(key) { &self.ends[..] } else { &[] };
+        let mut both = ends.iter().zip(items);
+        both.rposition(|((id, _), item)| *id == item.id).map_or(0, |last| last + 1)
     }
 
-    fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |(_, bytes)| bytes.len())
+    /// The bytes of the items in `range`, which are here.
+    fn bytes_of(&self, range: Range<usize>) -> &[u8] {
+        let start_of = |at: usize| at.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        &self.bytes[start_of(range.start)..start_of(range.end)]
     }
 
-    fn set(&self, key: WireKey, bytes: &[u8]) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, bytes.into()));
+    /// Forgets all but the first `kept`.
+    fn truncate(&mut self, key: WireKey, kept: usize) {
+        self.bytes.truncate(self.bytes_of(0..kept).len());
+        self.ends.truncate(kept);
+        self.key = Some(key);
     }
 
-    fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn push(&mut self, item: &Item, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push((item.id, self.bytes.len()));
     }
 }
 
 #[derive(Debug)]
 struct Item {
+    /// No other item's, ever.
+    id: u64,
     message: Message,
-    written: Written,
 }
 
 impl Item {
     fn new(message: Message) -> Arc<Self> {
-        Arc::new(Self { message, written: Written::default() })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), message })
     }
 }
 
 #[derive(Debug, Default)]
 struct Segment {
     items: Vec<Arc<Item>>,
-    written: Written,
+    /// Shared with the views of this segment in which some of its last messages are others.
+    written: Arc<Mutex<Written>>,
     total: Mutex<Total>,
 }
 
@@ -76,7 +97,9 @@ struct Total {
 
 impl Clone for Segment {
     fn clone(&self) -> Self {
-        Self { items: self.items.clone(), total: Mutex::new(*self.lock_total()), ..Self::default() }
+        // It will go on in another way than this one.
+        let written = Arc::new(Mutex::new(self.lock_written().clone()));
+        Self { items: self.items.clone(), written, total: Mutex::new(*self.lock_total()) }
     }
 }
 
@@ -85,7 +108,8 @@ impl Segment {
     fn unwritten_from(&self, at: usize) -> Self {
         let (before, after) = self.items.split_at(at);
         let after = after.iter().map(|item| Item::new(item.message.clone()));
-        Self { items: before.iter().cloned().chain(after).collect(), ..Self::default() }
+        let written = if before.is_empty() { Arc::default() } else { self.written.clone() };
+        Self { items: before.iter().cloned().chain(after).collect(), written, total: Mutex::default() }
     }
 
     fn total(&self, key: WireKey, measure: &dyn Fn(&Message) -> u64) -> u64 {
@@ -98,6 +122,42 @@ impl Segment {
         total.sum
     }
 
+    /// Appends what `write` makes of the messages from `from` on, of which the first is the `at`th of the history.
+    fn write(
+        &self,
+        from: usize,
+        at: usize,
+        key: WireKey,
+        out: &mut Vec<u8>,
+        write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>),
+    ) {
+        let mut written = self.lock_written();
+        let kept = written.kept(key, &self.items);
+        if kept > from {
+            out.extend_from_slice(written.bytes_of(from..kept));
+        }
+        let new = kept.max(from);
+        // What is written stands behind what is kept, and without a gap.
+        let keeps = kept >= from && new < self.items.len();
+        if keeps {
+            written.truncate(key, kept);
+        }
+        for (index, item) in self.items.iter().enumerate().skip(new) {
+            let start = out.len();
+            write(at + index - from, &item.message, out);
+            if keeps {
+                written.push(item, &out[start..]);
+            }
+        }
+        if keeps && self.items.len() == SEGMENT {
+            written.bytes.shrink_to_fit();
+        }
+    }
+
+    fn lock_written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock_total(&self) -> MutexGuard<'_, Total> {
         self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +167,7 @@ impl Segment {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mark {
     len: usize,
-    newest: Option<Arc<Item>>,
+    newest: Option<u64>,
 }
 
 /// Appending copies at most one segment of pointers; cloning is two reference counts.
@@ -128,7 +188,7 @@ impl List {
 
     pub(super) fn mark(&self) -> Mark {
         let len = self.len();
-        Mark { len, newest: len.checked_sub(1).and_then(|at| self.item(at)).cloned() }
+        Mark { len, newest: len.checked_sub(1).and_then(|at| self.item(at)).map(|item| item.id) }
     }
 
     /// The messages after those of the list of `mark`, if this one is made of it by pushes.
@@ -139,8 +199,8 @@ impl List {
     /// How many messages the list of `mark` had, if this one is made of it by pushes. An item that is replaced takes all
     /// after it with it, so sharing the newest one means sharing all before it.
     pub(super) fn shared(&self, mark: &Mark) -> Option<usize> {
-        let shares = match &mark.newest {
-            Some(newest) => self.item(mark.len - 1).is_some_and(|own| Arc::ptr_eq(own, newest)),
+        let shares = match mark.newest {
+            Some(newest) => self.item(mark.len - 1).is_some_and(|own| own.id == newest),
             None => true,
         };
         shares.then_some(mark.len)
@@ -191,36 +251,12 @@ impl List {
         out: &mut Vec<u8>,
         write: &mut dyn FnMut(usize, &Message, &mut Vec<u8>),
     ) {
-        let (mut at, first) = (from, (from / SEGMENT).min(self.sealed.len()));
-        let sealed = &self.sealed[first..];
-        out.reserve(sealed.iter().map(|segment| segment.written.len()).sum());
-        for segment in sealed {
-            let before = at % SEGMENT;
-            if before == 0 && segment.written.copy_to(key, out) {
-                at += SEGMENT;
-                continue;
-            }
-            let start = out.len();
-            for item in &segment.items[before..] {
-                if !item.written.copy_to(key, out) {
-                    write(at, &item.message, out);
-                }
-                at += 1;
-            }
-            if before == 0 {
-                // The segment keeps them from now on.
-                segment.written.set(key, &out[start..]);
-                segment.items.iter().for_each(|item| item.written.clear());
-            }
-        }
-        let before = at - self.sealed.len() * SEGMENT;
-        for (at, item) in (at..).zip(&self.tail.items[before..]) {
-            if item.written.copy_to(key, out) {
-                continue;
-            }
-            let start = out.len();
-            write(at, &item.message, out);
-            item.written.set(key, &out[start..]);
+        let first = (from / SEGMENT).min(self.sealed.len());
+        let mut at = from;
+        for (n, segment) in self.sealed[first..].iter().chain([&self.tail]).enumerate() {
+            let before = at - (first + n) * SEGMENT;
+            segment.write(before, at, key, out, write);
+            at += segment.items.len() - before;
         }
     }
 }

@@ -220,7 +220,7 @@ impl History {
     }
 
     /// Adds up what `measure` makes of every message: its tokens, for example. The totals of older messages are kept under
-    /// `key`, so that a step costs its new messages and a look at every eighth of the others.
+    /// `key`, so that a step costs its new messages and a look at every thirty-second of the others.
     ///
     /// ```
     /// use agent_core::{History, Message, WireKey};
