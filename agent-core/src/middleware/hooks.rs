@@ -23,9 +23,12 @@ pub struct ModelHooksLayer(Middlewares);
 
 /// The service that [`ModelHooksLayer`] makes.
 #[derive(Clone)]
-pub struct ModelHooks {
+pub struct ModelHooks(Arc<Around<ModelService>>);
+
+/// Hooks, and what they are around. Behind one reference count, since every call clones the service.
+struct Around<S> {
     list: Middlewares,
-    inner: ModelService,
+    inner: S,
 }
 
 /// The hooks around tool calls. Also the place where a tool's failure becomes an output that the model is told.
@@ -34,11 +37,7 @@ pub struct ToolHooksLayer(Middlewares, bool);
 
 /// The service that [`ToolHooksLayer`] makes.
 #[derive(Clone)]
-pub struct ToolHooks {
-    list: Middlewares,
-    raise: bool,
-    inner: ToolService,
-}
+pub struct ToolHooks(Arc<Around<ToolService>>, bool);
 
 impl ModelHooksLayer {
     /// The hooks of `list`, outermost first.
@@ -58,7 +57,7 @@ impl Layer<ModelService> for ModelHooksLayer {
     type Service = ModelHooks;
 
     fn layer(&self, inner: ModelService) -> ModelHooks {
-        ModelHooks { list: self.0.clone(), inner }
+        ModelHooks(Arc::new(Around { list: self.0.clone(), inner }))
     }
 }
 
@@ -66,7 +65,7 @@ impl Layer<ToolService> for ToolHooksLayer {
     type Service = ToolHooks;
 
     fn layer(&self, inner: ToolService) -> ToolHooks {
-        ToolHooks { list: self.0.clone(), raise: self.1, inner }
+        ToolHooks(Arc::new(Around { list: self.0.clone(), inner }), self.1)
     }
 }
 
@@ -81,13 +80,13 @@ impl Service<ModelRequest> for ModelHooks {
     }
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
-        if !has_hooks(&req.cx, &self.list) {
+        if !self.0.has_hooks(&req.cx) {
             return match stopped(&req.cx) {
-                Ok(()) => self.inner.run(req),
+                Ok(()) => self.0.inner.run(req),
                 Err(e) => ready(Err(e)).boxed(),
             };
         }
-        boxed(|| model(self.list.clone(), self.inner.clone(), req))
+        boxed(|| model(self.0.clone(), req))
     }
 }
 
@@ -102,20 +101,22 @@ impl Service<ToolRequest> for ToolHooks {
     }
 
     fn call(&mut self, req: ToolRequest) -> Self::Future {
-        let raise = self.raise;
-        if !has_hooks(&req.cx, &self.list) {
-            return self.inner.run(req).map(move |result| told(result, raise)).boxed();
+        let raise = self.1;
+        if !self.0.has_hooks(&req.cx) {
+            return self.0.inner.run(req).map(move |result| told(result, raise)).boxed();
         }
-        boxed(|| tool(self.list.clone(), raise, self.inner.clone(), req))
+        boxed(|| tool(self.0.clone(), raise, req))
     }
 }
 
-super::debug_by_name!(ModelHooksLayer, ModelHooks);
-super::debug_by_name!(ToolHooksLayer, ToolHooks);
+super::debug_by_name!(ModelHooksLayer, ModelHooks, 0.list);
+super::debug_by_name!(ToolHooksLayer, ToolHooks, 0.list);
 
-/// False if no middleware covers the run: its calls then need no room for hooks.
-fn has_hooks(cx: &RunCx, own: &Middlewares) -> bool {
-    !own.is_empty() || !cx.inherited().is_empty()
+impl<S> Around<S> {
+    /// False if no middleware covers the run: its calls then need no room for hooks.
+    fn has_hooks(&self, cx: &RunCx) -> bool {
+        !self.list.is_empty() || !cx.inherited().is_empty()
+    }
 }
 
 fn stopped(cx: &RunCx) -> Result<()> {
@@ -130,9 +131,9 @@ fn told(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
     }
 }
 
-async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> Result<ModelResponse> {
+async fn model(hooks: Arc<Around<ModelService>>, mut req: ModelRequest) -> Result<ModelResponse> {
     let cx = req.cx.clone();
-    let list = cx.covering(&own);
+    let (list, inner) = (cx.covering(&hooks.list), &hooks.inner);
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
@@ -154,7 +155,7 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
             if cx.inherited().is_empty() {
                 inner.run(req).await?
             } else {
-                ModelNext::new(cx.inherited(), &inner).run(req).await?
+                ModelNext::new(cx.inherited(), inner).run(req).await?
             }
         }
     };
@@ -164,9 +165,9 @@ async fn model(own: Middlewares, inner: ModelService, mut req: ModelRequest) -> 
     Ok(response)
 }
 
-async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRequest) -> Result<ToolOutput> {
+async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest) -> Result<ToolOutput> {
     let cx = req.cx.clone();
-    let list = cx.covering(&own);
+    let (list, inner) = (cx.covering(&hooks.list), &hooks.inner);
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
@@ -185,7 +186,7 @@ async fn tool(own: Middlewares, raise: bool, inner: ToolService, mut req: ToolRe
             let result = if cx.inherited().is_empty() {
                 inner.run(req).await
             } else {
-                ToolNext::new(cx.inherited(), &inner).run(req).await
+                ToolNext::new(cx.inherited(), inner).run(req).await
             };
             told(result, raise)?
         }

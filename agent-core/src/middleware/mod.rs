@@ -2,7 +2,7 @@
 
 /// `Debug` that prints the names of the middlewares inside.
 macro_rules! debug_by_name {
-    ($layer:ident, $service:ident) => {
+    ($layer:ident, $service:ident, $($list:tt)+) => {
         impl std::fmt::Debug for $layer {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(stringify!($layer))?;
@@ -13,7 +13,7 @@ macro_rules! debug_by_name {
         impl std::fmt::Debug for $service {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(stringify!($service))?;
-                f.debug_list().entries(self.list.iter().map(|m| m.name())).finish()
+                f.debug_list().entries(self.$($list)+.iter().map(|m| m.name())).finish()
             }
         }
     };

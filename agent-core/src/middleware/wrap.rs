@@ -52,7 +52,7 @@ macro_rules! wrap {
             }
         }
 
-        super::debug_by_name!($layer, $service);
+        super::debug_by_name!($layer, $service, list);
     };
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -50,7 +50,8 @@ pub(super) struct Inner {
     /// Shared by the whole tree: a pause stops every run of it.
     pub(super) pause: Pause,
     pub(super) inbox: Inbox,
-    pub(super) control: Mutex<Control>,
+    /// Made when somebody wants something: of most runs nobody does.
+    pub(super) control: OnceLock<Box<Mutex<Control>>>,
     /// What middlewares keep for this run; it goes with the run.
     pub(super) live: Live,
     pub(super) tasks: Tasks,
@@ -216,7 +217,7 @@ impl RunCx {
 
     /// Why the run is to end at its next boundary, if it is.
     pub fn stop_requested(&self) -> Option<String> {
-        self.control().stop.clone()
+        self.wanted()?.stop.clone()
     }
 
     /// Puts a message before the next model call. A run that was about to finish goes on for it.
@@ -269,7 +270,8 @@ impl RunCx {
     /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
     pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Answer> {
         let below = |id: &String| id_below(id, call_id).map(str::to_owned);
-        self.control().answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
+        let Some(control) = self.wanted() else { return BTreeMap::new() };
+        control.answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
     }
 
     // --- others ---
@@ -305,7 +307,12 @@ impl RunCx {
     }
 
     pub(super) fn control(&self) -> MutexGuard<'_, Control> {
-        self.0.control.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.control.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`control`](Self::control), if anybody wanted anything so far.
+    pub(super) fn wanted(&self) -> Option<MutexGuard<'_, Control>> {
+        self.0.control.get().map(|control| control.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

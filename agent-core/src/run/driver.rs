@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
@@ -103,7 +103,7 @@ pub struct RunDriver(RunCx);
 impl RunDriver {
     /// Makes a run.
     pub fn new(parts: RunParts) -> Self {
-        Self(RunCx(Arc::new(Inner {
+        let cx = RunCx(Arc::new(Inner {
             ids: parts.ids,
             history: Mutex::new(parts.history),
             step: AtomicU32::new(parts.step),
@@ -122,17 +122,18 @@ impl RunDriver {
             cancel: parts.cancel,
             pause: parts.pause,
             inbox: parts.inbox,
-            control: Mutex::new(Control {
-                answers: parts.answers,
-                background: parts.background,
-                open: parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect(),
-                ..Control::default()
-            }),
+            control: OnceLock::new(),
             live: Mutex::default(),
             tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
-        })))
+        }));
+        if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
+            let mut control = cx.control();
+            (control.answers, control.background) = (parts.answers, parts.background);
+            control.open = parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
+        }
+        Self(cx)
     }
 
     /// The run as its hooks see it.
@@ -213,36 +214,36 @@ impl RunDriver {
 
     /// Takes the questions that were asked and have no answer.
     pub fn take_questions(&self) -> Vec<Question> {
-        std::mem::take(&mut self.0.control().asked)
+        self.0.wanted().map(|mut control| std::mem::take(&mut control.asked)).unwrap_or_default()
     }
 
     /// True if a question was asked that has no answer.
     pub fn has_questions(&self) -> bool {
-        !self.0.control().asked.is_empty()
+        self.0.wanted().is_some_and(|control| !control.asked.is_empty())
     }
 
     /// True if a question was asked in the place `id/..` and has no answer.
     pub fn has_question_below(&self, id: &str) -> bool {
-        self.0.control().asked.iter().any(|question| id_below(&question.id, id).is_some())
+        let asks = |control: MutexGuard<'_, Control>| control.asked.iter().any(|q| id_below(&q.id, id).is_some());
+        self.0.wanted().is_some_and(asks)
     }
 
     /// Takes where the sub-agent of the call `id` stands, if it waits.
     pub fn take_child(&self, id: &str) -> Option<Box<Checkpoint>> {
-        self.0.control().children.remove(id)
+        self.0.wanted()?.children.remove(id)
     }
 
     /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
     pub fn forget_answers_below(&self, id: impl fmt::Display) {
-        let answers = &mut self.0.control().answers;
-        if !answers.is_empty() {
+        if let Some(mut control) = self.0.wanted().filter(|control| !control.answers.is_empty()) {
             let id = id.to_string();
-            answers.retain(|question, _| id_below(question, &id).is_none());
+            control.answers.retain(|question, _| id_below(question, &id).is_none());
         }
     }
 
     /// All answers given so far, by question id.
     pub fn answers(&self) -> BTreeMap<String, Answer> {
-        self.0.control().answers.clone()
+        self.0.wanted().map(|control| control.answers.clone()).unwrap_or_default()
     }
 }
 

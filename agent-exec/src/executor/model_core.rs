@@ -15,14 +15,17 @@ use tower::Service;
 
 /// The innermost service of the model's stack.
 #[derive(Clone)]
-pub(crate) struct ModelCore {
+pub(crate) struct ModelCore(Arc<Innermost>);
+
+/// Behind one reference count, since every call clones the service.
+struct Innermost {
     model: Arc<dyn Model>,
     deadlines: Arc<Deadlines>,
 }
 
 impl ModelCore {
     pub(crate) fn new(model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> Self {
-        Self { model, deadlines }
+        Self(Arc::new(Innermost { model, deadlines }))
     }
 
     fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
@@ -32,7 +35,7 @@ impl ModelCore {
                 return Ok(answered);
             }
             let booking = cx.book_model_call(&mut request).await?;
-            let call = pin!(in_time(&self.deadlines, request, |request| (*self.model).call(request)));
+            let call = pin!(in_time(&self.0.deadlines, request, |request| (*self.0.model).call(request)));
             let answered = cx.log().model_step(cx.step(), call).await;
             booking.settle(&answered).await?;
             if let Ok(response) = &answered {

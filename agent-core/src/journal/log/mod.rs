@@ -9,7 +9,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -47,13 +47,21 @@ struct Inner {
     emitter: Emitter,
     state: State,
     globals: GlobalStorage,
-    /// Noted, and not handed to the journal yet.
-    noted: Mutex<Vec<Entry>>,
+    /// In one place, since whoever notes something mostly looks at the step too.
+    open: Mutex<Open>,
+    /// How many entries are [noted](Open::noted), for those who need no more.
+    waiting: AtomicUsize,
     /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
     held_back: AtomicBool,
-    under_way: Mutex<UnderWay>,
     /// Set when a recorded run is driven again.
     replay: OnceLock<Box<Mutex<Replaying>>>,
+}
+
+/// What still changes.
+struct Open {
+    /// Noted, and not handed to the journal yet.
+    noted: Vec<Entry>,
+    under_way: UnderWay,
 }
 
 /// A recorded run that is driven again.
@@ -91,9 +99,9 @@ impl RunLog {
             emitter,
             state,
             globals,
-            noted: Mutex::default(),
+            open: Mutex::new(Open { noted: Vec::new(), under_way: UnderWay { decisions, ..UnderWay::default() } }),
+            waiting: AtomicUsize::new(0),
             held_back: AtomicBool::new(false),
-            under_way: Mutex::new(UnderWay { decisions, ..UnderWay::default() }),
             replay: OnceLock::new(),
         }))
     }
@@ -155,12 +163,24 @@ impl RunLog {
 
     /// Notes an entry.
     pub fn record(&self, body: EntryBody) {
-        let entry = self.entry(body);
-        let mut noted = self.noted();
-        if noted.is_empty() && self.0.held_back.load(Ordering::Acquire) {
-            noted.reserve_exact(ROOM);
+        self.note(&mut self.open(), body);
+    }
+
+    fn note(&self, open: &mut Open, body: EntryBody) {
+        if open.noted.is_empty() && self.0.held_back.load(Ordering::Acquire) {
+            open.noted.reserve_exact(ROOM);
         }
-        noted.push(entry);
+        self.note_entries(open, [self.entry(body)]);
+    }
+
+    fn note_entries(&self, open: &mut Open, entries: impl IntoIterator<Item = Entry>) {
+        open.noted.extend(entries);
+        self.0.waiting.store(open.noted.len(), Ordering::Release);
+    }
+
+    fn take_noted(&self, open: &mut Open) -> Vec<Entry> {
+        self.0.waiting.store(0, Ordering::Release);
+        std::mem::take(&mut open.noted)
     }
 
     /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
@@ -170,13 +190,13 @@ impl RunLog {
         let held_back = self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed();
         // What cannot be handed over now fails at the run's next commit.
         let _ = self.0.emitter.hub().outbox().send(|| {
-            let mut noted = self.noted();
-            noted.push(entry);
-            if held_back || noted.len() > 1 {
+            let mut open = self.open();
+            self.note_entries(&mut open, [entry]);
+            if held_back || open.noted.len() > 1 {
                 return Ok(None);
             }
-            let entries = std::mem::take(&mut *noted);
-            drop(noted);
+            let entries = self.take_noted(&mut open);
+            drop(open);
             let watched = self.0.emitter.is_observed().then(|| entries.clone());
             let ack = self.own_writer()?.append(entries);
             Ok(Some(Sent { ack, count: 1, entries: watched, emitter: self.0.emitter.clone() }))
@@ -185,7 +205,7 @@ impl RunLog {
 
     /// Notes an entry of a run below that is not under way.
     pub fn record_for(&self, run: &Arc<str>, body: EntryBody) {
-        self.noted().push(Entry::new(run.clone(), now(), body));
+        self.note_entries(&mut self.open(), [Entry::new(run.clone(), now(), body)]);
     }
 
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
@@ -195,7 +215,9 @@ impl RunLog {
 
     /// True if what is noted may wait: there is little of it, and nobody who waits for it.
     fn holds_back(&self) -> bool {
-        self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed() && self.noted().len() < LARGE_BATCH
+        self.0.held_back.load(Ordering::Acquire)
+            && !self.0.emitter.is_observed()
+            && self.0.waiting.load(Ordering::Acquire) < LARGE_BATCH
     }
 
     fn hand_over(&self) -> Result<()> {
@@ -204,7 +226,7 @@ impl RunLog {
         }
         // Nobody else of the tree comes between reading what changed and writing it down.
         self.0.emitter.hub().outbox().send(|| {
-            let mut entries = std::mem::take(&mut *self.noted());
+            let mut entries = self.take_noted(&mut self.open());
             let writer = self.own_writer()?;
             let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
             if !state.is_empty() || !globals.is_empty() {
@@ -234,35 +256,32 @@ impl RunLog {
 
     /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
-        let last = self.under_way().models.drain(..).next_back();
+        let mut open = self.open();
+        let last = open.under_way.models.drain(..).next_back();
         let changed = !last.is_some_and(|last| last.told(|response| response.message.ptr_eq(message)));
-        self.record(EntryBody::ModelAccepted {
-            step,
-            message: changed.then(|| message.clone()),
-            exit: exit.map(Box::new),
-        });
+        let message = changed.then(|| message.clone());
+        self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
     }
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        let mut under_way = self.under_way();
-        let call = under_way.calls.entry(call_id);
+        let mut open = self.open();
+        let call = open.under_way.calls.entry(call_id);
         call.begun = None;
         let changed = !call.given.as_ref().is_some_and(|given| given.told(|finished| finished.ptr_eq(output)));
-        drop(under_way);
         let output = changed.then(|| output.clone());
-        self.record(EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
+        self.note(&mut open, EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
     }
 
     /// How often each tool was run, counting a call once however often it was tried.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
-        self.under_way().counts().collect()
+        self.open().under_way.counts().collect()
     }
 
     /// As [`tool_calls`](Self::tool_calls), without the calls `open`: for a checkpoint, since they count when they are gone
     /// on with.
     pub fn tool_calls_but<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, u32> {
-        let under_way = self.under_way();
+        let under_way = &self.open().under_way;
         let mut counts: BTreeMap<_, _> = under_way.counts().collect();
         for name in open.filter_map(|id| under_way.calls.get(id)?.tool.as_ref()) {
             counts.entry(name.to_string()).and_modify(|n| *n -= 1);
@@ -273,7 +292,7 @@ impl RunLog {
 
     /// What the tools of the calls `open` gave, though something kept them from being answered: for a checkpoint.
     pub fn finished_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, ToolOutput> {
-        let under_way = self.under_way();
+        let under_way = &self.open().under_way;
         let given = |id: &str| under_way.calls.get(id)?.given.as_ref().map(|given| &given.value);
         let output = |id: &str| given(id).or_else(|| under_way.kept.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
@@ -281,7 +300,7 @@ impl RunLog {
 
     /// The calls among `open` whose tools were begun, by this attempt or an earlier one, and gave nothing: for a checkpoint.
     pub fn begun_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, Begun> {
-        let under_way = self.under_way();
+        let under_way = &self.open().under_way;
         let now = |id: &str| under_way.calls.get(id)?.begun.as_ref();
         let begun = |id: &str| now(id).or_else(|| under_way.in_doubt.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), begun(id)?))).collect()
@@ -289,30 +308,30 @@ impl RunLog {
 
     /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
     pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
-        self.under_way().in_doubt.get(call_id).cloned()
+        self.open().under_way.in_doubt.get(call_id).cloned()
     }
 
     /// Takes a call out of doubt: it did not happen, or may be repeated.
     pub fn clear_doubt(&self, call_id: &str) {
-        self.under_way().in_doubt.remove(call_id);
+        self.open().under_way.in_doubt.remove(call_id);
     }
 
     /// Notes what became of a call in doubt, as if its tool had just run.
     pub fn resolve_doubt(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         self.clear_doubt(call_id);
-        self.under_way().count(call_id, name);
+        self.open().under_way.count(call_id, name);
         self.finished(call_id.clone(), output);
     }
 
     /// What the model answered in the step under way, if it was not accepted: for a checkpoint.
     pub fn answered(&self) -> Vec<Arc<ModelResponse>> {
-        let under_way = self.under_way();
+        let under_way = &self.open().under_way;
         under_way.models.iter().map(|given| &given.value).chain(&under_way.answered).cloned().collect()
     }
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
     pub fn next_answered(&self) -> Option<ModelResponse> {
-        let mut under_way = self.under_way();
+        let under_way = &mut self.open().under_way;
         let response = under_way.answered.pop_front()?;
         under_way.models.push(Given::earlier(response.clone()));
         Some((*response).clone())
@@ -320,7 +339,7 @@ impl RunLog {
 
     /// Sets what a checkpoint holds of the step under way.
     pub fn restore(&self, checkpoint: &mut Checkpoint) {
-        let mut under_way = self.under_way();
+        let under_way = &mut self.open().under_way;
         let finished = std::mem::take(&mut checkpoint.finished);
         under_way.kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
         let begun = std::mem::take(&mut checkpoint.begun);
@@ -329,52 +348,50 @@ impl RunLog {
     }
 
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
-        let mut under_way = self.under_way();
-        let call = under_way.calls.entry(&call_id);
-        (call.begun, call.given) = (None, Some(Given::now(output.clone())));
-        drop(under_way);
-        self.record(EntryBody::ToolFinished { call_id, output: output.clone() });
+        {
+            let mut open = self.open();
+            let call = open.under_way.calls.entry(&call_id);
+            (call.begun, call.given) = (None, Some(Given::now(output.clone())));
+            self.note(&mut open, EntryBody::ToolFinished { call_id, output: output.clone() });
+        }
         self.flush();
     }
 
     /// Sets the counts that the run had when it was suspended.
     pub fn restore_tool_calls(&self, counts: &BTreeMap<String, u32>) {
-        self.under_way().set_counts(counts);
+        self.open().under_way.set_counts(counts);
     }
 
     /// Forgets the decisions and results of a step, or of its model call, that is now complete.
     pub fn end_step(&self) {
-        self.under_way().end_step();
+        self.open().under_way.end_step();
     }
 
     /// The decisions made so far hold for the whole run.
     pub(crate) fn end_beginning(&self) {
-        let decisions = &mut self.under_way().decisions;
+        let decisions = &mut self.open().under_way.decisions;
         decisions.beginning = Some(std::mem::take(&mut decisions.made));
     }
 
     /// The decisions of the run's beginning and of the step under way, for a checkpoint.
     pub fn decisions(&self) -> Vec<(String, Value)> {
-        let decisions = &self.under_way().decisions;
+        let decisions = &self.open().under_way.decisions;
         decisions.beginning.iter().flatten().chain(&decisions.made).chain(&decisions.kept).cloned().collect()
     }
 
     /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
     pub fn is_decided(&self, name: &str) -> bool {
         let replayed = self.replayed().is_some_and(|replayed| replayed.replay.is_decided(name));
-        replayed || self.under_way().decisions.kept.iter().any(|(kept, _)| kept == name)
+        replayed || self.open().under_way.decisions.kept.iter().any(|(kept, _)| kept == name)
     }
 
-    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
-        self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Nothing is handed over while somebody has it: whoever hands over waits for it.
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entry(&self, body: EntryBody) -> Entry {
         Entry::new(self.0.run.clone(), now(), body)
-    }
-
-    fn noted(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -58,8 +58,11 @@ impl RunLog {
             None => call.await?,
         };
         let kept = Arc::new(response.clone());
-        self.under_way().models.push(Given::now(kept.clone()));
-        self.record(EntryBody::ModelFinished { step, response: kept });
+        {
+            let mut open = self.open();
+            open.under_way.models.push(Given::now(kept.clone()));
+            self.note(&mut open, EntryBody::ModelFinished { step, response: kept });
+        }
         self.flush();
         Ok(response)
     }
@@ -75,10 +78,9 @@ impl RunLog {
         effect: Effect,
         call: impl Future<Output = Result<ToolOutput>> + Send,
     ) -> Result<ToolOutput> {
-        if let Some(output) = self.under_way().begin_call(&call_id, &name) {
+        if let Some(output) = self.begin_call(&call_id, name, effect) {
             return Ok(output);
         }
-        self.started(&call_id, name, effect);
         let call = async {
             match self.replayed_output(&call_id) {
                 Some(replayed) => replayed,
@@ -96,10 +98,11 @@ impl RunLog {
             Ok(output) => self.finished(call_id, output),
             // A tool asks before it does anything, and is entered again from the start.
             Err(e) if e.kind() == ErrorKind::Interrupted => {
-                if let Some(call) = self.under_way().calls.get_mut(&call_id) {
+                let mut open = self.open();
+                if let Some(call) = open.under_way.calls.get_mut(&call_id) {
                     call.begun = None;
                 }
-                self.record(EntryBody::ToolSuspended { call_id });
+                self.note(&mut open, EntryBody::ToolSuspended { call_id });
             }
             // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
             // outside what the tool had done.
@@ -113,7 +116,7 @@ impl RunLog {
     /// # Errors
     /// As [`Durable::step`].
     pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        if let Some(value) = self.under_way().decisions.take_kept(name) {
+        if let Some(value) = self.open().under_way.decisions.take_kept(name) {
             return Ok(value);
         }
         let value = match self.replayed_decision(name) {
@@ -121,16 +124,25 @@ impl RunLog {
             None => decide.await?,
         };
         let name = name.to_owned();
-        let beginning = self.under_way().decisions.make(name.clone(), value.clone());
-        self.record(EntryBody::Decided { name, value: value.clone(), beginning });
+        {
+            let mut open = self.open();
+            let beginning = open.under_way.decisions.make(name.clone(), value.clone());
+            self.note(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
+        }
         self.commit().await?;
         Ok(value)
     }
 
-    fn started(&self, call_id: &Arc<str>, name: Arc<str>, effect: Effect) {
+    /// Notes that a call's tool is begun; gives its result from before a restart instead, if there is one.
+    fn begin_call(&self, call_id: &Arc<str>, name: Arc<str>, effect: Effect) -> Option<ToolOutput> {
+        let mut open = self.open();
+        if let Some(output) = open.under_way.begin_call(call_id, &name) {
+            return Some(output);
+        }
         let attempt = self.0.attempt.clone();
-        self.under_way().calls.entry(call_id).begun = Some(Begun::new(effect, attempt.clone()));
-        self.record(EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
+        open.under_way.calls.entry(call_id).begun = Some(Begun::new(effect, attempt.clone()));
+        self.note(&mut open, EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
+        None
     }
 
     /// The recorded answer to a model call; none if no run is replayed.
@@ -156,7 +168,7 @@ impl RunLog {
             }
             self.0.globals.set_all(mem::take(&mut call.globals), false);
             self.0.state.set_all(mem::take(&mut call.state));
-            self.noted().append(&mut call.below);
+            self.note_entries(&mut self.open(), mem::take(&mut call.below));
             call.result()
         }))
     }
