@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Waker},
 };
 
@@ -13,7 +16,11 @@ use crate::{Error, ErrorKind, Result};
 
 /// Work that was handed to a run and that its executor has not taken yet.
 #[derive(Default)]
-pub(super) struct Tasks(Mutex<State>);
+pub(super) struct Tasks {
+    state: Mutex<State>,
+    /// Something was handed over that nobody took yet.
+    waiting: AtomicBool,
+}
 
 #[derive(Default)]
 struct State {
@@ -24,7 +31,7 @@ struct State {
 
 impl Tasks {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -39,15 +46,22 @@ impl RunCx {
             return Err(Error::new(ErrorKind::Stopped, "the run is over: nothing can run beside it"));
         }
         tasks.new.push(task.boxed());
+        self.0.tasks.waiting.store(true, Ordering::Release);
         let executor = tasks.executor.take();
         drop(tasks);
         executor.into_iter().for_each(Waker::wake);
         Ok(())
     }
 
+    /// For executors: true if something was handed over that was not taken.
+    pub fn has_tasks(&self) -> bool {
+        self.0.tasks.waiting.load(Ordering::Acquire)
+    }
+
     /// For executors: takes what was handed over, to drive it; the executor is woken when there is more.
     pub fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
         let mut tasks = self.0.tasks.lock();
+        self.0.tasks.waiting.store(false, Ordering::Release);
         match &mut tasks.executor {
             Some(known) => known.clone_from(executor.waker()),
             none => *none = Some(executor.waker().clone()),

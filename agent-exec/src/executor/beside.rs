@@ -3,7 +3,7 @@
 use std::{
     future::poll_fn,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use agent_core::RunCx;
@@ -14,7 +14,7 @@ use tracing::Instrument;
 ///
 /// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
 pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
-    let mut tasks = Tasks { cx, running: None };
+    let mut tasks = Tasks { cx, known: None, running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {
@@ -27,14 +27,20 @@ pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output 
 
 struct Tasks<'a> {
     cx: &'a RunCx,
+    /// Whom the run wakes when something is handed to it.
+    known: Option<Waker>,
     /// Few runs have any.
     running: Option<JoinSet<()>>,
 }
 
 impl Tasks<'_> {
     fn poll(&mut self, context: &mut Context<'_>) {
-        for task in self.cx.take_tasks(context) {
-            self.running.get_or_insert_default().spawn(task.in_current_span());
+        let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
+        if !is_known || self.cx.has_tasks() {
+            self.known = Some(context.waker().clone());
+            for task in self.cx.take_tasks(context) {
+                self.running.get_or_insert_default().spawn(task.in_current_span());
+            }
         }
         if let Some(running) = &mut self.running {
             while let Poll::Ready(Some(_)) = running.poll_join_next(context) {}

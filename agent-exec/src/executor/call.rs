@@ -21,7 +21,8 @@ pub(super) enum CallEnd {
 
 /// Runs a call until it ends, it is too late, or the run is cancelled; then it has the tool's grace to hand up its state.
 pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option<Due>) -> CallEnd {
-    let cancel = request.cx.cancellation().clone();
+    let cx = request.cx.clone();
+    let cancel = cx.cancellation();
     if cancel.is_cancelled() {
         return CallEnd::Cancelled(None); // it was waiting for its turn, and is not to begin now
     }
@@ -32,7 +33,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option
     tokio::pin!(call);
     let late = tokio::select! {
         biased;
-        result = &mut call => return ended(result, &cancel),
+        result = &mut call => return ended(result, cancel),
         () = cancel.cancelled() => None,
         late = Due::passed(due) => Some(late),
     };
@@ -42,11 +43,11 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option
         false => tokio::time::timeout(grace, call).await.ok(),
     };
     match (late, result) {
-        (None, Some(result)) => ended(result, &cancel),
+        (None, Some(result)) => ended(result, cancel),
         (None, None) => CallEnd::Cancelled(None),
         (Some(late), None) => CallEnd::Done(ToolOutput::error(late.told())),
         // A sub-agent's time was up with its caller's, and it says so itself.
-        (Some(late), Some(result)) => match ended(result, &cancel) {
+        (Some(late), Some(result)) => match ended(result, cancel) {
             CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.told())),
             end => end,
         },

@@ -20,8 +20,11 @@ pub(crate) struct Bodies(Arc<Mutex<Body>>);
 impl Bodies {
     /// The body that `write` writes.
     pub(crate) fn body(&self, write: impl FnOnce(&mut Draft)) -> Bytes {
-        let last = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut draft = Draft { body: Body { bytes: Vec::with_capacity(Draft::ROOM), messages: None }, last };
+        let mut last = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut bytes = mem::take(&mut last.spare);
+        bytes.clear();
+        bytes.reserve(Draft::ROOM);
+        let mut draft = Draft { body: Body { bytes, ..Body::default() }, last };
         write(&mut draft);
         Bytes::from_owner(Lent { body: draft.body, to: self.0.clone() })
     }
@@ -38,6 +41,8 @@ impl fmt::Debug for Bodies {
 struct Body {
     bytes: Vec<u8>,
     messages: Option<Messages>,
+    /// Where the next body begins, until it comes to its messages.
+    spare: Vec<u8>,
 }
 
 /// What the messages are of a body.
@@ -66,7 +71,7 @@ impl Draft {
         key: WireKey,
         mut write: impl FnMut(usize, &Message, &mut Vec<u8>),
     ) {
-        let Body { mut bytes, messages } = mem::take(&mut self.last);
+        let Body { mut bytes, messages, .. } = mem::take(&mut self.last);
         let from = self.len();
         let goes_on = messages.is_some_and(|written| {
             if written.from != from || !bytes.starts_with(self) {
@@ -83,7 +88,7 @@ impl Draft {
         }
         let last = bytes[from..].last();
         let messages = last.map(|last| Messages { from, to: bytes.len(), last: *last, mark: history.mark() });
-        self.body = Body { bytes, messages };
+        self.body = Body { bytes, messages, spare: mem::take(&mut self.body.bytes) };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    io,
+    io::{self, Cursor},
     mem::{self, MaybeUninit},
     pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
@@ -82,7 +82,7 @@ impl Connection {
     /// # Errors
     /// [`Transport`](agent_core::ErrorKind::Transport) if there is none.
     pub(super) async fn exchange(&mut self, head: Vec<u8>, body: Bytes, method: &Method) -> Result<Head> {
-        let mut sending = Sending { unsent: Some(Bytes::from(head).chain(body)), failed: None };
+        let mut sending = Sending { unsent: Some(Buf::chain(Cursor::new(head), body)), failed: None };
         poll_fn(|cx| {
             let sent = sending.poll(&mut self.io, cx);
             loop {
