@@ -12,6 +12,7 @@ mod model;
 mod model_core;
 mod schedule;
 mod table;
+mod turns;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -23,7 +24,9 @@ use agent_core::{
 
 use tokio::time::Instant;
 
-use self::{batch::BatchEnd, beside::beside, catch_up::catch_up, due::Due, exit::Exits, table::ToolTable};
+use self::{
+    batch::BatchEnd, beside::beside, catch_up::catch_up, due::Due, exit::Exits, table::ToolTable, turns::give_way,
+};
 pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
 use crate::builder::Item;
 
@@ -274,6 +277,7 @@ impl Active<'_> {
             if let Some(stop) = stop {
                 return Ok(stop);
             }
+            give_way().await;
         }
     }
 

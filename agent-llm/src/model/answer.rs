@@ -35,7 +35,12 @@ impl HttpModel {
     }
 
     /// Sends what was refused once more, if there is something to change about it.
-    async fn send_again(&self, req: &ModelRequest, keys: &mut Redactor, refused: Error) -> Result<(Form, Incoming)> {
+    async fn send_again(
+        &self,
+        req: &ModelRequest,
+        keys: &mut Redactor,
+        refused: Error,
+    ) -> Result<(Form, Incoming<'_>)> {
         match self.codec.amend(req, &refused) {
             Some(amended) => self.send(&amended, keys).await?,
             None if self.has_another_key(&refused).await => self.send(req, keys).await?,
@@ -51,12 +56,12 @@ impl HttpModel {
     }
 
     /// What the answer is, and its body as it comes; the inner error is the provider's refusal.
-    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming)>> {
+    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming<'_>)>> {
         let mut request = self.codec.encode(req)?;
         for (name, value) in &self.http.headers {
             request.headers_mut().insert(name.clone(), value.clone());
         }
-        let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
+        let mut silence = Silence::new(&self.http.waits, self.http.idle_timeout);
         if let Some(credentials) = &self.http.credentials {
             let key = silence.wait(credentials.key()).await??;
             keys.learn(&key);
@@ -73,7 +78,7 @@ impl HttpModel {
         Ok(Ok((Form::of(&head.headers, req.stream), body)))
     }
 
-    async fn read(&self, req: &ModelRequest, form: Form, mut body: Incoming) -> Result<ModelResponse> {
+    async fn read(&self, req: &ModelRequest, form: Form, mut body: Incoming<'_>) -> Result<ModelResponse> {
         match form {
             Form::Stream => boxed(|| self.read_stream(req, body)).await,
             Form::Whole => {
@@ -89,7 +94,7 @@ impl HttpModel {
         }
     }
 
-    async fn read_stream(&self, req: &ModelRequest, mut body: Incoming) -> Result<ModelResponse> {
+    async fn read_stream(&self, req: &ModelRequest, mut body: Incoming<'_>) -> Result<ModelResponse> {
         let mut splitter = SseSplitter::default();
         let mut decoder = self.codec.decoder(!req.sink.is_idle());
         let mut collector = Collector::new(&req.sink);
@@ -158,13 +163,13 @@ impl Form {
 }
 
 /// A body that must not fall silent, nor become too long.
-struct Incoming {
+struct Incoming<'a> {
     body: Body,
-    silence: Silence,
+    silence: Silence<'a>,
     left: usize,
 }
 
-impl Incoming {
+impl Incoming<'_> {
     async fn next(&mut self) -> Option<Result<Bytes>> {
         let next = self.silence.wait(self.body.next()).await;
         self.silence.heard();

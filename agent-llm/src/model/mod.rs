@@ -4,6 +4,7 @@ mod answer;
 mod credentials;
 mod settings;
 mod silence;
+mod waits;
 
 use std::{borrow::Cow, fmt, mem, sync::Arc};
 

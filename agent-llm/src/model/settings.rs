@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{Credentials, HttpModel};
+use super::{Credentials, HttpModel, waits::Waits};
 use crate::{Catalogue, Codec, Transport, models::Pricing, redact::Redactor};
 
 /// How a key is shown to a provider.
@@ -55,7 +55,7 @@ pub(super) struct Http {
     pub(super) auth: Auth,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) redactor: Redactor,
-    pub(super) first_timeout: Duration,
+    pub(super) waits: Waits,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
     pub(super) tells_session: bool,
@@ -101,7 +101,7 @@ impl HttpSettings {
             auth,
             credentials,
             redactor,
-            first_timeout,
+            waits: Waits::new(first_timeout),
             idle_timeout,
             max_answer,
             tells_session,
@@ -275,7 +275,7 @@ impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("headers", &self.headers)
-            .field("first_timeout", &self.first_timeout)
+            .field("first_timeout", &self.waits.longest())
             .field("idle_timeout", &self.idle_timeout)
             .field("max_answer", &self.max_answer)
             .finish_non_exhaustive()
