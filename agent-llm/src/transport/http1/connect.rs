@@ -9,7 +9,7 @@ use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::sync::OnceCell;
 use tower::{BoxError, ServiceExt};
 
-use super::{broken, connection::Connection, origin::Origin};
+use super::{broken, connection::Connection, origin::Origin, stream::Stream};
 
 /// Longest time to reach the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,10 +36,10 @@ impl Connector {
         let uri = origin.uri().clone();
         Ok(if uri.scheme() == Some(&Scheme::HTTPS) {
             let stream = self.tls().await?.oneshot(uri).await.map_err(unreachable)?;
-            Connection::new(TokioIo::new(stream))
+            Connection::new(Stream::Other(Box::new(TokioIo::new(stream))))
         } else {
             let stream = self.plain.clone().oneshot(uri).await.map_err(|e| unreachable(e.into()))?;
-            Connection::new(stream.into_inner())
+            Connection::new(Stream::Tcp(stream.into_inner()))
         })
     }
 

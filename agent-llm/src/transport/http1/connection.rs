@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use super::{
     broken,
     head::{self, Head},
+    stream::Stream,
 };
 
 /// Bytes that are read at once, at first.
@@ -26,25 +27,20 @@ const MOST_ROOM: usize = 256 << 10;
 /// An open connection. Nothing runs beside the calls: the one that has the connection moves its bytes whenever it is
 /// polled, and dropping the connection closes it.
 pub(super) struct Connection {
-    io: Box<dyn Io>,
+    io: Stream,
     /// What was read and belongs to nothing yet.
     pub(super) read: BytesMut,
     room: usize,
 }
 
-/// What bytes come from and go to.
-pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
-
 impl Connection {
-    pub(super) fn new(io: impl Io + 'static) -> Self {
-        Self { io: Box::new(io), read: BytesMut::new(), room: ROOM }
+    pub(super) fn new(io: Stream) -> Self {
+        Self { io, read: BytesMut::new(), room: ROOM }
     }
 
     /// False if the server closed it while it waited, or said what nobody asked for.
     pub(super) fn is_free(&mut self) -> bool {
-        self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
+        !self.io.may_have_more() || self.poll_read(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// It is to wait for the next request: gives back the room that the answer took. False if the server already said what
@@ -117,7 +113,7 @@ struct Sending<B> {
 
 impl<B: Buf + Unpin> Sending<B> {
     /// Ready when there is nothing more to do.
-    fn poll(&mut self, io: &mut Box<dyn Io>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, io: &mut Stream, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(unsent) = &mut self.unsent {
             let step = match unsent.has_remaining() {
                 true => ready!(pin!(io.write_buf(unsent)).poll(cx)).and_then(some),
@@ -140,9 +136,13 @@ mod tests {
     use http::StatusCode;
     use tokio::io::{BufWriter, DuplexStream, duplex};
 
-    use super::*;
+    use super::{super::stream::Io, *};
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+
+    fn over(io: impl Io + 'static) -> Connection {
+        Connection::new(Stream::Other(Box::new(io)))
+    }
 
     /// Sends a request over `near`; gives what `far` got of it, and whether the connection stays open.
     async fn exchanged(near: impl Io + 'static, mut far: DuplexStream, body: usize) -> (usize, bool) {
@@ -152,7 +152,7 @@ mod tests {
             far.write_all(ANSWER).await.expect("writes");
             got.len()
         });
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         let head =
             connection.exchange(b"head\r\n".to_vec(), vec![b'x'; body].into(), &Method::POST).await.expect("a head");
         while connection.read.len() < 2 {
@@ -180,7 +180,7 @@ mod tests {
     async fn a_connection_that_was_not_sent_all_is_not_used_again() {
         let (near, mut far) = duplex(1_000);
         far.write_all(ANSWER).await.expect("writes");
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         let head = connection.exchange(Vec::new(), vec![b'x'; 10_000].into(), &Method::POST).await.expect("a head");
         assert!(!head.stays_open);
     }
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_sent_is_let_go_before_the_answer_comes() {
         let (near, mut far) = duplex(1 << 20);
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         let body = Bytes::from(vec![b'x'; 10_000]);
         {
             let mut exchange = pin!(connection.exchange(b"head\r\n".to_vec(), body.clone(), &Method::POST));
@@ -203,7 +203,7 @@ mod tests {
     #[tokio::test]
     async fn the_room_that_a_long_answer_took_is_given_back() {
         let (near, mut far) = duplex(1 << 20);
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         far.write_all(&[b'x'; 100_000]).await.expect("writes");
         let mut counts = Vec::new();
         while counts.iter().sum::<usize>() < 100_000 {
@@ -217,13 +217,13 @@ mod tests {
     #[tokio::test]
     async fn a_connection_is_free_while_the_server_is_silent() {
         let (near, mut far) = duplex(1_000);
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         assert!(connection.is_free());
         assert_eq!(connection.read.capacity(), 0, "nor has it room for what nobody says");
         far.write_all(b"x").await.expect("writes");
         assert!(!connection.is_free(), "it said what nobody asked for");
         let (near, far) = duplex(1_000);
-        let mut connection = Connection::new(near);
+        let mut connection = over(near);
         drop(far);
         assert!(!connection.is_free(), "it is closed");
     }

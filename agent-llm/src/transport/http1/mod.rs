@@ -6,6 +6,7 @@ mod connect;
 mod connection;
 mod head;
 mod origin;
+mod stream;
 
 use std::{
     fmt, mem,
