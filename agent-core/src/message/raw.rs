@@ -13,13 +13,13 @@ pub struct Origin(Arc<OriginInner>);
 struct OriginInner {
     wire: String,
     provider: String,
-    model: String,
+    model: Arc<str>,
 }
 
 impl Origin {
     /// `wire` is the protocol's name, such as `openai-chat`.
     pub fn new(wire: impl Into<String>, provider: impl Into<String>, model: impl Into<String>) -> Self {
-        Self(Arc::new(OriginInner { wire: wire.into(), provider: provider.into(), model: model.into() }))
+        Self(Arc::new(OriginInner { wire: wire.into(), provider: provider.into(), model: model.into().into() }))
     }
 
     /// The protocol.
@@ -35,6 +35,11 @@ impl Origin {
     /// The model that was asked for.
     pub fn model(&self) -> &str {
         &self.0.model
+    }
+
+    /// The name of the model that answered. If it is the one that was asked for, as mostly, they share their memory.
+    pub fn answered_by(&self, model: &str) -> Arc<str> {
+        if *self.0.model == *model { self.0.model.clone() } else { model.into() }
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn respond<S: AsRef<str>>(
     let usage = about.details.get("usage").and_then(Value::as_object).map(usage::usage).unwrap_or_default();
     let mut response = ModelResponse::new(message).with_finish(finish).with_usage(usage);
     response.id = Some(about.id).filter(|id| !id.is_empty()).map(Into::into);
-    response.model = Some(about.model).filter(|model| !model.is_empty()).map(Into::into);
+    response.model = Some(about.model).filter(|model| !model.is_empty()).map(|model| origin.answered_by(&model));
     response.details = about.details;
     response
 }

@@ -149,7 +149,8 @@ impl Answer {
             response.details.insert("candidates".into(), others.into());
         }
         response.finish = finish;
-        response.model = Some(self.model).filter(|model| !model.is_empty()).map(Into::into);
+        response.model =
+            Some(self.model).filter(|model| !model.is_empty()).map(|model| self.manner.origin.answered_by(&model));
         response.id = Some(self.id).filter(|id| !id.is_empty()).map(Into::into);
         Ok(response)
     }

@@ -68,7 +68,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if let Some(json) = completion.usage {
         usage::read(json, &mut response);
     }
-    response.model = completion.model.filter(|m| !m.is_empty()).map(|m| m.0.into());
+    response.model = completion.model.filter(|m| !m.is_empty()).map(|m| origin.answered_by(&m.0));
     response.id = id;
     Ok(response)
 }

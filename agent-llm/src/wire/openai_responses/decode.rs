@@ -83,8 +83,7 @@ pub(super) fn none() -> Box<RawValue> {
 
 /// The response that `answer` is about, of these items.
 pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origin) -> ModelResponse {
-    let text = |said: &Option<Str<'_>>| said.as_ref().filter(|s| !s.is_empty()).map(|s| Arc::<str>::from(&*s.0));
-    let id = text(&answer.id);
+    let id = answer.id.as_ref().filter(|id| !id.is_empty()).map(|id| Arc::<str>::from(&*id.0));
     let mut blocks: Vec<Block> = items(output.get()).into_iter().flat_map(|item| read(item, origin)).collect();
     let named = name_calls(&mut blocks, id.as_deref().unwrap_or_default(), 0);
     let mut message = AssistantMessage::from_provider(blocks, Raw::new(origin.clone(), output));
@@ -93,7 +92,7 @@ pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origi
     }
     let finish = answer.finish(&message);
     let mut response = ModelResponse::new(message).with_finish(finish);
-    response.model = text(&answer.model);
+    response.model = answer.model.as_ref().filter(|m| !m.is_empty()).map(|m| origin.answered_by(&m.0));
     response.id = id;
     response.details = answer.details();
     if let Some(said) = answer.usage {
