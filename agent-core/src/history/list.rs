@@ -40,7 +40,7 @@ struct Written {
 impl Written {
     /// How many of the first of `items` are here under `key`. All who share this have one list before them, so that the same
     /// item means the same ones before it.
-    fn kept(&self, key: WireKey, items: &[Arc<Item>]) -> usize {
+    fn kept(&self, key: WireKey, items: &[Item]) -> usize {
         let ends = if self.key == Some(key) { &self.ends[..] } else { &[] };
         let mut both = ends.iter().zip(items);
         both.rposition(|((id, _), item)| *id == item.id).map_or(0, |last| last + 1)
@@ -65,23 +65,23 @@ impl Written {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Item {
     /// No other item's, ever.
     id: u64,
-    message: Message,
+    message: Arc<Message>,
 }
 
 impl Item {
-    fn new(message: Message) -> Arc<Self> {
+    fn new(message: impl Into<Arc<Message>>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Arc::new(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), message })
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), message: message.into() }
     }
 }
 
 #[derive(Debug, Default)]
 struct Segment {
-    items: Vec<Arc<Item>>,
+    items: Vec<Item>,
     /// Shared with the views of this segment in which some of its last messages are others.
     written: Arc<Mutex<Written>>,
     total: Mutex<Total>,
@@ -183,7 +183,7 @@ impl List {
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Message> {
-        self.item(at).map(|item| &item.message)
+        self.item(at).map(|item| &*item.message)
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -206,7 +206,7 @@ impl List {
         shares.then_some(mark.len)
     }
 
-    fn item(&self, at: usize) -> Option<&Arc<Item>> {
+    fn item(&self, at: usize) -> Option<&Item> {
         let segment = self.sealed.get(at / SEGMENT).unwrap_or(&self.tail);
         let at = at.checked_sub((at / SEGMENT).min(self.sealed.len()) * SEGMENT)?;
         segment.items.get(at)
@@ -236,7 +236,7 @@ impl List {
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         let all = self.sealed.iter().chain(std::iter::once(&self.tail));
-        all.flat_map(|segment| segment.items.iter().map(|item| &item.message))
+        all.flat_map(|segment| segment.items.iter().map(|item| &*item.message))
     }
 
     pub(super) fn total(&self, key: WireKey, measure: &dyn Fn(&Message) -> u64) -> u64 {

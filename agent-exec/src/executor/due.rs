@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{Deadline, Deadlines, Error, Result, RunCx};
+use agent_core::{Deadline, Deadlines, Error, RunCx};
 use tokio::time::{Instant, sleep_until};
 
 /// A moment at which what is under way is cut off.
@@ -24,15 +24,6 @@ impl Due {
     pub(super) fn first(cx: &RunCx, step: Option<Self>) -> Option<Self> {
         let run = cx.deadline().map(|run| Self { at: run.at.into(), most: run.most, which: Deadline::Run });
         run.into_iter().chain(step).min_by_key(|due| due.at)
-    }
-
-    /// What `work` gives, unless it is too late.
-    pub(super) async fn limit<T>(due: Option<Self>, work: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
-            biased;
-            done = work => done,
-            late = Self::passed(due) => Err(late.error()),
-        }
     }
 
     /// Waits until it has passed; for ever if there is none.

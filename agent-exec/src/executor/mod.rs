@@ -195,8 +195,12 @@ async fn unless_cancelled<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) 
     tokio::select! {
         biased;
         done = work => done,
-        () = cx.cancellation().cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
+        () = cx.cancellation().cancelled() => Err(cancelled()),
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the run was cancelled")
 }
 
 /// The error that takes the place of `end`, with where the run stood.

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, table, unless_cancelled};
+use super::{Active, Due, Stop, cancelled, table, unless_cancelled};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -36,8 +36,12 @@ impl Active<'_> {
             let emitter = cx.emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
-        let answered =
-            Due::limit(Due::first(cx, self.step_due), unless_cancelled(cx, self.executor.model.run(request))).await;
+        let answered = tokio::select! {
+            biased;
+            answered = self.executor.model.run(request) => answered,
+            () = cx.cancellation().cancelled() => Err(cancelled()),
+            late = Due::passed(Due::first(cx, self.step_due)) => Err(late.error()),
+        };
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));

@@ -1,7 +1,6 @@
 //! The model's own call: allowance is reserved, the call is a journalled step, and what it used is counted.
 
 use std::{
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -35,8 +34,7 @@ impl ModelCore {
                 return Ok(answered);
             }
             let booking = cx.book_model_call(&mut request).await?;
-            let call = pin!(in_time(&self.0.deadlines, request, |request| (*self.0.model).call(request)));
-            let answered = cx.log().model_step(cx.step(), call).await;
+            let answered = cx.log().model_step(cx.step(), || self.0.call(request)).await;
             booking.settle(&answered).await?;
             if let Ok(response) = &answered {
                 cx.usage_meter().add(response.usage);
@@ -60,28 +58,23 @@ impl Service<ModelRequest> for ModelCore {
     }
 }
 
-/// Makes the call; ends it if a chunk of its stream is too late.
-async fn in_time<F>(
-    deadlines: &Deadlines,
-    mut request: ModelRequest,
-    call: impl FnOnce(ModelRequest) -> F,
-) -> Result<ModelResponse>
-where
-    F: Future<Output = Result<ModelResponse>>,
-{
-    if !request.stream || (deadlines.first_chunk.is_none() && deadlines.chunk_gap.is_none()) {
-        return call(request).await;
-    }
-    let watch = Arc::new(Watch { began: Instant::now(), heard: Mutex::default(), first: Notify::new() });
-    let hears = watch.clone();
-    request.sink = request.sink.with_observer(move |_| hears.hear());
-    let call = call(request);
-    // In a box: calls that nobody watches have no room for it.
-    let late = boxed(|| watch.too_late(deadlines));
-    tokio::select! {
-        biased;
-        answered = call => answered,
-        late = late => Err(late),
+impl Innermost {
+    /// Makes the call; ends it if a chunk of its stream is too late.
+    fn call(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse>> {
+        if !request.stream || (self.deadlines.first_chunk.is_none() && self.deadlines.chunk_gap.is_none()) {
+            return (*self.model).call(request);
+        }
+        let watch = Arc::new(Watch { began: Instant::now(), heard: Mutex::default(), first: Notify::new() });
+        let hears = watch.clone();
+        request.sink = request.sink.with_observer(move |_| hears.hear());
+        let call = (*self.model).call(request);
+        boxed(|| async move {
+            tokio::select! {
+                biased;
+                answered = call => answered,
+                late = watch.too_late(&self.deadlines) => Err(late),
+            }
+        })
     }
 }
 

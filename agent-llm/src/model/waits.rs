@@ -113,7 +113,12 @@ impl Queue {
     }
 
     fn find(&mut self, id: u64) -> Option<&mut Call> {
-        let at = self.calls.partition_point(|call| call.id < id);
+        // Its place, unless calls before it were forgotten.
+        let at = usize::try_from(id.checked_sub(self.calls.front()?.id)?).ok()?;
+        let at = match self.calls.get(at) {
+            Some(call) if call.id == id => at,
+            _ => self.calls.partition_point(|call| call.id < id),
+        };
         self.calls.get_mut(at).filter(|call| call.id == id)
     }
 

@@ -22,7 +22,7 @@ impl Durable for RunLog {
         match step {
             Step::Model { step } => {
                 let call =
-                    async { if let StepResult::Model(answer) = body.await? { Ok(answer) } else { another_kind() } };
+                    || async { if let StepResult::Model(answer) = body.await? { Ok(answer) } else { another_kind() } };
                 self.model_step(step, call).await.map(StepResult::Model)
             }
             Step::Tool { call_id, name, effect } => {
@@ -48,14 +48,13 @@ impl RunLog {
     ///
     /// # Errors
     /// As [`Durable::step`].
-    pub async fn model_step(
-        &self,
-        step: u32,
-        call: impl Future<Output = Result<ModelResponse>> + Send,
-    ) -> Result<ModelResponse> {
+    pub async fn model_step<F>(&self, step: u32, call: impl FnOnce() -> F) -> Result<ModelResponse>
+    where
+        F: Future<Output = Result<ModelResponse>>,
+    {
         let response = match self.replayed_answer(step) {
             Some(replayed) => replayed?,
-            None => call.await?,
+            None => call().await?,
         };
         let kept = Arc::new(response.clone());
         {
