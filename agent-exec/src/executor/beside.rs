@@ -8,13 +8,15 @@ use std::{
 
 use agent_core::RunCx;
 use tokio::task::JoinSet;
+use tokio_util::sync::WaitForCancellationFuture;
 use tracing::Instrument;
 
-/// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped.
+/// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped. `main` is
+/// polled when the run is cancelled.
 ///
 /// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
 pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
-    let mut tasks = Tasks { cx, known: None, running: None };
+    let mut tasks = Tasks { cx, known: None, cancelled: Box::pin(cx.cancellation().cancelled()), running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {
@@ -27,8 +29,10 @@ pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output 
 
 struct Tasks<'a> {
     cx: &'a RunCx,
-    /// Whom the run wakes when something is handed to it.
+    /// Whom the run wakes when something is handed to it, or it is cancelled.
     known: Option<Waker>,
+    /// Kept for the whole run, whose parts need only look.
+    cancelled: Pin<Box<WaitForCancellationFuture<'a>>>,
     /// Few runs have any.
     running: Option<JoinSet<()>>,
 }
@@ -38,6 +42,9 @@ impl Tasks<'_> {
         let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
         if !is_known || self.cx.has_tasks() {
             self.known = Some(context.waker().clone());
+            if self.cancelled.as_mut().poll(context).is_ready() {
+                context.waker().wake_by_ref(); // since whoever looked last
+            }
             for task in self.cx.take_tasks(context) {
                 self.running.get_or_insert_default().spawn(task.in_current_span());
             }

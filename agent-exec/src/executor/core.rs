@@ -51,10 +51,10 @@ impl ToolBody {
         (parsed.value, parsed.repair)
     }
 
-    /// The arguments with those that the agent and the state give; the model's own win.
-    fn complete(&self, cx: &RunCx, args: &Arc<Value>) -> Arc<Value> {
+    /// The arguments with those that the agent and the state give, if they give any; the model's own win.
+    fn complete(&self, cx: &RunCx, args: &Arc<Value>) -> Option<Arc<Value>> {
         if self.options.args.is_empty() && self.options.reads.is_empty() {
-            return args.clone();
+            return None;
         }
         let mut all = args.as_object().cloned().unwrap_or_else(Map::new);
         for read in &self.options.reads {
@@ -67,14 +67,14 @@ impl ToolBody {
         for (name, value) in &self.options.args {
             all.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        Arc::new(Value::Object(all))
+        Some(Arc::new(Value::Object(all)))
     }
 
     /// Checks the arguments as the tool would get them now. What is given by the agent or the state is not shown.
     pub(super) fn check(&self, cx: &RunCx, args: &Arc<Value>) -> Result<()> {
         let mut complete = self.complete(cx, args);
         if !self.unseen.is_empty()
-            && let Some(fields) = Arc::make_mut(&mut complete).as_object_mut()
+            && let Some(fields) = Arc::make_mut(complete.get_or_insert_with(|| args.clone())).as_object_mut()
         {
             fields.retain(|name, _| !self.unseen.contains(name));
         }
@@ -86,7 +86,7 @@ impl ToolBody {
             .chain(self.options.args.keys().map(String::as_str))
             .filter(|name| args.get(name).is_none())
             .collect();
-        self.schema.check(&complete, &hidden)
+        self.schema.check(complete.as_ref().unwrap_or(args), &hidden)
     }
 
     /// The value as text for the model, as the tool's options say.
@@ -117,9 +117,6 @@ impl ToolBody {
     /// The texts among the arguments that the model did not give: a failing tool may repeat them, and the model must not
     /// see them.
     fn injected(given: &Value, complete: &Value) -> Vec<String> {
-        if std::ptr::eq(given, complete) {
-            return Vec::new();
-        }
         let not_given = complete.as_object().into_iter().flatten().filter(|(name, _)| given.get(name).is_none());
         not_given.filter_map(|(_, value)| value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
     }
@@ -224,9 +221,11 @@ impl Service<ToolRequest> for ToolCore {
             {
                 return Ok(output);
             }
-            let complete = body.complete(&cx, &request.args);
-            let injected = ToolBody::injected(&request.args, &complete);
-            request.fill_in(complete);
+            let mut injected = Vec::new();
+            if let Some(complete) = body.complete(&cx, &request.args) {
+                injected = ToolBody::injected(&request.args, &complete);
+                request.fill_in(complete);
+            }
             let _permit = match &body.permits {
                 Some(permits) => {
                     Some(permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?)

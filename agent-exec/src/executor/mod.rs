@@ -14,7 +14,7 @@ mod schedule;
 mod table;
 mod turns;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use agent_core::{
     AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
@@ -190,17 +190,17 @@ impl Executor {
     }
 }
 
-/// What `work` gives, unless the run is cancelled before it is done: then it is dropped.
+/// What `work` gives, unless the run is cancelled before it is done: then it is dropped. For work of the loop itself, which is
+/// [polled](beside()) when that happens.
 async fn unless_cancelled<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::select! {
-        biased;
-        done = work => done,
-        () = cx.cancellation().cancelled() => Err(cancelled()),
-    }
-}
-
-fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the run was cancelled")
+    let mut work = pin!(work);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending if cx.cancellation().is_cancelled() => {
+            Poll::Ready(Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")))
+        }
+        polled => polled,
+    })
+    .await
 }
 
 /// The error that takes the place of `end`, with where the run stood.

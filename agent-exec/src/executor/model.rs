@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, cancelled, table, unless_cancelled};
+use super::{Active, Due, Stop, table, unless_cancelled};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -38,8 +38,7 @@ impl Active<'_> {
         }
         let answered = tokio::select! {
             biased;
-            answered = self.executor.model.run(request) => answered,
-            () = cx.cancellation().cancelled() => Err(cancelled()),
+            answered = unless_cancelled(cx, self.executor.model.run(request)) => answered,
             late = Due::passed(Due::first(cx, self.step_due)) => Err(late.error()),
         };
         // A question that was asked counts, whatever a layer made of the error.

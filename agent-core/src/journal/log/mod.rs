@@ -53,6 +53,8 @@ struct Inner {
     waiting: AtomicUsize,
     /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
     held_back: AtomicBool,
+    /// True when something of an earlier attempt was restored.
+    restored: AtomicBool,
     /// Set when a recorded run is driven again.
     replay: OnceLock<Box<Mutex<Replaying>>>,
 }
@@ -102,6 +104,7 @@ impl RunLog {
             open: Mutex::new(Open { noted: Vec::new(), under_way: UnderWay { decisions, ..UnderWay::default() } }),
             waiting: AtomicUsize::new(0),
             held_back: AtomicBool::new(false),
+            restored: AtomicBool::new(false),
             replay: OnceLock::new(),
         }))
     }
@@ -308,7 +311,7 @@ impl RunLog {
 
     /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
     pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
-        self.open().under_way.in_doubt.get(call_id).cloned()
+        self.restored()?.under_way.in_doubt.get(call_id).cloned()
     }
 
     /// Takes a call out of doubt: it did not happen, or may be repeated.
@@ -331,7 +334,7 @@ impl RunLog {
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
     pub fn next_answered(&self) -> Option<ModelResponse> {
-        let under_way = &mut self.open().under_way;
+        let under_way = &mut self.restored()?.under_way;
         let response = under_way.answered.pop_front()?;
         under_way.models.push(Given::earlier(response.clone()));
         Some((*response).clone())
@@ -340,6 +343,7 @@ impl RunLog {
     /// Sets what a checkpoint holds of the step under way.
     pub fn restore(&self, checkpoint: &mut Checkpoint) {
         let under_way = &mut self.open().under_way;
+        self.0.restored.store(true, Ordering::Release);
         let finished = std::mem::take(&mut checkpoint.finished);
         under_way.kept = ByCall(finished.into_iter().map(|(id, output)| (id.into(), output)).collect());
         let begun = std::mem::take(&mut checkpoint.begun);
@@ -388,6 +392,11 @@ impl RunLog {
     /// Nothing is handed over while somebody has it: whoever hands over waits for it.
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`open`](Self::open), if something of an earlier attempt may be left.
+    fn restored(&self) -> Option<MutexGuard<'_, Open>> {
+        self.0.restored.load(Ordering::Acquire).then(|| self.open())
     }
 
     fn entry(&self, body: EntryBody) -> Entry {
