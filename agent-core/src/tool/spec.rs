@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -62,9 +62,9 @@ impl ToolSpec {
     }
 }
 
-/// The tools on offer in one model call. Cheap to clone; remembers how a wire wrote them.
-#[derive(Clone)]
-pub struct ToolSpecs(Arc<Inner>);
+/// The tools on offer in one model call; by default none. Cheap to clone; remembers how a wire wrote them.
+#[derive(Clone, Default)]
+pub struct ToolSpecs(Option<Arc<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -76,11 +76,12 @@ struct Inner {
 impl ToolSpecs {
     /// What `write` makes of the tools; kept under `key` and not made again.
     pub fn written(&self, key: WireKey, write: impl FnOnce(&[ToolSpec]) -> Vec<u8>) -> Bytes {
-        let mut slot = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(inner) = &self.0 else { return write(&[]).into() };
+        let mut slot = inner.written.lock().unwrap_or_else(PoisonError::into_inner);
         match &*slot {
             Some((k, bytes)) if *k == key => bytes.clone(),
             _ => {
-                let bytes = Bytes::from(write(&self.0.specs));
+                let bytes = Bytes::from(write(&inner.specs));
                 *slot = Some((key, bytes.clone()));
                 bytes
             }
@@ -89,19 +90,12 @@ impl ToolSpecs {
 
     /// What `measure` makes of the tools; kept under `key` and not counted again.
     pub fn total(&self, key: WireKey, measure: impl FnOnce(&[ToolSpec]) -> u64) -> u64 {
-        let mut slot = self.0.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(inner) = &self.0 else { return measure(&[]) };
+        let mut slot = inner.total.lock().unwrap_or_else(PoisonError::into_inner);
         match *slot {
             Some((k, total)) if k == key => total,
-            _ => slot.insert((key, measure(&self.0.specs))).1,
+            _ => slot.insert((key, measure(&inner.specs))).1,
         }
-    }
-}
-
-impl Default for ToolSpecs {
-    /// No tools.
-    fn default() -> Self {
-        static NONE: LazyLock<ToolSpecs> = LazyLock::new(|| ToolSpecs(Arc::default()));
-        NONE.clone()
     }
 }
 
@@ -109,13 +103,13 @@ impl Deref for ToolSpecs {
     type Target = [ToolSpec];
 
     fn deref(&self) -> &[ToolSpec] {
-        &self.0.specs
+        self.0.as_deref().map_or(&[], |inner| &inner.specs)
     }
 }
 
 impl FromIterator<ToolSpec> for ToolSpecs {
     fn from_iter<I: IntoIterator<Item = ToolSpec>>(specs: I) -> Self {
-        Self(Arc::new(Inner { specs: specs.into_iter().collect(), ..Inner::default() }))
+        Self(Some(Arc::new(Inner { specs: specs.into_iter().collect(), ..Inner::default() })))
     }
 }
 

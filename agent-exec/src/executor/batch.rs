@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, EntryBody, Error, ErrorKind, Exit, ExitReason, PendingCall,
-    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, PendingCall, PendingTurn, Phase,
+    Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -305,8 +305,7 @@ impl Active<'_> {
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
             _ => None,
         };
-        cx.log().record(EntryBody::TurnEnded { step, changed, exit: exit.clone().map(Box::new) });
-        cx.log().end_step();
+        cx.log().record_turn_ended(step, changed, exit.clone());
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
         self.driver.forget_answers_below(format_args!("step-{step}"));
         Ok(exit)

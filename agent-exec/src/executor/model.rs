@@ -56,7 +56,6 @@ impl Active<'_> {
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().log().record_accepted(step, &message, None);
             self.phase = Phase::Tools(PendingTurn::new(message));
-            self.cx().log().end_step();
             self.cx().log().commit().await?;
             return Ok(None);
         }
@@ -79,7 +78,6 @@ impl Active<'_> {
                 self.driver.push_answer(message)?;
             }
         }
-        self.cx().log().end_step();
         match exit {
             Some(exit) => self.exit(exit).await,
             None => Ok(None),
@@ -134,7 +132,7 @@ impl Active<'_> {
             log.record_answered(&call.id, &call.name, &output);
             results.push(output.to_message(call.id.clone(), call.name.clone()));
         }
-        log.record(EntryBody::TurnEnded { step, changed: Default::default(), exit: exit.map(Box::new) });
+        log.record_turn_ended(step, Default::default(), exit);
         self.driver.push_turn(message, results)
     }
 

@@ -14,6 +14,7 @@ const MOST_NAMES: usize = 8;
 pub(crate) struct Pricing {
     catalogue: Catalogue,
     provider: String,
+    name: String,
     asked: Option<Arc<Prices>>,
     answered: Mutex<Vec<(String, Option<Arc<Prices>>)>>,
 }
@@ -21,12 +22,12 @@ pub(crate) struct Pricing {
 impl Pricing {
     pub(crate) fn new(catalogue: Catalogue, info: &ModelInfo) -> Self {
         let asked = look_up(&catalogue, &info.provider, &info.name);
-        Self { catalogue, provider: info.provider.clone(), asked, answered: Mutex::default() }
+        Self { catalogue, provider: info.provider.clone(), name: info.name.clone(), asked, answered: Mutex::default() }
     }
 
     /// `usage` of one call with what it cost: by the model that answered, or else by the one that was asked.
     pub(crate) fn price(&self, usage: Usage, answered: Option<&str>) -> Usage {
-        let answered = answered.and_then(|name| self.of(name));
+        let answered = answered.filter(|name| *name != self.name).and_then(|name| self.of(name));
         let cost = |prices: &Option<Arc<Prices>>| prices.as_ref()?.cost(&usage);
         usage.with_cost(cost(&answered).or_else(|| cost(&self.asked)))
     }

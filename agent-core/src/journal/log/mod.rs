@@ -257,13 +257,23 @@ impl RunLog {
         self.0.emitter.hub().outbox().settle().await
     }
 
-    /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it.
+    /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
+    /// forgotten.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let mut open = self.open();
         let last = open.under_way.models.drain(..).next_back();
         let changed = !last.is_some_and(|last| last.told(|response| response.message.ptr_eq(message)));
         let message = changed.then(|| message.clone());
         self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+        open.under_way.end_step();
+    }
+
+    /// Notes that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
+    /// that ends it. What was decided and done in the step is forgotten.
+    pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
+        let mut open = self.open();
+        self.note(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+        open.under_way.end_step();
     }
 
     /// Notes a call's answer as the hooks left it.
@@ -366,7 +376,7 @@ impl RunLog {
         self.open().under_way.set_counts(counts);
     }
 
-    /// Forgets the decisions and results of a step, or of its model call, that is now complete.
+    /// Forgets the decisions and results of a step, or of its model call, whose answer is not to be noted.
     pub fn end_step(&self) {
         self.open().under_way.end_step();
     }
