@@ -413,3 +413,36 @@ async fn what_is_asked_of_one_run_does_not_touch_another_of_the_same_agent() {
     assert_eq!(finished(other.await).answer, "done");
     assert_eq!(model.requests()[0].texts(), ["go"]);
 }
+
+#[tokio::test]
+async fn runs_that_never_wait_take_turns() {
+    let log = Log::default();
+    let calling = |name: &'static str| {
+        let noted = log.clone();
+        let note = tool("note", move |_| {
+            noted.note(name);
+            async { Ok(ToolOutput::text("noted")) }
+        });
+        let call = |id: &str| Turn::call(id, "note", json!({}));
+        let model = ScriptedModel::new([call("1"), call("2"), call("3"), Turn::text("done")]);
+        Agent::builder(name, model).tool(note).build().expect("builds")
+    };
+    let (a, b) = (calling("a"), calling("b"));
+    let runs = tokio::join!(tokio::spawn(start(&a)), tokio::spawn(start(&b)));
+    finished(runs.0.expect("no panic"));
+    finished(runs.1.expect("no panic"));
+    assert_eq!(log.seen(), ["a", "b", "a", "b", "a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_moved_to_another_task_hears_that_it_is_cancelled() {
+    let agent = Agent::builder("a", ScriptedModel::new([Turn::text("late").delay(ms(1_000))])).build().expect("builds");
+    let (begun, mut run) = (Instant::now(), start(&agent));
+    let handle = run.handle();
+    assert!(futures::poll!(&mut run).is_pending());
+    let moved = tokio::spawn(run);
+    settle().await;
+    handle.cancel();
+    assert_eq!(stopped(moved.await.expect("no panic")).0, "cancelled");
+    assert_eq!(begun.elapsed(), ms(0));
+}

@@ -170,7 +170,8 @@ pub(super) struct Mark {
     newest: Option<u64>,
 }
 
-/// Appending copies at most one segment of pointers; cloning is two reference counts.
+/// Cloning is two reference counts. Appending copies at most one segment, pointers and what is written of it, and that only where
+/// there are clones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
     sealed: Arc<Vec<Arc<Segment>>>,

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
 
@@ -16,7 +16,8 @@ use tracing::Instrument;
 ///
 /// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
 pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
-    let mut tasks = Tasks { cx, known: None, cancelled: Box::pin(cx.cancellation().cancelled()), running: None };
+    let cancelled = pin!(cx.cancellation().cancelled());
+    let mut tasks = Tasks { cx, known: None, cancelled, running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {
@@ -27,17 +28,17 @@ pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output 
     .await
 }
 
-struct Tasks<'a> {
+struct Tasks<'a, 'b> {
     cx: &'a RunCx,
     /// Whom the run wakes when something is handed to it, or it is cancelled.
     known: Option<Waker>,
     /// Kept for the whole run, whose parts need only look.
-    cancelled: Pin<Box<WaitForCancellationFuture<'a>>>,
+    cancelled: Pin<&'b mut WaitForCancellationFuture<'a>>,
     /// Few runs have any.
     running: Option<JoinSet<()>>,
 }
 
-impl Tasks<'_> {
+impl Tasks<'_, '_> {
     fn poll(&mut self, context: &mut Context<'_>) {
         let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
         if !is_known || self.cx.has_tasks() {
@@ -55,7 +56,7 @@ impl Tasks<'_> {
     }
 }
 
-impl Drop for Tasks<'_> {
+impl Drop for Tasks<'_, '_> {
     fn drop(&mut self) {
         self.cx.close_tasks(); // the tasks know the run: left where they are, they would keep each other
     }

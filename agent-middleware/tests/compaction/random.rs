@@ -83,10 +83,10 @@ async fn live(world: &World, turns: Vec<Vec<Message>>, fits: u64) {
     for turn in turns {
         let mut turn = turn.into_iter();
         let first = turn.next().expect("somebody speaks");
-        if first.as_assistant().is_some() {
+        if let Some(message) = first.as_assistant() {
             let refused = world.step(fits).await.err().map(|e| e.kind());
             assert!(refused.is_none_or(|kind| kind == ErrorKind::ContextOverflow), "{refused:?}");
-            world.run.cx().log().end_step();
+            world.run.cx().log().record_accepted(world.run.cx().step(), message, None);
         }
         let results: Vec<_> = turn.filter_map(|message| message.as_tool().cloned()).collect();
         let pushed = match &first {

@@ -376,11 +376,6 @@ impl RunLog {
         self.open().under_way.set_counts(counts);
     }
 
-    /// Forgets the decisions and results of a step, or of its model call, whose answer is not to be noted.
-    pub fn end_step(&self) {
-        self.open().under_way.end_step();
-    }
-
     /// The decisions made so far hold for the whole run.
     pub(crate) fn end_beginning(&self) {
         let decisions = &mut self.open().under_way.decisions;
