@@ -146,7 +146,6 @@ pub(crate) struct Beginning {
 async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut place: Place) -> Result<RunEnd> {
     let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
-        parent.cx.log().release();
         let writer = parent.cx.log().writer()?; // the tree has one writer
         return run_as(agent, request, place, writer, system).await;
     }

@@ -51,8 +51,10 @@ impl Emitter {
         &self.0.hub
     }
 
-    /// Sends this run's events, and those of the runs below it, to `sink` too.
+    /// Sends this run's events, and those of the runs below it, to `sink` too: those of entries that are not written yet, and
+    /// all that follow.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
+        self.0.hub.catch_up();
         let attached = Attached { projector: Mutex::new(Projector::for_run(&self.0.ids)), sink };
         self.0.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
         self.0.has_sinks.store(true, Ordering::Release);

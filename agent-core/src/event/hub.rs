@@ -71,9 +71,16 @@ impl EventHub {
         Self(Arc::new(Inner { journal, session, outbox, readers, below, ring }))
     }
 
-    /// The session's journal.
+    /// The session's journal. From now on a run without a store, which hands nothing to its own before somebody looks, hands
+    /// over as any other.
     pub fn journal(&self) -> &Arc<dyn Journal> {
+        self.0.outbox.held().release(self);
         &self.0.journal
+    }
+
+    /// Has what is held back handed to the journal, for readers who come late.
+    pub(crate) fn catch_up(&self) {
+        self.0.outbox.held().catch_up(self);
     }
 
     /// The session.
@@ -110,6 +117,7 @@ impl EventHub {
     /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.
     pub fn subscribe(&self) -> EventStream {
         self.0.readers.fetch_add(1, Ordering::AcqRel);
+        self.catch_up();
         let ring = self.ring();
         EventStream {
             cursor: ring.first + ring.items.len() as u64,
@@ -135,7 +143,7 @@ impl EventHub {
         ring.wake();
     }
 
-    pub(super) fn is_observed(&self) -> bool {
+    pub(crate) fn is_observed(&self) -> bool {
         self.0.readers.load(Ordering::Acquire) > 0
     }
 
@@ -159,7 +167,7 @@ impl EventHub {
     }
 
     /// Entries that nobody watched: whoever comes later reads them from the journal.
-    pub(super) fn skip(&self, first: u64, count: usize) {
+    pub(crate) fn skip(&self, first: u64, count: usize) {
         let mut ring = self.ring();
         ring.reached(first, first + (count as u64).saturating_sub(1));
         if self.is_observed() {

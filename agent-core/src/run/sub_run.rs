@@ -204,9 +204,9 @@ impl RunCx {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
-        self.log().release();
+        let journal = self.emitter().hub().journal();
         self.log().commit().await?;
-        sub_agents_of(&**self.emitter().hub().journal(), &self.ids().session, &self.ids().agent_id).await
+        sub_agents_of(&**journal, &self.ids().session, &self.ids().agent_id).await
     }
 
     async fn begin_sub_run(&self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {

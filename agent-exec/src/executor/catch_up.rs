@@ -17,11 +17,11 @@ pub(super) async fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>, is_over: bool
         Err(e) => e.checkpoint_mut(),
     };
     let Some(checkpoint) = checkpoint else { return };
-    cx.log().release();
+    let journal = hub.journal();
     if cx.log().commit().await.is_err() {
         return; // the run's end says so
     }
-    match recover(&**hub.journal(), &cx.ids().session, &cx.ids().agent_id).await {
+    match recover(&**journal, &cx.ids().session, &cx.ids().agent_id).await {
         Ok(Some(mut known)) => {
             let late = std::mem::take(&mut known.background);
             adopt(checkpoint, known);

@@ -177,7 +177,6 @@ impl Executor {
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
-        cx.log().release();
         let written = cx.log().commit().await;
         if written.is_ok() {
             catch_up(cx, &mut end, true).await;

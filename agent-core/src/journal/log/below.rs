@@ -11,6 +11,7 @@ impl RunLog {
     /// # Errors
     /// [`ErrorKind::Store`] if the run is over.
     pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        self.release();
         Ok(Arc::new(Below(Arc::downgrade(&self.own_writer()?))))
     }
 }

@@ -1,6 +1,8 @@
 //! One run's side of the journal: the embedded engine.
 
 mod below;
+mod held;
+mod noted;
 mod step;
 mod under_way;
 
@@ -16,9 +18,12 @@ use std::{
 
 use serde_json::Value;
 
+pub(crate) use self::held::Held;
 use self::{
     below::over,
-    under_way::{ByCall, Decisions, Given, UnderWay},
+    held::Left,
+    noted::{Noted, What},
+    under_way::{ByCall, Decisions, ModelCall, UnderWay},
 };
 use super::{Entry, EntryBody, JournalWriter, Recording, outbox::Sent, replay::Replay};
 use crate::{
@@ -26,10 +31,9 @@ use crate::{
     ToolOutput, Usage,
 };
 
-/// Entries that are held back: those of a few steps. Larger batches save nothing.
-const LARGE_BATCH: usize = 16;
-/// Entries that a batch has room for when it begins, so that it need not grow: a few may follow before it is handed over.
-const ROOM: usize = LARGE_BATCH + 2;
+/// How many entries a run that holds them back notes before it looks for changes of the state and the shared storage: those
+/// of a few steps.
+const BETWEEN_LOOKS: usize = 16;
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
@@ -49,10 +53,12 @@ struct Inner {
     globals: GlobalStorage,
     /// In one place, since whoever notes something mostly looks at the step too.
     open: Mutex<Open>,
-    /// How many entries are [noted](Open::noted), for those who need no more.
-    waiting: AtomicUsize,
-    /// True while nobody but this run and its readers can see the journal: then nobody waits for single entries.
+    /// How many entries were [noted](Open::noted) since changes were last looked for, for those who need no more.
+    fresh: AtomicUsize,
+    /// True while nobody but this run and its readers can see the journal: then nothing is handed over until somebody looks.
     held_back: AtomicBool,
+    /// True while something is held back that would else have been handed over.
+    holding: AtomicBool,
     /// True when something of an earlier attempt was restored.
     restored: AtomicBool,
     /// Set when a recorded run is driven again.
@@ -60,10 +66,21 @@ struct Inner {
 }
 
 /// What still changes.
+#[derive(Default)]
 struct Open {
     /// Noted, and not handed to the journal yet.
-    noted: Vec<Entry>,
+    noted: Noted,
     under_way: UnderWay,
+}
+
+impl Open {
+    /// Takes what is noted, as entries of `run` and its attempt `attempt`.
+    fn take_entries(&mut self, run: &Arc<str>, attempt: &Arc<str>) -> Vec<Entry> {
+        let entries = self.noted.take(&self.under_way, run, attempt);
+        self.under_way.models.forget_earlier();
+        self.under_way.calls.forget_earlier();
+        entries
+    }
 }
 
 /// A recorded run that is driven again.
@@ -101,9 +118,13 @@ impl RunLog {
             emitter,
             state,
             globals,
-            open: Mutex::new(Open { noted: Vec::new(), under_way: UnderWay { decisions, ..UnderWay::default() } }),
-            waiting: AtomicUsize::new(0),
+            open: Mutex::new(Open {
+                noted: Noted::default(),
+                under_way: UnderWay { decisions, ..UnderWay::default() },
+            }),
+            fresh: AtomicUsize::new(0),
             held_back: AtomicBool::new(false),
+            holding: AtomicBool::new(false),
             restored: AtomicBool::new(false),
             replay: OnceLock::new(),
         }))
@@ -146,19 +167,32 @@ impl RunLog {
     }
 
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
-    /// write to it any more.
+    /// write to it any more. What is held back can still be had from the tree's [`EventHub`](crate::EventHub).
     pub fn close(&self) {
-        *self.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(writer) = writer.filter(|_| self.0.held_back.swap(false, Ordering::AcqRel)) else { return };
+        self.note_changes();
+        let open = std::mem::take(&mut *self.open());
+        if open.noted.is_empty() {
+            return;
+        }
+        let (run, attempt, hub) = (self.0.run.clone(), self.0.attempt.clone(), self.0.emitter.hub());
+        hub.outbox().held().leave(Left { open, run, attempt, writer });
+        if hub.is_observed() {
+            hub.catch_up(); // somebody came just now
+        }
     }
 
-    /// Hands entries over in large batches while nobody watches: for a journal in memory that is this run's own. Commits
-    /// then keep nothing safe that a crash would spare, and cost next to nothing.
+    /// Hands over nothing until somebody looks, which is until there is a reader of its events, or somebody asks for the
+    /// [journal](crate::EventHub::journal): for a journal in memory that is this run's own. Commits then keep nothing safe
+    /// that a crash would spare, and cost next to nothing.
     pub fn hold_back(&self) {
         self.0.held_back.store(true, Ordering::Release);
+        self.0.emitter.hub().outbox().held().by(self);
     }
 
-    /// Ends [`hold_back`](Self::hold_back): somebody else writes to the journal now, or the run is over.
-    pub fn release(&self) {
+    /// Ends [`hold_back`](Self::hold_back).
+    fn release(&self) {
         if self.0.held_back.swap(false, Ordering::AcqRel) {
             self.flush();
         }
@@ -170,20 +204,34 @@ impl RunLog {
     }
 
     fn note(&self, open: &mut Open, body: EntryBody) {
-        if open.noted.is_empty() && self.0.held_back.load(Ordering::Acquire) {
-            open.noted.reserve_exact(ROOM);
+        self.note_whole(open, [self.entry(body)]);
+    }
+
+    fn note_whole(&self, open: &mut Open, entries: impl IntoIterator<Item = Entry>) {
+        entries.into_iter().for_each(|entry| {
+            open.noted.push_whole(entry);
+            self.count_note();
+        });
+    }
+
+    /// Notes what is told from the step under way.
+    fn note_briefly(&self, open: &mut Open, what: What) {
+        open.noted.push(now(), what);
+        self.count_note();
+    }
+
+    /// No other thread does it meanwhile, since one has what is open.
+    fn count_note(&self) {
+        self.0.fresh.store(self.0.fresh.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Notes what the state and the shared storage changed since this was last done.
+    fn note_changes(&self) {
+        self.0.fresh.store(0, Ordering::Relaxed);
+        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+        if !state.is_empty() || !globals.is_empty() {
+            self.record(EntryBody::StateChanged { state, globals });
         }
-        self.note_entries(open, [self.entry(body)]);
-    }
-
-    fn note_entries(&self, open: &mut Open, entries: impl IntoIterator<Item = Entry>) {
-        open.noted.extend(entries);
-        self.0.waiting.store(open.noted.len(), Ordering::Release);
-    }
-
-    fn take_noted(&self, open: &mut Open) -> Vec<Entry> {
-        self.0.waiting.store(0, Ordering::Release);
-        std::mem::take(&mut open.noted)
     }
 
     /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
@@ -194,11 +242,11 @@ impl RunLog {
         // What cannot be handed over now fails at the run's next commit.
         let _ = self.0.emitter.hub().outbox().send(|| {
             let mut open = self.open();
-            self.note_entries(&mut open, [entry]);
+            self.note_whole(&mut open, [entry]);
             if held_back || open.noted.len() > 1 {
                 return Ok(None);
             }
-            let entries = self.take_noted(&mut open);
+            let entries = open.take_entries(&self.0.run, &self.0.attempt);
             drop(open);
             let watched = self.0.emitter.is_observed().then(|| entries.clone());
             let ack = self.own_writer()?.append(entries);
@@ -208,29 +256,41 @@ impl RunLog {
 
     /// Notes an entry of a run below that is not under way.
     pub fn record_for(&self, run: &Arc<str>, body: EntryBody) {
-        self.note_entries(&mut self.open(), [Entry::new(run.clone(), now(), body)]);
+        self.note_whole(&mut self.open(), [Entry::new(run.clone(), now(), body)]);
     }
 
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
     pub fn flush(&self) {
-        let _ = self.hand_over();
+        if !self.holds_back() {
+            let _ = self.hand_over();
+        }
     }
 
-    /// True if what is noted may wait: there is little of it, and nobody who waits for it.
+    /// True if what is noted may wait, since nobody waits for it.
     fn holds_back(&self) -> bool {
-        self.0.held_back.load(Ordering::Acquire)
-            && !self.0.emitter.is_observed()
-            && self.0.waiting.load(Ordering::Acquire) < LARGE_BATCH
+        let holds = self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed();
+        if holds {
+            self.0.holding.store(true, Ordering::Release);
+            if self.0.fresh.load(Ordering::Relaxed) >= BETWEEN_LOOKS {
+                self.note_changes();
+            }
+        }
+        holds
+    }
+
+    /// Hands over what is held back now. Before the run's first [`flush`](Self::flush) that is nothing.
+    fn catch_up(&self) {
+        if self.0.holding.load(Ordering::Acquire) {
+            let _ = self.hand_over(); // the run's own commits fail with it
+        }
     }
 
     fn hand_over(&self) -> Result<()> {
-        if self.holds_back() {
-            return Ok(());
-        }
         // Nobody else of the tree comes between reading what changed and writing it down.
         self.0.emitter.hub().outbox().send(|| {
-            let mut entries = self.take_noted(&mut self.open());
             let writer = self.own_writer()?;
+            self.0.holding.store(false, Ordering::Release);
+            let mut entries = self.open().take_entries(&self.0.run, &self.0.attempt);
             let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
             if !state.is_empty() || !globals.is_empty() {
                 entries.push(self.entry(EntryBody::StateChanged { state, globals }));
@@ -261,10 +321,13 @@ impl RunLog {
     /// forgotten.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let mut open = self.open();
-        let last = open.under_way.models.drain(..).next_back();
-        let changed = !last.is_some_and(|last| last.told(|response| response.message.ptr_eq(message)));
-        let message = changed.then(|| message.clone());
-        self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+        let changed = !open.under_way.models.iter().next_back().is_some_and(|last| last.told(message));
+        if changed || exit.is_some() {
+            let message = changed.then(|| message.clone());
+            self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+        } else {
+            self.note_briefly(&mut open, What::ModelAccepted { step });
+        }
         open.under_way.end_step();
     }
 
@@ -272,18 +335,32 @@ impl RunLog {
     /// that ends it. What was decided and done in the step is forgotten.
     pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
         let mut open = self.open();
-        self.note(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+        if exit.is_some() || !changed.is_empty() {
+            self.note(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+        } else {
+            self.note_briefly(&mut open, What::TurnEnded { step });
+        }
         open.under_way.end_step();
     }
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         let mut open = self.open();
-        let call = open.under_way.calls.entry(call_id);
-        call.begun = None;
-        let changed = !call.given.as_ref().is_some_and(|given| given.told(|finished| finished.ptr_eq(output)));
-        let output = changed.then(|| output.clone());
-        self.note(&mut open, EntryBody::ToolAnswered { call_id: call_id.clone(), name: name.clone(), output });
+        let place = open.under_way.call(call_id);
+        let told = place.is_some_and(|place| {
+            let call = &mut open.under_way.calls[place];
+            call.begun = None;
+            call.told(output)
+        });
+        match place.filter(|_| told) {
+            Some(place) if open.under_way.calls[place].tool == *name => {
+                self.note_briefly(&mut open, What::ToolAnswered(place));
+            }
+            _ => {
+                let (call_id, output) = (call_id.clone(), (!told).then(|| output.clone()));
+                self.note(&mut open, EntryBody::ToolAnswered { call_id, name: name.clone(), output });
+            }
+        }
     }
 
     /// How often each tool was run, counting a call once however often it was tried.
@@ -296,8 +373,8 @@ impl RunLog {
     pub fn tool_calls_but<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, u32> {
         let under_way = &self.open().under_way;
         let mut counts: BTreeMap<_, _> = under_way.counts().collect();
-        for name in open.filter_map(|id| under_way.calls.get(id)?.tool.as_ref()) {
-            counts.entry(name.to_string()).and_modify(|n| *n -= 1);
+        for call in open.filter_map(|id| under_way.call(id)) {
+            counts.entry(under_way.calls[call].tool.to_string()).and_modify(|n| *n -= 1);
         }
         counts.retain(|_, n| *n > 0);
         counts
@@ -306,7 +383,7 @@ impl RunLog {
     /// What the tools of the calls `open` gave, though something kept them from being answered: for a checkpoint.
     pub fn finished_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, ToolOutput> {
         let under_way = &self.open().under_way;
-        let given = |id: &str| under_way.calls.get(id)?.given.as_ref().map(|given| &given.value);
+        let given = |id: &str| under_way.calls[under_way.call(id)?].given.as_ref();
         let output = |id: &str| given(id).or_else(|| under_way.kept.get(id)).cloned();
         open.filter_map(|id| Some((id.to_owned(), output(id)?))).collect()
     }
@@ -314,8 +391,9 @@ impl RunLog {
     /// The calls among `open` whose tools were begun, by this attempt or an earlier one, and gave nothing: for a checkpoint.
     pub fn begun_tools<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, Begun> {
         let under_way = &self.open().under_way;
-        let now = |id: &str| under_way.calls.get(id)?.begun.as_ref();
-        let begun = |id: &str| now(id).or_else(|| under_way.in_doubt.get(id)).cloned();
+        let now = |id: &str| under_way.calls[under_way.call(id)?].begun;
+        let now = |id: &str| now(id).map(|effect| Begun::new(effect, self.0.attempt.clone()));
+        let begun = |id: &str| now(id).or_else(|| under_way.in_doubt.get(id).cloned());
         open.filter_map(|id| Some((id.to_owned(), begun(id)?))).collect()
     }
 
@@ -339,14 +417,14 @@ impl RunLog {
     /// What the model answered in the step under way, if it was not accepted: for a checkpoint.
     pub fn answered(&self) -> Vec<Arc<ModelResponse>> {
         let under_way = &self.open().under_way;
-        under_way.models.iter().map(|given| &given.value).chain(&under_way.answered).cloned().collect()
+        under_way.models.iter().map(|call| &call.response).chain(&under_way.answered).cloned().collect()
     }
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
-    pub fn next_answered(&self) -> Option<ModelResponse> {
+    pub fn next_answered(&self, step: u32) -> Option<ModelResponse> {
         let under_way = &mut self.restored()?.under_way;
         let response = under_way.answered.pop_front()?;
-        under_way.models.push(Given::earlier(response.clone()));
+        under_way.models.push(ModelCall { response: response.clone(), step, is_earlier: true });
         Some((*response).clone())
     }
 
@@ -364,9 +442,14 @@ impl RunLog {
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
         {
             let mut open = self.open();
-            let call = open.under_way.calls.entry(&call_id);
-            (call.begun, call.given) = (None, Some(Given::now(output.clone())));
-            self.note(&mut open, EntryBody::ToolFinished { call_id, output: output.clone() });
+            match open.under_way.call(&call_id) {
+                Some(place) => {
+                    let place = open.under_way.finish_call(place, output.clone());
+                    self.note_briefly(&mut open, What::ToolFinished(place));
+                }
+                // A layer let go of the call, and its step is over.
+                None => self.note(&mut open, EntryBody::ToolFinished { call_id, output: output.clone() }),
+            }
         }
         self.flush();
     }

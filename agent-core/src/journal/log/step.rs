@@ -6,10 +6,9 @@ use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{RunLog, under_way::Given};
+use super::{RunLog, noted::What, under_way::ModelCall};
 use crate::{
-    Begun, Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput,
-    Usage,
+    Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput, Usage,
 };
 
 #[async_trait]
@@ -59,8 +58,8 @@ impl RunLog {
         let kept = Arc::new(response.clone());
         {
             let mut open = self.open();
-            open.under_way.models.push(Given::now(kept.clone()));
-            self.note(&mut open, EntryBody::ModelFinished { step, response: kept });
+            let place = open.under_way.models.push(ModelCall { response: kept, step, is_earlier: false });
+            self.note_briefly(&mut open, What::ModelFinished(place));
         }
         self.flush();
         Ok(response)
@@ -77,7 +76,7 @@ impl RunLog {
         effect: Effect,
         call: impl Future<Output = Result<ToolOutput>> + Send,
     ) -> Result<ToolOutput> {
-        if let Some(output) = self.begin_call(&call_id, name, effect) {
+        if let Some(output) = self.begin_call(&call_id, &name, effect) {
             return Ok(output);
         }
         let call = async {
@@ -98,8 +97,8 @@ impl RunLog {
             // A tool asks before it does anything, and is entered again from the start.
             Err(e) if e.kind() == ErrorKind::Interrupted => {
                 let mut open = self.open();
-                if let Some(call) = open.under_way.calls.get_mut(&call_id) {
-                    call.begun = None;
+                if let Some(place) = open.under_way.call(&call_id) {
+                    open.under_way.calls[place].begun = None;
                 }
                 self.note(&mut open, EntryBody::ToolSuspended { call_id });
             }
@@ -133,14 +132,14 @@ impl RunLog {
     }
 
     /// Notes that a call's tool is begun; gives its result from before a restart instead, if there is one.
-    fn begin_call(&self, call_id: &Arc<str>, name: Arc<str>, effect: Effect) -> Option<ToolOutput> {
+    fn begin_call(&self, call_id: &Arc<str>, name: &Arc<str>, effect: Effect) -> Option<ToolOutput> {
         let mut open = self.open();
-        if let Some(output) = open.under_way.begin_call(call_id, &name) {
-            return Some(output);
+        let (place, kept) = open.under_way.begin_call(call_id, name);
+        if kept.is_some() {
+            return kept;
         }
-        let attempt = self.0.attempt.clone();
-        open.under_way.calls.entry(call_id).begun = Some(Begun::new(effect, attempt.clone()));
-        self.note(&mut open, EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt });
+        open.under_way.calls[place].begun = Some(effect);
+        self.note_briefly(&mut open, What::ToolStarted(place, effect));
         None
     }
 
@@ -167,7 +166,7 @@ impl RunLog {
             }
             self.0.globals.set_all(mem::take(&mut call.globals), false);
             self.0.state.set_all(mem::take(&mut call.state));
-            self.note_entries(&mut self.open(), mem::take(&mut call.below));
+            self.note_whole(&mut self.open(), mem::take(&mut call.below));
             call.result()
         }))
     }
