@@ -7,4 +7,5 @@ mod fold;
 mod fold_model;
 mod history;
 mod history_list;
+mod log;
 mod service;

@@ -373,8 +373,8 @@ impl RunLog {
     pub fn tool_calls_but<'a>(&self, open: impl Iterator<Item = &'a str>) -> BTreeMap<String, u32> {
         let under_way = &self.open().under_way;
         let mut counts: BTreeMap<_, _> = under_way.counts().collect();
-        for call in open.filter_map(|id| under_way.call(id)) {
-            counts.entry(under_way.calls[call].tool.to_string()).and_modify(|n| *n -= 1);
+        for name in open.filter_map(|id| under_way.counted(id)) {
+            counts.entry(name.to_string()).and_modify(|n| *n -= 1);
         }
         counts.retain(|_, n| *n > 0);
         counts

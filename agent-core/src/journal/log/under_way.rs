@@ -159,6 +159,11 @@ impl UnderWay {
         place
     }
 
+    /// The tool as which a call of this step counts.
+    pub(super) fn counted(&self, call_id: &str) -> Option<&Arc<str>> {
+        self.calls.iter().find(|call| *call.id == *call_id).map(|call| &call.tool)
+    }
+
     /// The newest that is known of a call.
     pub(super) fn call(&self, call_id: &str) -> Option<Place> {
         self.calls.newest(|call| *call.id == *call_id)
