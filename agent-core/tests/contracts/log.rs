@@ -30,6 +30,23 @@ struct World {
     said: Option<AssistantMessage>,
     /// The newest output of each call's tool.
     given: BTreeMap<String, ToolOutput>,
+    /// What is to be written, by a model that knows no places.
+    expected: Expected,
+}
+
+#[derive(Default)]
+struct Expected {
+    entries: Vec<EntryBody>,
+    /// What was written of the step under way, and need not be again.
+    said: Option<AssistantMessage>,
+    given: BTreeMap<String, ToolOutput>,
+}
+
+impl Expected {
+    fn end_step(&mut self, entry: EntryBody) {
+        *self = Self { entries: std::mem::take(&mut self.entries), ..Self::default() };
+        self.entries.push(entry);
+    }
 }
 
 impl World {
@@ -41,9 +58,18 @@ impl World {
         let emitter = Emitter::new(ids.clone(), hub.clone(), None);
         let schema = StateSchema::default().key("n", StateField::of::<u32>());
         let (state, globals) = (State::new(schema, BTreeMap::new()).expect("fits"), GlobalStorage::default());
-        let log =
-            RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
-        Self { ids, hub, emitter, globals, state, log, said: None, given: BTreeMap::new() }
+        let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+        Self {
+            ids,
+            hub,
+            emitter,
+            globals,
+            state,
+            log,
+            said: None,
+            given: BTreeMap::new(),
+            expected: Expected::default(),
+        }
     }
 
     fn holding_back() -> Self {
@@ -62,12 +88,17 @@ impl World {
             Doing::Model { step } => {
                 let call = || async { Ok(ModelResponse::new(&*format!("answer {step}"))) };
                 let answered = block_on(self.log.model_step(*step, call)).expect("answers");
-                self.said = Some(answered.message);
+                self.said = Some(answered.message.clone());
+                self.expected.said = self.said.clone();
+                self.expected.entries.push(EntryBody::ModelFinished { step: *step, response: answered.into() });
             }
             Doing::Accept { step, changed, ends } => {
                 let changed = changed.then(|| AssistantMessage::new(vec![Block::text("changed")]));
                 let message = changed.or_else(|| self.said.clone()).unwrap_or_else(|| "made up".into());
                 self.log.record_accepted(*step, &message, ends.then(exit));
+                let changed = self.expected.said.as_ref() != Some(&message);
+                let (message, exit) = (changed.then_some(message), ends.then(exit).map(Box::new));
+                self.expected.end_step(EntryBody::ModelAccepted { step: *step, message, exit });
             }
             Doing::Tool { call, name, effect, end } => {
                 let run = async {
@@ -78,17 +109,39 @@ impl World {
                 };
                 let given = block_on(self.log.tool_step(call.as_str().into(), name.as_str().into(), *effect, run));
                 self.given.extend(given.ok().map(|output| (call.clone(), output)));
+                let (call_id, name): (Arc<str>, _) = (call.as_str().into(), name.as_str().into());
+                let (effect, attempt) = (*effect, "".into());
+                let started = EntryBody::ToolStarted { call_id: call_id.clone(), name, effect, attempt };
+                let ended = match end {
+                    Some(n) => {
+                        let output = ToolOutput::text(n.to_string());
+                        self.expected.given.insert(call.clone(), output.clone());
+                        EntryBody::ToolFinished { call_id, output }
+                    }
+                    None => EntryBody::ToolSuspended { call_id },
+                };
+                self.expected.entries.extend([started, ended]);
             }
             Doing::Answer { call, name, changed } => {
                 let given = self.given.get(call).filter(|_| !changed).cloned();
                 let output = given.unwrap_or_else(|| ToolOutput::text("changed"));
-                self.log.record_answered(&call.as_str().into(), &name.as_str().into(), &output);
+                let (call_id, name) = (call.as_str().into(), name.as_str().into());
+                self.log.record_answered(&call_id, &name, &output);
+                let output = Some(output).filter(|output| self.expected.given.get(call) != Some(output));
+                self.expected.entries.push(EntryBody::ToolAnswered { call_id, name, output });
             }
             Doing::EndTurn { step, changed, ends } => {
                 let changed = changed.then(|| ("c0".into(), ToolOutput::text("changed")));
-                self.log.record_turn_ended(*step, changed.into_iter().collect(), ends.then(exit));
+                let changed: BTreeMap<_, _> = changed.into_iter().collect();
+                self.log.record_turn_ended(*step, changed.clone(), ends.then(exit));
+                let exit = ends.then(exit).map(Box::new);
+                self.expected.end_step(EntryBody::TurnEnded { step: *step, changed, exit });
             }
-            Doing::Note => self.hears("a note"),
+            Doing::Note => {
+                self.hears("a note");
+                let message = Message::user("a note");
+                self.expected.entries.push(EntryBody::MessageAppended { message });
+            }
             Doing::Look => {}
         }
     }
@@ -126,11 +179,30 @@ fn exit() -> Exit {
 /// What a run does, in whatever order: layers may call models and tools again, or answer in their place.
 #[derive(Clone, Debug)]
 enum Doing {
-    Model { step: u32 },
-    Accept { step: u32, changed: bool, ends: bool },
-    Tool { call: String, name: String, effect: Effect, end: Option<u32> },
-    Answer { call: String, name: String, changed: bool },
-    EndTurn { step: u32, changed: bool, ends: bool },
+    Model {
+        step: u32,
+    },
+    Accept {
+        step: u32,
+        changed: bool,
+        ends: bool,
+    },
+    Tool {
+        call: String,
+        name: String,
+        effect: Effect,
+        end: Option<u32>,
+    },
+    Answer {
+        call: String,
+        name: String,
+        changed: bool,
+    },
+    EndTurn {
+        step: u32,
+        changed: bool,
+        ends: bool,
+    },
     Note,
     /// A reader comes, and goes again.
     Look,
@@ -172,6 +244,8 @@ proptest! {
             prop_assert_eq!(held.standing(), eager.standing());
         }
         prop_assert_eq!(held.entries(), eager.entries());
+        let expected: Vec<_> = (1..).zip(held.expected.entries.iter().cloned()).collect();
+        prop_assert_eq!(held.entries(), expected);
     }
 }
 
