@@ -162,6 +162,36 @@ async fn a_reader_who_comes_after_the_end_gets_every_durable_event() {
 }
 
 #[tokio::test]
+async fn a_run_that_nobody_watched_can_be_read_when_it_is_over() {
+    let watched = durable(&read(&mut two_steps()).await);
+    let mut run = two_steps();
+    let handle = run.handle();
+    finished((&mut run).await);
+    for run in [Some(run), None] {
+        let late: Vec<_> = handle.events().collect().await;
+        let what = |events: &[Event]| -> Vec<_> { events.iter().map(|e| (e.position, e.kind.clone())).collect() };
+        assert_eq!(what(&late), what(&watched), "the run is {}", if run.is_some() { "there" } else { "gone" });
+    }
+}
+
+#[tokio::test]
+async fn a_reader_who_comes_while_a_tool_runs_sees_what_led_to_it() {
+    let log = Log::default();
+    let turns = [Turn::call("1", "f", json!({"x": 3})), Turn::call("2", "hang", json!({}))];
+    let mut run = start(agent(turns).tool(double("f")).tool(hangs("hang", &log)));
+    while log.seen().is_empty() {
+        assert!(futures::poll!(&mut run).is_pending());
+        tokio::task::yield_now().await;
+    }
+    let mut late = run.handle().events();
+    let seen: Vec<_> = std::iter::from_fn(|| late.next().now_or_never().flatten()).collect();
+    assert_eq!(seen[0].kind, EventKind::RunStarted);
+    let started = |event: &Event| matches!(event.kind, EventKind::ToolStarted { .. });
+    assert_eq!(seen.iter().filter(|event| started(event)).count(), 2, "{seen:#?}");
+    assert!(started(seen.last().expect("events")), "and nothing is told before it happens");
+}
+
+#[tokio::test]
 async fn a_reader_who_comes_in_the_middle_misses_no_durable_event_and_gets_no_half_message() {
     let live = read(&mut two_steps()).await;
     for seen in 1..live.len() {
