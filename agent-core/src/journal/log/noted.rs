@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, mem, sync::Arc};
 use super::under_way::{Place, UnderWay};
 use crate::{Effect, Entry, EntryBody};
 
-/// Notes that there is room for when the first one comes: those of a few steps.
+/// Notes of a few steps.
 const ROOM: usize = 32;
 
 /// The entries of a run that wait to be handed over.
 ///
 /// A run whose journal nobody sees keeps all of them until somebody looks, so those that every step notes are only told
-/// from what is [known of the step](UnderWay) anyway: a step with a call costs two cache lines instead of twelve.
+/// from what is [known of the step](UnderWay) anyway: a step with a call takes 180 bytes, where its entries take 770.
 #[derive(Default)]
 pub(super) struct Noted {
     notes: Vec<Note>,
@@ -52,10 +52,12 @@ impl Noted {
         self.notes.is_empty()
     }
 
+    /// Makes room for the notes of a few steps.
+    pub(super) fn make_room(&mut self) {
+        self.notes.reserve(ROOM);
+    }
+
     pub(super) fn push(&mut self, time: u64, what: What) {
-        if self.notes.is_empty() {
-            self.notes.reserve(ROOM);
-        }
         self.notes.push(Note { time, what });
     }
 
