@@ -25,11 +25,14 @@ impl<F: Fn(&Event) + Send + Sync + 'static> EventSink for F {
 
 /// One run's way out: its own sinks, then those of the runs above, then the tree's [`EventHub`].
 #[derive(Clone)]
-pub struct Emitter(Arc<Inner>);
+pub struct Emitter {
+    /// Here and not in what is shared: whoever has an emitter mostly asks whether anybody looks at all.
+    hub: EventHub,
+    run: Arc<Inner>,
+}
 
 struct Inner {
     ids: Arc<RunIds>,
-    hub: EventHub,
     above: Option<Emitter>,
     sinks: RwLock<Vec<Attached>>,
     has_sinks: AtomicBool,
@@ -43,47 +46,48 @@ struct Attached {
 impl Emitter {
     /// The way out of the run `ids`, through those of `above` if it is a sub-agent's.
     pub fn new(ids: Arc<RunIds>, hub: EventHub, above: Option<Self>) -> Self {
-        Self(Arc::new(Inner { ids, hub, above, sinks: RwLock::default(), has_sinks: AtomicBool::new(false) }))
+        let sinks = RwLock::default();
+        Self { hub, run: Arc::new(Inner { ids, above, sinks, has_sinks: AtomicBool::new(false) }) }
     }
 
     /// The tree's hub.
     pub fn hub(&self) -> &EventHub {
-        &self.0.hub
+        &self.hub
     }
 
     /// Sends this run's events, and those of the runs below it, to `sink` too: those of entries that are not written yet, and
     /// all that follow.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
-        self.0.hub.catch_up();
-        let attached = Attached { projector: Mutex::new(Projector::for_run(&self.0.ids)), sink };
-        self.0.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
-        self.0.has_sinks.store(true, Ordering::Release);
+        self.hub.catch_up();
+        let attached = Attached { projector: Mutex::new(Projector::for_run(&self.run.ids)), sink };
+        self.run.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
+        self.run.has_sinks.store(true, Ordering::Release);
     }
 
     /// True if anybody looks at events now.
     pub fn is_observed(&self) -> bool {
-        self.0.hub.is_observed() || self.has_sinks()
+        self.hub.is_observed() || self.has_sinks()
     }
 
     fn has_sinks(&self) -> bool {
-        self.chain().any(|e| e.0.has_sinks.load(Ordering::Acquire))
+        self.chain().any(|e| e.run.has_sinks.load(Ordering::Acquire))
     }
 
     /// Sends a passing event.
     pub fn emit(&self, kind: EventKind) {
         if self.has_sinks() {
-            let position = self.0.hub.pass(self.0.ids.clone(), kind.clone());
-            let event = Event { position, ids: self.0.ids.clone(), kind };
+            let position = self.hub.pass(self.run.ids.clone(), kind.clone());
+            let event = Event { position, ids: self.run.ids.clone(), kind };
             self.each_sink(|attached| attached.sink.emit(&event));
-        } else if self.0.hub.is_observed() {
-            self.0.hub.pass(self.0.ids.clone(), kind);
+        } else if self.hub.is_observed() {
+            self.hub.pass(self.run.ids.clone(), kind);
         }
     }
 
     /// Sends entries that are durable now; the first has the sequence number `first`.
     pub(crate) fn committed(&self, first: u64, entries: Option<Vec<Entry>>, count: usize) {
         let Some(entries) = entries else {
-            self.0.hub.skip(first, count);
+            self.hub.skip(first, count);
             return;
         };
         for (seq, entry) in (first..).zip(entries) {
@@ -92,23 +96,23 @@ impl Emitter {
                 let event = attached.projector.lock().unwrap_or_else(PoisonError::into_inner).project(&entry);
                 event.iter().for_each(|event| attached.sink.emit(event));
             });
-            self.0.hub.push_entry(entry);
+            self.hub.push_entry(entry);
         }
     }
 
     fn chain(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |e| e.0.above.as_ref())
+        std::iter::successors(Some(self), |e| e.run.above.as_ref())
     }
 
     fn each_sink(&self, send: impl Fn(&Attached)) {
-        for emitter in self.chain().filter(|e| e.0.has_sinks.load(Ordering::Acquire)) {
-            emitter.0.sinks.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(&send);
+        for emitter in self.chain().filter(|e| e.run.has_sinks.load(Ordering::Acquire)) {
+            emitter.run.sinks.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(&send);
         }
     }
 }
 
 impl fmt::Debug for Emitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Emitter").field("run", &self.0.ids.run_id).finish_non_exhaustive()
+        f.debug_struct("Emitter").field("run", &self.run.ids.run_id).finish_non_exhaustive()
     }
 }

@@ -16,6 +16,7 @@ mod ids;
 mod inbox;
 mod pause;
 mod per_run;
+mod prefetch;
 mod question;
 mod request;
 mod sub_agent;

@@ -347,6 +347,11 @@ impl RunLog {
         replayed || self.open().under_way.decisions.kept.iter().any(|(kept, _)| kept == name)
     }
 
+    /// Reads it without a lock, for the sake of its [place in memory](crate::RunCx::prefetch).
+    pub(crate) fn glance(&self) -> bool {
+        self.0.open.is_poisoned() | self.0.held_back.load(Ordering::Relaxed)
+    }
+
     /// Nothing is handed over while somebody has it: whoever hands over waits for it.
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)

@@ -66,12 +66,14 @@ impl Player {
         let model = stack(&list, &provider);
         let mut played = Played::default();
         for unit in Unit::split(&transcript.history) {
-            if unit.is_assistant() && !run.cx().history().is_empty() {
+            if let Message::Assistant(answer) = unit.first()
+                && !run.cx().history().is_empty()
+            {
                 run.next_step();
                 let mut request = ModelRequest::new(run.cx().clone());
                 request.model = Some(Arc::new(ModelInfo::new(&self.model)));
                 played.refused += usize::from(model.clone().oneshot(request).await.is_err());
-                run.cx().log().end_step();
+                run.cx().log().record_accepted(run.cx().step(), answer, None);
             }
             let pushed = match unit.first() {
                 Message::Assistant(message) if message.has_calls() => {
