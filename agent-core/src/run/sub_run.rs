@@ -204,7 +204,7 @@ impl RunCx {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
-        let journal = self.emitter().hub().journal();
+        let journal = self.emitter().hub().journal(); // from here on nothing is held back from it
         self.log().commit().await?;
         sub_agents_of(&**journal, &self.ids().session, &self.ids().agent_id).await
     }

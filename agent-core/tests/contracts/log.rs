@@ -249,6 +249,18 @@ proptest! {
     }
 }
 
+#[test]
+fn a_call_that_is_tried_again_as_another_tool_counts_as_the_first() {
+    let mut world = World::new();
+    for (call, name) in [("c1", "first"), ("c2", "second"), ("c1", "second")] {
+        let (call, name) = (call.to_owned(), name.to_owned());
+        world.apply(&Doing::Tool { call, name, effect: Effect::Pure, end: None });
+    }
+    assert_eq!(world.log.tool_calls(), BTreeMap::from([("first".into(), 1), ("second".into(), 1)]));
+    assert_eq!(world.log.tool_calls_but(["c1"].into_iter()), BTreeMap::from([("second".into(), 1)]));
+    assert_eq!(world.log.tool_calls_but(["c1", "c2"].into_iter()), BTreeMap::new());
+}
+
 /// What there is to read now.
 fn read(hub: &EventHub) -> Vec<EventKind> {
     let mut reader = hub.subscribe();

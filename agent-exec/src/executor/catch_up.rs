@@ -17,7 +17,7 @@ pub(super) async fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>, is_over: bool
         Err(e) => e.checkpoint_mut(),
     };
     let Some(checkpoint) = checkpoint else { return };
-    let journal = hub.journal();
+    let journal = hub.journal(); // from here on nothing is held back from it
     if cx.log().commit().await.is_err() {
         return; // the run's end says so
     }

@@ -30,7 +30,7 @@ impl ModelCore {
     fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         let cx = request.cx.clone();
         async move {
-            if let Some(answered) = cx.log().next_answered(cx.step()) {
+            if let Some(answered) = cx.log().next_answered() {
                 return Ok(answered);
             }
             let booking = cx.book_model_call(&mut request).await?;

@@ -12,8 +12,10 @@ const BETWEEN_LOOKS: usize = 16;
 impl RunLog {
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
     pub fn flush(&self) {
-        if !self.holds_back() {
-            let _ = self.hand_over();
+        if self.is_unseen() {
+            self.keep();
+        } else {
+            let _ = self.hand_over(); // the run's next commit fails with it
         }
     }
 
@@ -23,7 +25,8 @@ impl RunLog {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
     /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
-        if self.holds_back() {
+        if self.is_unseen() {
+            self.keep();
             return Ok(());
         }
         self.hand_over()?;
@@ -36,10 +39,7 @@ impl RunLog {
             let writer = self.own_writer()?;
             self.0.holding.store(false, Ordering::Release);
             let mut entries = self.open().take_entries(&self.0.run, &self.0.attempt);
-            let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
-            if !state.is_empty() || !globals.is_empty() {
-                entries.push(self.entry(EntryBody::StateChanged { state, globals }));
-            }
+            entries.extend(self.changes().map(|changes| self.entry(changes)));
             Ok(self.append(&*writer, entries))
         })
     }
@@ -57,12 +57,12 @@ impl RunLog {
     /// not tear apart what a step writes together.
     pub(crate) fn record_apart(&self, body: EntryBody) {
         let entry = self.entry(body);
-        let held_back = self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed();
+        let is_unseen = self.is_unseen();
         // What cannot be handed over now fails at the run's next commit.
         let _ = self.0.emitter.hub().outbox().send(|| {
             let mut open = self.open();
             self.note_whole(&mut open, [entry]);
-            if held_back || open.noted.len() > 1 {
+            if is_unseen || open.noted.len() > 1 {
                 return Ok(None);
             }
             let entries = open.take_entries(&self.0.run, &self.0.attempt);
@@ -73,7 +73,7 @@ impl RunLog {
 
     /// Hands over nothing until somebody looks, which is until there is a reader of its events, or somebody asks for the
     /// [journal](crate::EventHub::journal): for a journal in memory that is this run's own. Commits then keep nothing safe
-    /// that a crash would spare, and cost next to nothing.
+    /// that a crash would spare, and cost next to nothing. For the root run of a tree, before its first entry.
     pub fn hold_back(&self) {
         self.open().noted.make_room();
         self.0.held_back.store(true, Ordering::Release);
@@ -87,16 +87,17 @@ impl RunLog {
         }
     }
 
-    /// True if what is noted may wait, since nobody waits for it.
-    fn holds_back(&self) -> bool {
-        let holds = self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed();
-        if holds {
-            self.0.holding.store(true, Ordering::Release);
-            if self.0.fresh.load(Ordering::Relaxed) >= BETWEEN_LOOKS {
-                self.note_changes();
-            }
+    /// True if what is noted may wait, since nobody looks.
+    fn is_unseen(&self) -> bool {
+        self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed()
+    }
+
+    /// Keeps what is noted until somebody looks.
+    fn keep(&self) {
+        self.0.holding.store(true, Ordering::Release);
+        if self.0.fresh.load(Ordering::Relaxed) >= BETWEEN_LOOKS {
+            self.note_changes();
         }
-        holds
     }
 
     /// Hands over what is held back now. Before the run's first [`flush`](Self::flush) that is nothing.
@@ -106,13 +107,17 @@ impl RunLog {
         }
     }
 
-    /// Notes what the state and the shared storage changed since this was last done.
     fn note_changes(&self) {
         self.0.fresh.store(0, Ordering::Relaxed);
-        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
-        if !state.is_empty() || !globals.is_empty() {
-            self.record(EntryBody::StateChanged { state, globals });
+        if let Some(changes) = self.changes() {
+            self.record(changes);
         }
+    }
+
+    /// What changed in the state and the shared storage since this was last asked, if anything did.
+    fn changes(&self) -> Option<EntryBody> {
+        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+        (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
     }
 
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot

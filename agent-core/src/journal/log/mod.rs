@@ -177,7 +177,7 @@ impl RunLog {
         self.count_note();
     }
 
-    /// No other thread does it meanwhile, since one has what is open.
+    /// For whoever has what is open. A look at the changes may come between, and the next is then a little early.
     fn count_note(&self) {
         self.0.fresh.store(self.0.fresh.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -291,10 +291,10 @@ impl RunLog {
     }
 
     /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
-    pub fn next_answered(&self, step: u32) -> Option<ModelResponse> {
+    pub fn next_answered(&self) -> Option<ModelResponse> {
         let under_way = &mut self.restored()?.under_way;
         let response = under_way.answered.pop_front()?;
-        under_way.models.push(ModelCall { response: response.clone(), step, is_earlier: true });
+        under_way.models.push(ModelCall { response: response.clone(), step: None });
         Some((*response).clone())
     }
 

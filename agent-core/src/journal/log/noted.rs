@@ -1,6 +1,6 @@
 //! What a run noted and did not hand over yet, in little memory.
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::under_way::{Place, UnderWay};
 use crate::{Effect, Entry, EntryBody};
@@ -69,8 +69,8 @@ impl Noted {
     /// Takes all of them, as entries of `run` and its attempt `attempt`.
     pub(super) fn take(&mut self, under_way: &UnderWay, run: &Arc<str>, attempt: &Arc<str>) -> Vec<Entry> {
         let (models, calls) = (&under_way.models, &under_way.calls);
-        let mut others = mem::take(&mut self.others).into_iter();
-        let told = mem::take(&mut self.notes).into_iter().filter_map(|note| {
+        let mut others = self.others.drain(..);
+        let told = self.notes.drain(..).filter_map(|note| {
             let body = match note.what {
                 What::Whole => return others.next(),
                 What::ModelFinished(at) => models[at].finished(),

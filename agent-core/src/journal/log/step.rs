@@ -58,7 +58,7 @@ impl RunLog {
         let kept = Arc::new(response.clone());
         {
             let mut open = self.open();
-            let place = open.under_way.models.push(ModelCall { response: kept, step, is_earlier: false });
+            let place = open.under_way.models.push(ModelCall { response: kept, step: Some(step) });
             self.note_briefly(&mut open, What::ModelFinished(place));
         }
         self.flush();

@@ -32,19 +32,20 @@ pub(super) struct UnderWay {
 /// An answer of the model.
 pub(super) struct ModelCall {
     pub(super) response: Arc<ModelResponse>,
-    pub(super) step: u32,
-    /// It came before a restart: those who only hear what is written after it are told it whole.
-    pub(super) is_earlier: bool,
+    /// The step that notes it. None if it came before a restart: those who only hear what is written after that are told it
+    /// whole.
+    pub(super) step: Option<u32>,
 }
 
 impl ModelCall {
     /// True if nothing new is to be written of `message`.
     pub(super) fn told(&self, message: &AssistantMessage) -> bool {
-        !self.is_earlier && self.response.message.ptr_eq(message)
+        self.step.is_some() && self.response.message.ptr_eq(message)
     }
 
     pub(super) fn finished(&self) -> EntryBody {
-        EntryBody::ModelFinished { step: self.step, response: self.response.clone() }
+        let step = self.step.expect("an answer that is noted came in this attempt");
+        EntryBody::ModelFinished { step, response: self.response.clone() }
     }
 }
 
