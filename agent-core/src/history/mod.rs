@@ -80,18 +80,26 @@ impl History {
     /// # Errors
     /// [`ErrorKind::History`] for anything else, and for an assistant message that says nothing.
     pub fn push(&mut self, message: Message) -> Result<()> {
-        match &message {
-            Message::Tool(result) => {
-                return Err(refused(format!("the result of call '{}' has no call before it", result.call_id())));
-            }
-            Message::Assistant(m) if m.has_calls() => {
-                return Err(refused("a message with tool calls enters together with its results: use push_turn"));
-            }
-            Message::Assistant(m) if m.is_empty() => return Err(refused("an assistant message must say something")),
-            _ => {}
-        }
+        Self::check(&message)?;
         self.0.push(message);
         Ok(())
+    }
+
+    /// Tells whether [`push`](Self::push) takes the message: that does not depend on what is there.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn check(message: &Message) -> Result<()> {
+        match message {
+            Message::Tool(result) => {
+                Err(refused(format!("the result of call '{}' has no call before it", result.call_id())))
+            }
+            Message::Assistant(m) if m.has_calls() => {
+                Err(refused("a message with tool calls enters together with its results: use push_turn"))
+            }
+            Message::Assistant(m) if m.is_empty() => Err(refused("an assistant message must say something")),
+            _ => Ok(()),
+        }
     }
 
     /// Appends a message with tool calls and the result of each, in call order.

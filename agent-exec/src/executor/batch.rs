@@ -299,7 +299,6 @@ impl Active<'_> {
         }
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
-        self.driver.push_turn(turn.message.clone(), results.results.iter().map(CallResult::to_message).collect())?;
         let exit = match (verdict, self.exits.after_tools(&results)) {
             (Verdict::Finish, _) => Some(Exit::new(ExitReason::Verdict, self.last_text())),
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
