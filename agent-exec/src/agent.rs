@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) budget: Budget,
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Of a run without a store.
+    pub(crate) entries_kept: usize,
     pub(crate) when_busy: WhenBusy,
     pub(crate) when_waiting: WhenWaiting,
     pub(crate) lines: Lines,

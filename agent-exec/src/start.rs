@@ -76,7 +76,7 @@ impl Place {
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
-            (None, None) => Arc::new(MemoryJournal::default()),
+            (None, None) => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
         };
         let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
         Self {

@@ -59,6 +59,7 @@ pub struct AgentBuilder {
     pub(crate) deadlines: Deadlines,
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) entries_kept: usize,
     pub(crate) when_busy: WhenBusy,
     pub(crate) when_waiting: WhenWaiting,
     pub(crate) migration: Option<Migration>,
@@ -89,6 +90,7 @@ impl AgentBuilder {
             deadlines: Deadlines::default(),
             drain: None,
             journal: None,
+            entries_kept: 4096,
             when_busy: WhenBusy::default(),
             when_waiting: WhenWaiting::default(),
             migration: None,
@@ -347,9 +349,17 @@ impl AgentBuilder {
         self
     }
 
-    /// Keeps runs in `journal`, and continues the history of a session. Default: each run has a journal in memory.
+    /// Keeps runs in `journal`, and continues the history of a session. Default: each run has a journal in memory, of its
+    /// newest [entries](Self::entries_kept).
     pub fn store(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// Sets how many entries a run without a [`store`](Self::store) keeps, with all runs below it, for readers of its events
+    /// that come late or fall behind; 0 keeps none. What the entries mean for the run is not among them. Default: 4,096.
+    pub fn entries_kept(mut self, most: usize) -> Self {
+        self.entries_kept = most;
         self
     }
 
@@ -430,6 +440,7 @@ impl AgentBuilder {
             budget: self.budget,
             drain: self.drain,
             journal: self.journal,
+            entries_kept: self.entries_kept,
             when_busy: self.when_busy,
             when_waiting: self.when_waiting,
             lines: Default::default(),
