@@ -126,7 +126,7 @@ pub struct SubRun {
     handle: SubRunHandle,
     service: AgentService,
     request: RunRequest,
-    at_work: AtWork,
+    _at_work: AtWork,
 }
 
 impl SubRun {
@@ -155,8 +155,10 @@ impl SubRun {
     /// # Errors
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
+        let hub = self.cx.emitter().hub();
+        hub.begins_below();
         let end = self.service.run(self.request).await;
-        self.at_work.ended();
+        hub.ended_below(); // not if this is dropped: then only the journal knows what the run did
         end
     }
 
@@ -261,7 +263,7 @@ impl RunCx {
         request.caps = agent.caps;
         request.parent = Some(Parent::new(self.clone(), call_id).steered_by(handle.clone()));
         let (cx, key, service) = (self.clone(), agent.key, agent.service);
-        SubRun { cx, key, place, agent_id, run_id, handle, service, request, at_work }
+        SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
     }
 
     /// Refuses an id that no sub-agent of this key has.
@@ -320,13 +322,7 @@ impl AtWork {
             )));
         }
         control.at_work.push(id.clone());
-        cx.emitter().hub().begins_below();
         Ok(Self { cx: cx.clone(), id: id.clone() })
-    }
-
-    /// Whoever waited has the run's end.
-    fn ended(self) {
-        self.cx.emitter().hub().ended_below();
     }
 }
 
