@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compose;
 pub(crate) mod explain;
+mod named;
 
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
@@ -14,6 +15,7 @@ use agent_core::{
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
+use self::named::Named;
 use crate::{
     Agent, Drain,
     agent::{Inner, Migration},
@@ -270,8 +272,10 @@ impl AgentBuilder {
         <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ModelRequest>>::Future: Send + 'static,
     {
-        let apply = Arc::new(move |inner| ModelService::new(layer.layer(inner)));
-        self.items.push(Item::ModelLayer(compose::short_name::<L>(), apply));
+        let name: Arc<str> = compose::short_name::<L>().into();
+        let known = name.clone();
+        let apply = Arc::new(move |inner| Named::service(&known, ModelService::new(layer.layer(inner))));
+        self.items.push(Item::ModelLayer(name, apply));
         self
     }
 
@@ -283,8 +287,10 @@ impl AgentBuilder {
         <L::Service as Service<ToolRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ToolRequest>>::Future: Send + 'static,
     {
-        let apply = Arc::new(move |inner| ToolService::new(layer.layer(inner)));
-        self.items.push(Item::ToolLayer(compose::short_name::<L>(), apply));
+        let name: Arc<str> = compose::short_name::<L>().into();
+        let known = name.clone();
+        let apply = Arc::new(move |inner| Named::service(&known, ToolService::new(layer.layer(inner))));
+        self.items.push(Item::ToolLayer(name, apply));
         self
     }
 

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, table, unless_cancelled};
+use super::{Active, Due, Stop, guard::guarded, table};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -38,8 +38,8 @@ impl Active<'_> {
         }
         let answered = tokio::select! {
             biased;
-            answered = unless_cancelled(cx, self.executor.model.run(request)) => answered,
-            late = Due::passed(Due::first(cx, self.step_due)) => Err(late.error()),
+            answered = guarded(cx, "what is around the model", self.executor.model.run(request)) => answered,
+            late = Due::passed(self.step_due) => Err(late.error()),
         };
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
@@ -56,7 +56,7 @@ impl Active<'_> {
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().log().record_accepted(step, &message, None);
             self.phase = Phase::Tools(PendingTurn::new(message));
-            self.cx().log().commit().await?;
+            self.commit().await?;
             return Ok(None);
         }
         let reason = match (verdict, finish) {
@@ -91,11 +91,11 @@ impl Active<'_> {
         let hooks = async {
             let mut go_on = false;
             for m in self.list.iter().rev() {
-                go_on |= cx.judge(&**m, m.on_exit(&cx, &mut exit).await)? == Verdict::Again;
+                go_on |= cx.run_hook(&**m, m.on_exit(&cx, &mut exit)).await? == Verdict::Again;
             }
             Ok(go_on)
         };
-        let go_on = unless_cancelled(&cx, hooks).await?;
+        let go_on = guarded(&cx, "on_exit", hooks).await?;
         self.phase = Phase::BeforeModel;
         self.steer_as_recorded()?;
         let ends = !go_on && self.driver.close_steering_if_empty();
