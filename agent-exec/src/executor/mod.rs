@@ -326,7 +326,14 @@ impl Active<'_> {
         self.step_due = Due::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
         let specs = self.table.specs().clone();
-        match self.call_model(specs).await {
+        let mut answered = self.call_model(specs.clone()).await;
+        if let Ok(silent) = &answered
+            && self.is_silent(silent)
+        {
+            self.take_back(silent);
+            answered = self.call_model(specs).await;
+        }
+        match answered {
             Ok(response) => self.accept(step, response).await,
             Err(stop) => self.not_answered(stop),
         }

@@ -1,8 +1,9 @@
 //! One model call, and what follows from its answer.
 
 use agent_core::{
-    AssistantMessage, Block, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    AssistantMessage, Block, Chunk, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason,
+    ModelRequest, ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs,
+    Verdict,
 };
 use serde_json::Value;
 
@@ -48,8 +49,27 @@ impl Active<'_> {
         answered
     }
 
+    /// True if the model said nothing and called nothing, though it could.
+    pub(super) fn is_silent(&self, response: &ModelResponse) -> bool {
+        let ModelResponse { message, finish, verdict, .. } = response;
+        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let says_something = message.has_content() || message.has_calls();
+        *verdict == Verdict::Proceed && !was_cut && !says_something && !self.table.specs().is_empty()
+    }
+
+    /// Drops an answer that says nothing, before the model is asked once more. Some models give one now and then, and the next
+    /// call mostly goes well. It is the same step: the journal has both answers in it, so that a run that stops between the
+    /// two does not ask a third time.
+    pub(super) fn take_back(&self, silent: &ModelResponse) {
+        if !silent.message.is_empty() {
+            self.cx().emit(EventKind::Chunk(Chunk::Restart));
+        }
+        self.cx().emit(EventKind::Warning { message: "the model said nothing: it is asked once more".into() });
+    }
+
     /// Takes an answer into the run: its calls come next, or the run ends, or the model is called again.
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
+        let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::unique_ids(&mut message);
         self.mend_arguments(&mut message);
@@ -64,9 +84,8 @@ impl Active<'_> {
             (Verdict::Finish, _) => Some(ExitReason::Verdict),
             (Verdict::Proceed, FinishReason::Length) => Some(ExitReason::Length),
             (Verdict::Proceed, FinishReason::ContentFilter) => Some(ExitReason::ContentFilter),
-            (Verdict::Proceed, _) if message.has_text() || self.table.specs().is_empty() => Some(ExitReason::Text),
-            // Nothing was said and nothing called: some models do so once; the next call usually goes well.
-            (Verdict::Proceed, _) => None,
+            (Verdict::Proceed, _) if is_silent => Some(ExitReason::Empty),
+            (Verdict::Proceed, _) => Some(ExitReason::Text),
         };
         let exit = reason.map(|reason| Exit::new(reason, message.text()));
         if message.has_calls() {
