@@ -12,6 +12,7 @@ use agent_core::{
     ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
     SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
 };
+use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
@@ -397,7 +398,10 @@ impl AgentBuilder {
         let entries = self
             .tools
             .iter()
-            .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &deadlines))
+            .map(|tool| {
+                let (items, raise) = (&self.items, self.raise_tool_errors);
+                ToolEntry::new(tool.clone(), items, raise, &deadlines, ArgumentSchema::compile)
+            })
             .collect::<Result<Vec<_>>>()?;
         check::agent(&self, &middlewares, &entries)?;
         let prompts = Prompts::new(&self.prompts, &self.schema)?;

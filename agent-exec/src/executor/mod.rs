@@ -4,6 +4,7 @@ mod batch;
 mod beside;
 mod call;
 mod catch_up;
+mod composed;
 mod core;
 mod due;
 mod entry;
@@ -35,7 +36,7 @@ use self::{
     table::ToolTable,
     turns::give_way,
 };
-pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
+pub(crate) use self::{composed::Composed, core::ToolCore, entry::ToolEntry, model_core::ModelCore};
 use crate::{builder::Item, lifecycle::Lifecycle};
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
