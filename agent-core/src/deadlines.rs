@@ -27,7 +27,7 @@ use crate::{Error, ErrorKind, ExitReason, Retry};
 #[non_exhaustive]
 pub struct Deadlines {
     /// A run with everything below it. When the time is up, what is under way is cut off and answered, and the run ends
-    /// with [`ExitReason::Deadline`].
+    /// with [`ExitReason::Deadline`]. What is left to do then, `after_agent` and the last commit, has five seconds more.
     pub run: Option<Duration>,
     /// One step: its model call, however often that is tried, and its tool calls. A model call that is too late fails the
     /// run with [`ErrorKind::Timeout`]; tool calls are answered with an error.

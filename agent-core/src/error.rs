@@ -1,6 +1,6 @@
 //! One error type. Callers branch on [`ErrorKind`] and [`Retry`], never on message text.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{any::Any, borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub enum ErrorKind {
     InvalidArguments,
     /// No sub-agent is registered under that key; the message lists those that are.
     SubAgentNotFound,
-    /// A hook failed. The context key `middleware` names it.
+    /// A hook failed, or panicked. The context key `middleware` names it.
     Middleware,
     /// The configuration cannot work; the message says what to change.
     Config,
@@ -129,6 +129,16 @@ impl Error {
             checkpoint: None,
             source: None,
         }))
+    }
+
+    /// The error of `who` that panicked. What the panic said is its source: for logs, and not for a model.
+    pub fn from_panic(kind: ErrorKind, who: &str, panic: &(dyn Any + Send)) -> Self {
+        let e = Self::new(kind, format!("{who} panicked"));
+        match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+            (Some(said), _) => e.with_source(*said),
+            (_, Some(said)) => e.with_source(said.as_str()),
+            _ => e,
+        }
     }
 
     /// A tool's failure that the model is told about.

@@ -1,14 +1,19 @@
 //! Futures in boxes.
 
 use std::{
+    any::Any,
     marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll},
 };
 
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Boxes the future that `make` gives.
 ///
@@ -29,6 +34,17 @@ use crate::Result;
 #[inline]
 pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
+}
+
+/// What the future gives that `make` makes; a panic in either becomes what `error` makes of it.
+pub fn catch_panic<'a, T: Send + 'a>(
+    make: impl FnOnce() -> BoxFuture<'a, Result<T>>,
+    error: impl FnOnce(Box<dyn Any + Send>) -> Error + Send + 'a,
+) -> BoxFuture<'a, Result<T>> {
+    match catch_unwind(AssertUnwindSafe(make)) {
+        Ok(made) => AssertUnwindSafe(made).catch_unwind().map(|done| done.unwrap_or_else(|e| Err(error(e)))).boxed(),
+        Err(panic) => ready(Err(error(panic))).boxed(),
+    }
 }
 
 /// It has no size, so boxing it does not allocate.

@@ -45,7 +45,7 @@ pub use self::{
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
     },
-    future::boxed,
+    future::{boxed, catch_panic},
     history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
         Ack, Divergence, Durable, EDITED, Entry, EntryBody, IndexCache, Journal, JournalWriter, Liveness,

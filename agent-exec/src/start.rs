@@ -169,13 +169,6 @@ async fn run_as(
     system: Option<Result<String>>,
 ) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
-    if !matches!(request.input, RunInput::Replay) {
-        tokio::select! {
-            biased;
-            warm = agent.lifecycle.before_run(&request.tools) => warm?,
-            () = place.cancel.cancelled() => {} // the run ends at once, with its checkpoint
-        }
-    }
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
             let checkpoint = Box::new(unfinished(agent, &place).await?);
@@ -262,6 +255,7 @@ async fn run_as(
     }
     let job = Job {
         driver: RunDriver::new(parts),
+        lifecycle: recording.is_none().then_some(&agent.lifecycle),
         system,
         messages: beginning.messages,
         phase,

@@ -67,7 +67,7 @@ async fn a_hook_that_panics_fails_the_run_and_loses_no_result_of_a_sibling() {
         });
         let agent = Agent::builder("a", model).tool(slow("f", 0, &log)).middleware(hook).build().expect("builds");
         let e = agent.run("go").await.expect_err("fails");
-        assert_eq!((e.kind(), e.context("completed")), (ErrorKind::Unexpected, Some(&*ids[1..].join(", "))));
+        assert_eq!((e.kind(), e.context("completed")), (ErrorKind::Middleware, Some(&*ids[1..].join(", "))));
         assert_eq!(log.seen().len(), 2 * (calls - 1));
     }
 }

@@ -10,7 +10,7 @@ use agent_core::{
 use agent_exec::{Agent, AgentBuilder};
 use serde_json::json;
 
-use self::common::{Watch, double, fails, finished, hooks, results, roles, tool};
+use self::common::{Watch, double, fails, finished, hooks, ms, results, roles, stopped, tool};
 
 /// An agent with the tool `f` that doubles `x`, on a model that says these turns.
 fn with_f(turns: impl IntoIterator<Item = Turn>) -> (AgentBuilder, ScriptedModel) {
@@ -45,9 +45,60 @@ async fn a_text_is_one_step_and_the_system_prompt_is_seen_but_not_part_of_the_hi
 async fn a_message_that_says_nothing_is_no_answer_and_not_kept_while_there_are_tools() {
     let (builder, model) = with_f([Turn::text(""), Turn::text("ok")]);
     let end = run(builder).await;
-    assert_eq!((end.answer.as_str(), end.steps), ("ok", 2));
+    assert_eq!((end.answer.as_str(), end.steps), ("ok", 1), "the step's model call was tried again");
     assert_eq!(roles(&end.history), ["user", "assistant"], "providers refuse an empty message");
     model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_model_that_says_nothing_twice_ends_the_run_as_empty_and_a_hook_may_go_on() {
+    let silent = || [Turn::text(""), Turn::text("")];
+    let (builder, model) = with_f(silent().into_iter().chain([Turn::text("never asked for")]));
+    let watch = Watch::default();
+    let end = run(builder.middleware(watch.clone())).await;
+    assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("", 1, &ExitReason::Empty));
+    assert_eq!((model.calls(), roles(&end.history)), (2, vec!["user"]));
+    assert_eq!(watch.warnings(), ["the model said nothing: it is asked once more"]);
+
+    let (builder, model) = with_f(silent().into_iter().chain([Turn::text("ok")]));
+    let nudge = hooks::on_exit(|cx, exit| match exit.reason {
+        ExitReason::Empty => cx.steer(Message::user("Please answer.")).map(|()| Verdict::Again),
+        _ => Ok(Verdict::Proceed),
+    });
+    let end = run(builder.middleware(nudge)).await;
+    assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("ok", 2, &ExitReason::Text));
+    assert_eq!(model.requests()[2].texts(), ["go", "Please answer."]);
+    model.assert_finished();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cut_off_between_two_empty_answers_does_not_ask_a_third_time() {
+    for from_journal in [false, true] {
+        let journal = MemoryJournal::default();
+        let agent = |model: &ScriptedModel| {
+            let agent = Agent::builder("a", model.clone()).tool(double("f")).store(journal.clone());
+            agent.build().expect("builds")
+        };
+        let first = ScriptedModel::new([Turn::text(""), Turn::text("never").delay(ms(1_000))]);
+        let run = agent(&first).start(RunRequest::user("go").session("s"));
+        let handle = run.handle();
+        let cancelled = async {
+            tokio::time::sleep(ms(500)).await;
+            handle.cancel();
+        };
+        let request = match from_journal {
+            false => RunRequest::resume(stopped(tokio::join!(run, cancelled).0).1, []),
+            true => {
+                assert!(tokio::time::timeout(ms(500), run).await.is_err(), "its process died");
+                RunRequest::recover("s", [])
+            }
+        };
+        assert_eq!(first.calls(), 2);
+        let again = ScriptedModel::new([Turn::text("")]);
+        let end = finished(agent(&again).start(request).await);
+        assert_eq!((&end.reason, end.steps), (&ExitReason::Empty, 1), "from the journal: {from_journal}");
+        again.assert_finished();
+    }
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ impl Budget {
                 }
                 Window::Session => Some(format!("session/{}", ids.session)),
                 Window::User => user.map(|user| format!("user/{user}")),
-                Window::Day => Some(format!("day/{}", today())),
+                Window::Day => Some(self.open_day(today())),
             };
             if let Some(account) = account {
                 let name = format!("{}/{account}", self.0.name);
@@ -88,6 +88,14 @@ impl Budget {
             }
         }
         self.with_run(accounts, of_this_run, spent)
+    }
+
+    /// The account of the day that is so many days after the first of 1970. Those of days before the day before are past: a
+    /// run that began yesterday may be under way.
+    fn open_day(&self, since: u64) -> String {
+        let days = format!("{}/day/", self.0.name);
+        self.0.ledger.forget(&days, &format!("{days}{}", day(since.saturating_sub(1))));
+        format!("day/{}", day(since))
     }
 }
 
@@ -165,13 +173,13 @@ impl BudgetBuilder {
     }
 }
 
-/// The day in UTC, as `2026-01-31`.
-fn today() -> String {
+/// How many days after the first of 1970 it is, in UTC.
+fn today() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    day(since.as_secs() / 86_400)
+    since.as_secs() / 86_400
 }
 
-/// The day that many days after the first of 1970: years begin in March here, so that a leap day is a year's last.
+/// The day that many days after the first of 1970, as `2026-01-31`: years begin in March here, so that a leap day is a year's last.
 fn day(since: u64) -> String {
     let shifted = since + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
@@ -203,6 +211,39 @@ mod tests {
         for (since, name) in [(0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_779, "2026-11-22")] {
             assert_eq!(day(since), name);
         }
+    }
+
+    #[tokio::test]
+    async fn accounts_of_past_days_are_dropped_when_a_new_day_begins_and_no_others() {
+        let ledger = Arc::new(MemoryLedger::new());
+        let budget = |name| Budget::builder().name(name).ledger(ledger.clone()).build().expect("builds");
+        let (one, other) = (budget("one"), budget("other"));
+        let one_token = Amounts::none().tokens(1);
+        let reserve =
+            async |account: &str| ledger.reserve(account, &Caps::default(), one_token).await.expect("in memory");
+        for day in 20_779..=20_782 {
+            for account in [format!("one/{}", one.open_day(day)), format!("other/{}", other.open_day(20_779))] {
+                let receipt = reserve(&account).await.expect("fits");
+                ledger.settle(&account, receipt, one_token).await.expect("in memory");
+            }
+        }
+        reserve("one/all").await.expect("fits");
+        let settled = async |account: &str| ledger.balance(account).await.expect("in memory").settled.tokens;
+        for (account, tokens) in [
+            ("one/day/2026-11-22", 0),
+            ("one/day/2026-11-23", 0),
+            ("one/day/2026-11-24", 1),
+            ("one/day/2026-11-25", 1),
+            ("other/day/2026-11-22", 4),
+        ] {
+            assert_eq!(settled(account).await, tokens, "{account}");
+        }
+        let under_way = reserve("one/day/2026-11-24").await.expect("fits");
+        one.open_day(20_790);
+        assert_eq!(settled("one/day/2026-11-24").await, 1, "a call of that day is under way");
+        ledger.settle("one/day/2026-11-24", under_way, one_token).await.expect("in memory");
+        one.open_day(20_790);
+        assert_eq!(settled("one/day/2026-11-24").await, 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -66,6 +67,14 @@ pub trait Ledger: Send + Sync + 'static {
     /// It is handed over when this is called, whether the future is awaited or not; the future says that it is durable.
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
 
+    /// Says that nobody opens the accounts any more whose names begin with `prefix` and sort before `oldest`: their windows are
+    /// over. What is set aside in them may still be settled.
+    ///
+    /// Default: they are kept.
+    fn forget(&self, prefix: &str, oldest: &str) {
+        let _ = (prefix, oldest);
+    }
+
     /// Waits until the account may have changed. Changes since this was called count, though the future was polled later.
     ///
     /// Default: a tenth of a second, since another process tells nobody.
@@ -87,6 +96,10 @@ impl<L: Ledger + ?Sized> Ledger for Arc<L> {
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
         (**self).settle(account, receipt, used)
+    }
+
+    fn forget(&self, prefix: &str, oldest: &str) {
+        (**self).forget(prefix, oldest);
     }
 
     fn changed(&self, account: &str) -> BoxFuture<'_, ()> {
@@ -148,6 +161,14 @@ impl Ledger for MemoryLedger {
         }
         self.changed.notify_waiters();
         nothing()
+    }
+
+    fn forget(&self, prefix: &str, oldest: &str) {
+        let mut accounts = self.accounts();
+        let past = accounts.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let past = past.take_while(|(name, _)| name.as_str() < oldest && name.starts_with(prefix));
+        let past: Vec<_> = past.filter(|(_, books)| books.open.is_empty()).map(|(name, _)| name.clone()).collect();
+        past.iter().for_each(|name| drop(accounts.remove(name)));
     }
 
     fn changed(&self, _: &str) -> BoxFuture<'_, ()> {

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -11,7 +12,8 @@ use std::{
 use super::{Event, EventHub, EventKind, kind::Projector};
 use crate::{Entry, RunIds};
 
-/// Receives events in order, on the run's own task. It must not block: hand the event to a channel.
+/// Receives events in order, on the run's own task. It must not block: hand the event to a channel. One that panics gets no
+/// more events, of which the run's other readers are warned.
 pub trait EventSink: Send + Sync + 'static {
     /// Takes an event.
     fn emit(&self, event: &Event);
@@ -41,6 +43,17 @@ struct Inner {
 struct Attached {
     projector: Mutex<Projector>,
     sink: Arc<dyn EventSink>,
+    /// True once it panicked.
+    detached: AtomicBool,
+}
+
+impl Attached {
+    /// Hands an event over. False if the sink panics.
+    fn send(&self, event: &Event) -> bool {
+        let sent = catch_unwind(AssertUnwindSafe(|| self.sink.emit(event))).is_ok();
+        self.detached.fetch_or(!sent, Ordering::AcqRel);
+        sent
+    }
 }
 
 impl Emitter {
@@ -58,7 +71,8 @@ impl Emitter {
     /// Sends this run's events, and those of the runs below it, to `sink` too: those of entries that are not written yet, and
     /// all that follow.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
-        let attached = Attached { projector: Mutex::new(Projector::for_run(&self.run.ids)), sink };
+        let projector = Mutex::new(Projector::for_run(&self.run.ids));
+        let attached = Attached { projector, sink, detached: AtomicBool::new(false) };
         self.run.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
         self.run.has_sinks.store(true, Ordering::Release);
     }
@@ -77,7 +91,7 @@ impl Emitter {
         if self.has_sinks() {
             let position = self.hub.pass(self.run.ids.clone(), kind.clone());
             let event = Event { position, ids: self.run.ids.clone(), kind };
-            self.each_sink(|attached| attached.sink.emit(&event));
+            self.each_sink(|attached| attached.send(&event));
         } else if self.hub.is_observed() {
             self.hub.pass(self.run.ids.clone(), kind);
         }
@@ -93,7 +107,7 @@ impl Emitter {
             let entry = Arc::new(Entry { seq, ..entry });
             self.each_sink(|attached| {
                 let event = attached.projector.lock().unwrap_or_else(PoisonError::into_inner).project(&entry);
-                event.iter().for_each(|event| attached.sink.emit(event));
+                event.is_none_or(|event| attached.send(&event))
             });
             self.hub.push_entry(entry);
         }
@@ -103,9 +117,16 @@ impl Emitter {
         std::iter::successors(Some(self), |e| e.run.above.as_ref())
     }
 
-    fn each_sink(&self, send: impl Fn(&Attached)) {
+    /// Sends to every sink; warns of those that `send` says failed.
+    fn each_sink(&self, send: impl Fn(&Attached) -> bool) {
+        let mut failed = 0;
         for emitter in self.chain().filter(|e| e.run.has_sinks.load(Ordering::Acquire)) {
-            emitter.run.sinks.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(&send);
+            let sinks = emitter.run.sinks.read().unwrap_or_else(PoisonError::into_inner);
+            let live = sinks.iter().filter(|attached| !attached.detached.load(Ordering::Acquire));
+            failed += live.filter(|attached| !send(attached)).count();
+        }
+        for _ in 0..failed {
+            self.emit(EventKind::Warning { message: "an event sink panicked: it gets no more events".into() });
         }
     }
 }

@@ -83,6 +83,11 @@ impl AssistantMessage {
         self.calls().next().is_some()
     }
 
+    /// True if it gives whoever asked anything: text, an image or a document. Thinking alone does not.
+    pub fn has_content(&self) -> bool {
+        self.has_text() || self.0.blocks.iter().any(|b| matches!(b, Block::Image(_) | Block::Document(_)))
+    }
+
     /// True if nothing was said: such a message must not enter a history, since providers refuse it.
     pub fn is_empty(&self) -> bool {
         self.0.blocks.is_empty()

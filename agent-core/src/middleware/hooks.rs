@@ -1,6 +1,8 @@
 //! The `before_*` and `after_*` hooks as one tower layer, always the outermost: once per call.
 
 use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll},
 };
@@ -137,7 +139,7 @@ async fn model(hooks: Arc<Around<ModelService>>, mut req: ModelRequest) -> Resul
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
-        match blame(&cx, &**m, m.before_model(&cx, &mut req).await)? {
+        match run_hook(&cx, &**m, m.before_model(&cx, &mut req)).await? {
             Some(Flow::Answer(response)) => {
                 (entered, answer) = (i, Some(response));
                 break;
@@ -160,7 +162,7 @@ async fn model(hooks: Arc<Around<ModelService>>, mut req: ModelRequest) -> Resul
         }
     };
     for m in list[..entered].iter().rev() {
-        blame(&cx, &**m, m.after_model(&cx, &mut response).await)?;
+        run_hook(&cx, &**m, m.after_model(&cx, &mut response)).await?;
     }
     Ok(response)
 }
@@ -171,7 +173,7 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
-        match blame(&cx, &**m, m.before_tool(&cx, &mut req).await)? {
+        match run_hook(&cx, &**m, m.before_tool(&cx, &mut req)).await? {
             Some(Flow::Answer(output)) => {
                 (entered, answer) = (i, Some(output));
                 break;
@@ -193,7 +195,7 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     };
     if let Some(req) = asked {
         for m in list[..entered].iter().rev() {
-            blame(&cx, &**m, m.after_tool(&cx, &req, &mut output).await)?;
+            run_hook(&cx, &**m, m.after_tool(&cx, &req, &mut output)).await?;
         }
     }
     Ok(output)
@@ -205,7 +207,9 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
     sink.with(move |mut chunk| {
         for m in list.iter().rev().filter(|m| m.has_chunk_hook()) {
             let before = m.observer().then(|| chunk.clone());
-            match blame(&cx, &**m, m.stream_chunk(&cx, chunk))?.unwrap_or(before) {
+            let hook = AssertUnwindSafe(|| m.stream_chunk(&cx, chunk));
+            let result = catch_unwind(hook).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            match attributed(&cx, &**m, result)?.unwrap_or(before) {
                 Some(next) => chunk = next,
                 None => return Ok(None),
             }
@@ -214,17 +218,28 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
     })
 }
 
+/// What the hook of `m` gives; its panic is an error.
+async fn run_hook<T>(cx: &RunCx, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<Option<T>> {
+    attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic))))
+}
+
+/// The error of a hook that panicked.
+#[cold]
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
+    Error::from_panic(ErrorKind::Middleware, "a hook", panic)
+}
+
 /// Names the middleware in its error; an observer's error is reported and gone (`None`).
 #[inline]
-fn blame<T>(cx: &RunCx, m: &dyn Middleware, result: Result<T>) -> Result<Option<T>> {
+fn attributed<T>(cx: &RunCx, m: &dyn Middleware, result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(e) => blame_for(cx, m, e).map(|()| None),
+        Err(e) => attribute(cx, m, e).map(|()| None),
     }
 }
 
 #[cold]
-fn blame_for(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
+fn attribute(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
     let reported = m.observer() && e.kind() != ErrorKind::Interrupted;
     let named = e.with_context("middleware", m.name());
     if !reported {
@@ -243,12 +258,12 @@ impl RunCx {
         }
     }
 
-    /// What a hook's result means for the run: the error names the middleware, and an observer's is only reported.
+    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
     ///
     /// # Errors
-    /// The hook's, unless the middleware is an observer.
-    pub fn judge<T: Default>(&self, m: &dyn Middleware, result: Result<T>) -> Result<T> {
-        blame(self, m, result).map(Option::unwrap_or_default)
+    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`] if it panicked.
+    pub async fn run_hook<T: Default>(&self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
+        run_hook(self, m, hook).await.map(Option::unwrap_or_default)
     }
 }
 

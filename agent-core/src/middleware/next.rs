@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 
-use super::Middleware;
-use crate::{ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService};
+use super::{Middleware, hooks::panicked};
+use crate::{ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService, catch_panic};
 
 macro_rules! next {
     ($(#[$doc:meta])* $name:ident, $req:ty, $res:ty, $svc:ty, $hook:ident) => {
@@ -25,7 +25,10 @@ macro_rules! next {
             /// Runs the rest of the stack. `next` is `Copy`: run it again to retry or to fail over.
             pub fn run(self, req: $req) -> BoxFuture<'a, Result<$res>> {
                 match self.rest.split_first() {
-                    Some((middleware, rest)) => middleware.$hook(req, Self { rest, inner: self.inner }),
+                    Some((m, rest)) => {
+                        let named = |panic: Box<dyn std::any::Any + Send>| panicked(&*panic).with_context("middleware", m.name());
+                        catch_panic(|| m.$hook(req, Self { rest, inner: self.inner }), named)
+                    }
                     None => self.inner.run(req),
                 }
             }

@@ -55,6 +55,8 @@ pub enum ExitReason {
     Text,
     /// A tool that ends the run gave its result.
     Tool(String),
+    /// The model said nothing and called nothing, though tools were on offer, and did so again when it was asked once more.
+    Empty,
     /// A hook said [`Finish`](crate::Verdict::Finish).
     Verdict,
     /// The step limit was reached.
@@ -78,6 +80,7 @@ impl std::fmt::Display for ExitReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Text => "text",
+            Self::Empty => "empty",
             Self::Tool(reason) | Self::Stopped(reason) => reason,
             Self::Verdict => "verdict",
             Self::StepLimit => "step_limit",

@@ -139,3 +139,48 @@ impl Inbox {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All orders in which steps of several parties can follow each other; each party's own stay in order.
+    fn interleavings(parties: &[Vec<usize>]) -> Vec<Vec<usize>> {
+        if parties.iter().all(Vec::is_empty) {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for (at, party) in parties.iter().enumerate().filter(|(_, party)| !party.is_empty()) {
+            let mut rest = parties.to_vec();
+            rest[at].remove(0);
+            all.extend(interleavings(&rest).into_iter().map(|order| [vec![party[0]], order].concat()));
+        }
+        all
+    }
+
+    #[test]
+    fn what_was_accepted_is_taken_once_and_in_order_and_what_was_not_is_refused_in_every_interleaving() {
+        // Two who steer, and a run that takes what there is, tries to end, and must end.
+        let parties = [vec![0, 1], vec![2, 3], vec![10, 11, 10, 12]];
+        let orders = interleavings(&parties);
+        assert_eq!(orders.len(), 420);
+        for order in orders {
+            let (inbox, mut accepted, mut taken) = (Inbox::default(), Vec::new(), Vec::new());
+            for step in &order {
+                match step {
+                    10 => taken.extend(inbox.take()),
+                    11 => assert_eq!(inbox.close_if_empty(), inbox.is_closed()),
+                    12 => taken.extend(inbox.close()),
+                    steers => {
+                        let (message, was_closed) = (Message::user(steers.to_string()), inbox.is_closed());
+                        let pushed = inbox.push(message.clone()).map_err(|e| e.kind());
+                        assert_eq!(pushed, if was_closed { Err(ErrorKind::Stopped) } else { Ok(()) }, "{order:?}");
+                        accepted.extend(pushed.is_ok().then_some(message));
+                    }
+                }
+            }
+            assert_eq!(taken, accepted, "{order:?}");
+            assert!(inbox.is_empty(), "{order:?}");
+        }
+    }
+}

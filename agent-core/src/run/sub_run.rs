@@ -126,7 +126,7 @@ pub struct SubRun {
     handle: SubRunHandle,
     service: AgentService,
     request: RunRequest,
-    at_work: AtWork,
+    _at_work: AtWork,
 }
 
 impl SubRun {
@@ -155,9 +155,7 @@ impl SubRun {
     /// # Errors
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
-        let end = self.service.run(self.request).await;
-        drop(self.at_work);
-        end
+        self.service.run(self.request).await
     }
 
     /// Drives it to its end for a caller that waits. If it has to wait for an answer, so has the caller.
@@ -260,7 +258,7 @@ impl RunCx {
         request.caps = agent.caps;
         request.parent = Some(Parent::new(self.clone(), call_id).steered_by(handle.clone()));
         let (cx, key, service) = (self.clone(), agent.key, agent.service);
-        SubRun { cx, key, place, agent_id, run_id, handle, service, request, at_work }
+        SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
     }
 
     /// Refuses an id that no sub-agent of this key has.

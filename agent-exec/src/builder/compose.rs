@@ -14,8 +14,8 @@ use crate::executor::{ModelCore, ToolCore};
 #[derive(Clone)]
 pub(crate) enum Item {
     Middleware(Arc<dyn Middleware>),
-    ModelLayer(String, Apply<ModelService>),
-    ToolLayer(String, Apply<ToolService>),
+    ModelLayer(Arc<str>, Apply<ModelService>),
+    ToolLayer(Arc<str>, Apply<ToolService>),
 }
 
 type Apply<S> = Arc<dyn Fn(S) -> S + Send + Sync>;

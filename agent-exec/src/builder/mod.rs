@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compose;
 pub(crate) mod explain;
+mod named;
 
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
@@ -11,9 +12,11 @@ use agent_core::{
     ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
     SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
 };
+use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
 
 pub(crate) use self::compose::Item;
+use self::named::Named;
 use crate::{
     Agent, Drain,
     agent::{Inner, Migration},
@@ -272,8 +275,10 @@ impl AgentBuilder {
         <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ModelRequest>>::Future: Send + 'static,
     {
-        let apply = Arc::new(move |inner| ModelService::new(layer.layer(inner)));
-        self.items.push(Item::ModelLayer(compose::short_name::<L>(), apply));
+        let name: Arc<str> = compose::short_name::<L>().into();
+        let known = name.clone();
+        let apply = Arc::new(move |inner| Named::service(&known, ModelService::new(layer.layer(inner))));
+        self.items.push(Item::ModelLayer(name, apply));
         self
     }
 
@@ -285,8 +290,10 @@ impl AgentBuilder {
         <L::Service as Service<ToolRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ToolRequest>>::Future: Send + 'static,
     {
-        let apply = Arc::new(move |inner| ToolService::new(layer.layer(inner)));
-        self.items.push(Item::ToolLayer(compose::short_name::<L>(), apply));
+        let name: Arc<str> = compose::short_name::<L>().into();
+        let known = name.clone();
+        let apply = Arc::new(move |inner| Named::service(&known, ToolService::new(layer.layer(inner))));
+        self.items.push(Item::ToolLayer(name, apply));
         self
     }
 
@@ -401,7 +408,10 @@ impl AgentBuilder {
         let entries = self
             .tools
             .iter()
-            .map(|tool| ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &deadlines))
+            .map(|tool| {
+                let (items, raise) = (&self.items, self.raise_tool_errors);
+                ToolEntry::new(tool.clone(), items, raise, &deadlines, ArgumentSchema::compile)
+            })
             .collect::<Result<Vec<_>>>()?;
         check::agent(&self, &middlewares, &entries)?;
         let prompts = Prompts::new(&self.prompts, &self.schema)?;

@@ -15,9 +15,9 @@ use tracing::Instrument;
 use super::{
     Active, Due, Stop, ToolEntry,
     call::{self, CallEnd},
+    guard::guarded,
     schedule::{Access, waves},
     table::{self, given},
-    unless_cancelled,
 };
 
 /// How a batch ended.
@@ -55,14 +55,14 @@ impl Active<'_> {
         let mut batch = ToolBatch::new(self.requests(turn));
         let hooks = async {
             for m in self.list.iter() {
-                cx.judge(&**m, m.before_tools(&cx, &mut batch).await)?;
+                cx.run_hook(&**m, m.before_tools(&cx, &mut batch)).await?;
             }
             Ok(())
         };
-        unless_cancelled(&cx, hooks).await?;
+        guarded(&cx, "before_tools", hooks).await?;
         let mut tally = Tally::default();
         let planned = self.plan(turn, batch, &mut tally);
-        cx.log().commit().await?;
+        self.commit().await?;
         if planned.len() < 2 {
             self.run_wave(turn, planned, &mut tally).await?;
             return self.verdict_of(turn, tally);
@@ -179,7 +179,7 @@ impl Active<'_> {
                     start(&mut running);
                     joined = running.try_join_next();
                     if joined.is_none() {
-                        self.cx().log().commit().await?;
+                        self.commit().await?;
                         joined = running.join_next().await;
                     }
                 }
@@ -192,7 +192,7 @@ impl Active<'_> {
             let output = self.write_state(&turn.calls[index].call_id, &options, output);
             self.answer(turn, index, output);
         }
-        self.cx().log().commit().await
+        self.commit().await
     }
 
     /// Takes a call's end into the turn; gives back the output of a call that is done.
@@ -268,7 +268,7 @@ impl Active<'_> {
 
     /// All calls are answered: the turn enters the history, and may end the run.
     pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let exit = match unless_cancelled(self.cx(), self.close_turn(&turn)).await {
+        let exit = match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await {
             Ok(closed) => closed,
             Err(e) => {
                 self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
@@ -281,18 +281,24 @@ impl Active<'_> {
         }
     }
 
+    /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
+    pub(super) fn cut_off(&self, mut turn: PendingTurn, due: Due) {
+        for index in 0..turn.calls.len() {
+            if !matches!(turn.calls[index].state, CallState::Done(_)) {
+                self.answer(&mut turn, index, ToolOutput::error(due.told()));
+            }
+        }
+        self.cx().log().record_turn_ended(self.cx().step(), Default::default(), None);
+    }
+
     /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
     async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
         let (cx, step) = (self.cx(), self.cx().step());
-        let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
-            CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
-            _ => None,
-        });
-        let mut results = ToolResults::new(answered.collect());
+        let mut results = ToolResults::new(results(turn));
         let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
         let mut verdict = Verdict::Proceed;
         for m in self.list.iter().rev() {
-            match cx.judge(&**m, m.after_tools(cx, &mut results).await)? {
+            match cx.run_hook(&**m, m.after_tools(cx, &mut results)).await? {
                 Verdict::Proceed => {}
                 wanted => verdict = wanted,
             }
@@ -301,7 +307,10 @@ impl Active<'_> {
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
         let exit = match (verdict, self.exits.after_tools(&results)) {
-            (Verdict::Finish, _) => Some(Exit::new(ExitReason::Verdict, self.last_text())),
+            (Verdict::Finish, _) => {
+                let said = turn.message.has_text().then(|| turn.message.text());
+                Some(Exit::new(ExitReason::Verdict, said.unwrap_or_else(|| self.last_text())))
+            }
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
             _ => None,
         };
@@ -310,6 +319,15 @@ impl Active<'_> {
         self.driver.forget_answers_below(format_args!("step-{step}"));
         Ok(exit)
     }
+}
+
+/// The results of the calls that are done.
+fn results(turn: &PendingTurn) -> Vec<CallResult> {
+    let done = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
+        CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
+        _ => None,
+    });
+    done.collect()
 }
 
 /// Lets a call wait. A sub-agent of which nothing newer is known stands where it stood.

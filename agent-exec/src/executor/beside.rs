@@ -7,17 +7,23 @@ use std::{
 };
 
 use agent_core::RunCx;
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Sleep, sleep_until},
+};
 use tokio_util::sync::WaitForCancellationFuture;
 use tracing::Instrument;
 
+use super::{Due, guard::GRACE};
+
 /// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped. `main` is
-/// polled when the run is cancelled.
+/// polled when the run is cancelled, when its time is up, and again when the [grace](GRACE) after that is.
 ///
 /// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
 pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
     let cancelled = pin!(cx.cancellation().cancelled());
-    let mut tasks = Tasks { cx, known: None, cancelled, running: None };
+    let timer = Due::of_run(cx).map(|due| Box::pin(sleep_until(due.at())));
+    let mut tasks = Tasks { cx, known: None, cancelled, timer, running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {
@@ -34,6 +40,8 @@ struct Tasks<'a, 'b> {
     known: Option<Waker>,
     /// Kept for the whole run, whose parts need only look.
     cancelled: Pin<&'b mut WaitForCancellationFuture<'a>>,
+    /// Of a run with a deadline.
+    timer: Option<Pin<Box<Sleep>>>,
     /// Few runs have any.
     running: Option<JoinSet<()>>,
 }
@@ -49,6 +57,13 @@ impl Tasks<'_, '_> {
             for task in self.cx.take_tasks(context) {
                 self.running.get_or_insert_default().spawn(task.in_current_span());
             }
+        }
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(context).is_ready()
+        {
+            context.waker().wake_by_ref(); // since whoever looked last
+            let is_over = Due::of_run(self.cx).is_none_or(|due| due.has_passed(GRACE));
+            self.timer = (!is_over).then(|| Box::pin(sleep_until(timer.deadline() + GRACE)));
         }
         if let Some(running) = &mut self.running {
             while let Poll::Ready(Some(_)) = running.poll_join_next(context) {}

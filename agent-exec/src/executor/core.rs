@@ -34,15 +34,15 @@ impl ToolBody {
     pub(super) fn new(
         tool: Arc<dyn Tool>,
         spec: &ToolSpec,
+        schema: ArgumentSchema,
         options: Arc<ToolOptions>,
         deadlines: &Deadlines,
-    ) -> Result<Self> {
-        let schema = ArgumentSchema::compile(spec)?;
+    ) -> Self {
         let permits = options.concurrency.map(Semaphore::new);
         let seen = &spec.parameters["properties"];
         let unseen = options.args.keys().filter(|arg| seen.get(arg).is_none()).cloned().collect();
         let timeout = deadlines.of_tool(&spec.name, options.timeout);
-        Ok(Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout })
+        Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout }
     }
 
     /// The arguments as the model wrote them, mended and coerced, and what was mended.

@@ -20,10 +20,24 @@ impl Due {
         Some(Self { at: Instant::now().checked_add(most)?, most, which: Deadline::Step })
     }
 
+    /// That of the run.
+    pub(super) fn of_run(cx: &RunCx) -> Option<Self> {
+        cx.deadline().map(|run| Self { at: run.at.into(), most: run.most, which: Deadline::Run })
+    }
+
     /// The first of the run's and its step's; the run's if they are one.
     pub(super) fn first(cx: &RunCx, step: Option<Self>) -> Option<Self> {
-        let run = cx.deadline().map(|run| Self { at: run.at.into(), most: run.most, which: Deadline::Run });
-        run.into_iter().chain(step).min_by_key(|due| due.at)
+        Self::of_run(cx).into_iter().chain(step).min_by_key(|due| due.at)
+    }
+
+    /// When it passes.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// True if it passed at least so long ago.
+    pub(super) fn has_passed(&self, since: Duration) -> bool {
+        Instant::now().checked_duration_since(self.at).is_some_and(|ago| ago >= since)
     }
 
     /// Waits until it has passed; for ever if there is none.

@@ -3,18 +3,20 @@
 mod batch;
 mod beside;
 mod call;
-mod catch_up;
+mod children;
+mod composed;
 mod core;
 mod due;
 mod entry;
 mod exit;
+mod guard;
 mod model;
 mod model_core;
 mod schedule;
 mod table;
 mod turns;
 
-use std::{collections::HashMap, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
     AssistantMessage, Checkpoint, Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished,
@@ -25,10 +27,17 @@ use agent_core::{
 use tokio::time::Instant;
 
 use self::{
-    batch::BatchEnd, beside::beside, catch_up::catch_up, due::Due, exit::Exits, table::ToolTable, turns::give_way,
+    batch::BatchEnd,
+    beside::beside,
+    children::reconcile_children,
+    due::Due,
+    exit::Exits,
+    guard::{caught, guarded, in_grace},
+    table::ToolTable,
+    turns::give_way,
 };
-pub(crate) use self::{core::ToolCore, entry::ToolEntry, model_core::ModelCore, table::Composed};
-use crate::builder::Item;
+pub(crate) use self::{composed::Composed, core::ToolCore, entry::ToolEntry, model_core::ModelCore};
+use crate::{builder::Item, lifecycle::Lifecycle};
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
@@ -67,6 +76,8 @@ impl Default for Limits {
 /// One run to be driven.
 pub(crate) struct Job<'a> {
     pub(crate) driver: RunDriver,
+    /// What is opened before the first call; none in a replay.
+    pub(crate) lifecycle: Option<&'a Lifecycle>,
     /// What was made of the template of the system prompt, if there is one.
     pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
@@ -120,12 +131,12 @@ impl Executor {
         let cx = job.driver.cx().clone();
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
-        let mut end = self.drive(job, &list, &mut entered).await;
-        catch_up(&cx, &mut end, false);
+        let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
+        reconcile_children(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
-            let result = m.after_agent(&cx, &mut end).await;
-            if let Err(e) = cx.judge(&**m, result) {
+            let hook = cx.run_hook(&**m, m.after_agent(&cx, &mut end));
+            if let Err(e) = in_grace(&cx, "after_agent", hook).await {
                 end = Err(instead_of(&end, e));
             }
         }
@@ -152,7 +163,15 @@ impl Executor {
             elapsed: job.elapsed,
             step_due: Due::of_step(&self.deadlines),
         };
-        let stop = match active.begin(job.system, job.messages, entered).await {
+        let cx = active.cx().clone();
+        let warm_up = async {
+            match job.lifecycle {
+                Some(lifecycle) => lifecycle.before_run(&job.tools).await,
+                None => Ok(()),
+            }
+        };
+        let begin = active.begin(warm_up, job.system, job.messages, entered);
+        let stop = match guarded(&cx, "the run's beginning", begin).await {
             Ok(()) => active.turn_loop().await,
             Err(e) => Err(e),
         };
@@ -177,27 +196,14 @@ impl Executor {
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
-        let written = cx.log().commit().await;
-        catch_up(cx, &mut end, true);
+        let written = in_grace(cx, "the journal", cx.log().commit()).await;
+        reconcile_children(cx, &mut end, true);
         cx.log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
             _ => end,
         }
     }
-}
-
-/// What `work` gives, unless the run is cancelled before it is done: then it is dropped. For work of the loop itself, which is
-/// [polled](beside()) when that happens.
-async fn unless_cancelled<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut work = pin!(work);
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Pending if cx.cancellation().is_cancelled() => {
-            Poll::Ready(Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")))
-        }
-        polled => polled,
-    })
-    .await
 }
 
 /// The error that takes the place of `end`, with where the run stood.
@@ -217,9 +223,16 @@ impl Active<'_> {
         self.driver.cx()
     }
 
-    /// Takes the new messages into the history, mended where they are unpaired, and enters the middlewares.
+    /// Waits until what the journal was told so far is durable.
+    async fn commit(&self) -> Result<()> {
+        guarded(self.cx(), "the journal", self.cx().log().commit()).await
+    }
+
+    /// Takes the new messages into the history, mended where they are unpaired, opens what the run needs, and enters the
+    /// middlewares.
     async fn begin(
         &mut self,
+        warm_up: impl Future<Output = Result<()>>,
         system: Option<Result<String>>,
         messages: Vec<Message>,
         entered: &mut usize,
@@ -239,14 +252,11 @@ impl Active<'_> {
         }
         self.set_system(system).await?;
         self.driver.keep_steering(); // after the messages of the request, which are not steering
-        let hooks = async {
-            for m in self.list.iter() {
-                cx.judge(&**m, m.before_agent(&cx).await)?;
-                *entered += 1;
-            }
-            Ok(())
-        };
-        unless_cancelled(&cx, hooks).await?;
+        caught("warm_up", warm_up).await?;
+        for m in self.list.iter() {
+            cx.run_hook(&**m, m.before_agent(&cx)).await?;
+            *entered += 1;
+        }
         self.driver.enter();
         cx.log().commit().await?;
         for repair in repairs {
@@ -298,17 +308,23 @@ impl Active<'_> {
             return Ok(Some(self.finished(deadline.reason.clone())));
         }
         let cx = self.driver.cx();
-        unless_cancelled(cx, self.table.refresh(self.executor, cx)).await?;
-        cx.log().commit().await?;
+        guarded(cx, "a tool set", self.table.refresh(self.executor, cx)).await?;
+        self.commit().await?;
         let step = self.driver.next_step();
         self.step_due = Due::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
         let specs = self.table.specs().clone();
-        let response = match self.call_model(specs).await {
-            Ok(response) => response,
-            Err(stop) => return self.not_answered(stop),
-        };
-        self.accept(step, response).await
+        let mut answered = self.call_model(specs.clone()).await;
+        if let Ok(silent) = &answered
+            && self.is_silent(silent)
+        {
+            self.take_back(silent);
+            answered = self.call_model(specs).await;
+        }
+        match answered {
+            Ok(response) => self.accept(step, response).await,
+            Err(stop) => self.not_answered(stop),
+        }
     }
 
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.
@@ -327,10 +343,6 @@ impl Active<'_> {
             ErrorKind::Interrupted => Ok(Some(Stop::Interrupted)),
             ErrorKind::Cancelled if self.cx().cancellation().is_cancelled() => Ok(Some(Stop::Cancelled)),
             ErrorKind::Stopped => Ok(Some(self.finished(ExitReason::Stopped(error.message().to_owned())))),
-            ErrorKind::Timeout if error.context("deadline") == Some("run") => {
-                let reason = self.cx().deadline().map_or(ExitReason::Deadline, |deadline| deadline.reason.clone());
-                Ok(Some(self.finished(reason)))
-            }
             ErrorKind::Limit if error.context("budget").is_some() => Ok(Some(self.finished(ExitReason::Budget))),
             _ => Err(error),
         }
@@ -363,7 +375,11 @@ impl Active<'_> {
     /// Runs what is left of a turn's calls and brings the turn into the history.
     async fn tools_phase(&mut self, mut turn: PendingTurn) -> Result<Option<Stop>> {
         if self.table.is_stale() {
-            self.table.refresh(self.executor, self.driver.cx()).await?;
+            let cx = self.driver.cx();
+            if let Err(e) = guarded(cx, "a tool set", self.table.refresh(self.executor, cx)).await {
+                self.phase = Phase::Tools(turn);
+                return Err(e);
+            }
         }
         let ended = self.run_batch(&mut turn).await;
         let stop = match ended {
@@ -390,8 +406,22 @@ impl Active<'_> {
         last.map(AssistantMessage::text).unwrap_or_default()
     }
 
+    /// A run whose time is up has not failed: it is finished, and every call is answered.
+    fn out_of_time(&mut self, e: Error) -> Result<Stop> {
+        let due = Due::of_run(self.cx()).filter(|due| due.has_passed(Duration::ZERO));
+        match (self.cx().deadline().map(|deadline| deadline.reason.clone()), due) {
+            (Some(reason), Some(due)) if e.kind() == ErrorKind::Timeout && e.context("deadline") == Some("run") => {
+                if let Phase::Tools(turn) = std::mem::take(&mut self.phase) {
+                    self.cut_off(turn, due);
+                }
+                Ok(self.finished(reason))
+            }
+            _ => Err(e),
+        }
+    }
+
     fn end(mut self, stop: Result<Stop>) -> Result<RunEnd> {
-        match stop {
+        match stop.or_else(|e| self.out_of_time(e)) {
             Ok(Stop::Finished(reason, answer)) => {
                 // Whatever ended the run left no time for them: they are there for the next one.
                 self.driver.close_steering().into_iter().try_for_each(|message| self.driver.push(message))?;

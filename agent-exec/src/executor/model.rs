@@ -1,12 +1,13 @@
 //! One model call, and what follows from its answer.
 
 use agent_core::{
-    AssistantMessage, Block, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    AssistantMessage, Block, Chunk, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason,
+    ModelRequest, ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs,
+    Verdict,
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, table, unless_cancelled};
+use super::{Active, Due, Stop, guard::guarded, table};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -38,8 +39,8 @@ impl Active<'_> {
         }
         let answered = tokio::select! {
             biased;
-            answered = unless_cancelled(cx, self.executor.model.run(request)) => answered,
-            late = Due::passed(Due::first(cx, self.step_due)) => Err(late.error()),
+            answered = guarded(cx, "what is around the model", self.executor.model.run(request)) => answered,
+            late = Due::passed(self.step_due) => Err(late.error()),
         };
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {
@@ -48,15 +49,34 @@ impl Active<'_> {
         answered
     }
 
+    /// True if the model said nothing and called nothing, though it could.
+    pub(super) fn is_silent(&self, response: &ModelResponse) -> bool {
+        let ModelResponse { message, finish, verdict, .. } = response;
+        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let says_something = message.has_content() || message.has_calls();
+        *verdict == Verdict::Proceed && !was_cut && !says_something && !self.table.specs().is_empty()
+    }
+
+    /// Drops an answer that says nothing, before the model is asked once more. Some models give one now and then, and the next
+    /// call mostly goes well. It is the same step: the journal has both answers in it, so that a run that stops between the
+    /// two does not ask a third time.
+    pub(super) fn take_back(&self, silent: &ModelResponse) {
+        if !silent.message.is_empty() {
+            self.cx().emit(EventKind::Chunk(Chunk::Restart));
+        }
+        self.cx().emit(EventKind::Warning { message: "the model said nothing: it is asked once more".into() });
+    }
+
     /// Takes an answer into the run: its calls come next, or the run ends, or the model is called again.
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
+        let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::unique_ids(&mut message);
         self.mend_arguments(&mut message);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().log().record_accepted(step, &message, None);
             self.phase = Phase::Tools(PendingTurn::new(message));
-            self.cx().log().commit().await?;
+            self.commit().await?;
             return Ok(None);
         }
         let reason = match (verdict, finish) {
@@ -64,9 +84,8 @@ impl Active<'_> {
             (Verdict::Finish, _) => Some(ExitReason::Verdict),
             (Verdict::Proceed, FinishReason::Length) => Some(ExitReason::Length),
             (Verdict::Proceed, FinishReason::ContentFilter) => Some(ExitReason::ContentFilter),
-            (Verdict::Proceed, _) if message.has_text() || self.table.specs().is_empty() => Some(ExitReason::Text),
-            // Nothing was said and nothing called: some models do so once; the next call usually goes well.
-            (Verdict::Proceed, _) => None,
+            (Verdict::Proceed, _) if is_silent => Some(ExitReason::Empty),
+            (Verdict::Proceed, _) => Some(ExitReason::Text),
         };
         let exit = reason.map(|reason| Exit::new(reason, message.text()));
         if message.has_calls() {
@@ -88,11 +107,11 @@ impl Active<'_> {
         let hooks = async {
             let mut go_on = false;
             for m in self.list.iter().rev() {
-                go_on |= cx.judge(&**m, m.on_exit(&cx, &mut exit).await)? == Verdict::Again;
+                go_on |= cx.run_hook(&**m, m.on_exit(&cx, &mut exit)).await? == Verdict::Again;
             }
             Ok(go_on)
         };
-        let go_on = unless_cancelled(&cx, hooks).await?;
+        let go_on = guarded(&cx, "on_exit", hooks).await?;
         self.phase = Phase::BeforeModel;
         self.steer_as_recorded()?;
         let ends = !go_on && self.driver.close_steering_if_empty();

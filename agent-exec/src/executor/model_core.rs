@@ -12,6 +12,8 @@ use tokio::{
 };
 use tower::Service;
 
+use super::guard::caught;
+
 /// The innermost service of the model's stack.
 #[derive(Clone)]
 pub(crate) struct ModelCore(Arc<Innermost>);
@@ -34,7 +36,7 @@ impl ModelCore {
                 return Ok(answered);
             }
             let booking = cx.book_model_call(&mut request).await?;
-            let answered = cx.log().model_step(cx.step(), || self.0.call(request)).await;
+            let answered = cx.log().model_step(cx.step(), || caught("the model", self.0.call(request))).await;
             booking.settle(&answered).await?;
             if let Ok(response) = &answered {
                 cx.usage_meter().add(response.usage);

@@ -2,14 +2,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use agent_core::{Error, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
 use serde_json::{Value, json};
 
 use super::{Executor, ToolEntry};
-use crate::builder::check;
 
 /// The tools that one run offers: the agent's own, or those that the run chose, and those of changing sets.
 pub(super) struct ToolTable {
@@ -76,25 +75,6 @@ impl ToolTable {
         self.specs = self.fixed_specs.iter().cloned().chain(changing).collect();
         self.offered = Some(offered);
         Ok(())
-    }
-}
-
-/// Tools that are not the agent's own, with their stacks.
-pub(crate) type Composed = Mutex<Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>>;
-
-impl Executor {
-    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
-    /// kept for as long as somebody else has the tool.
-    fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
-        let mut composed = self.composed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, entry)) = composed.iter().find(|(known, _)| Arc::ptr_eq(known, tool)) {
-            return Ok(entry.clone());
-        }
-        composed.retain(|(known, _)| Arc::strong_count(known) > 2); // this list and the stack itself
-        let entry = Arc::new(ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &self.deadlines)?);
-        check::tool(schema, &entry)?;
-        composed.push((tool.clone(), entry.clone()));
-        Ok(entry)
     }
 }
 

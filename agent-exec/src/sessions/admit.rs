@@ -76,8 +76,11 @@ async fn steer(queued: &Queued, request: &RunRequest, place: &Place) -> Result<A
             turn = queued.turn(&place.inbox) => break turn,
             () = place.cancel.cancelled() => return Err(cancelled()),
         };
-        match running.inbox.extend(messages.to_vec()) {
-            Ok(()) => return Ok(Admission::Ended(unless_cancelled(&place.cancel, running.ended()).await)),
+        match running.steer(messages.to_vec()) {
+            Ok(end) => {
+                drop(running); // or nobody would notice that the run was dropped
+                return Ok(Admission::Ended(unless_cancelled(&place.cancel, end).await));
+            }
             // It takes no more, and is about to end.
             Err(e) if e.kind() == ErrorKind::Stopped => {
                 unless_cancelled(&place.cancel, queued.over(&running)).await?;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use agent_core::{Error, ErrorKind, Inbox, Result, RunEnd};
+use agent_core::{Error, ErrorKind, Inbox, Message, Result, RunEnd};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Whose turn it is, by session and agent id. Only sessions that somebody holds or waits for are in it.
@@ -30,7 +30,7 @@ pub(super) struct Line {
 /// The run whose turn it is.
 #[derive(Clone)]
 pub(super) struct Running {
-    pub(super) inbox: Inbox,
+    inbox: Inbox,
     end: watch::Sender<Option<Arc<Result<RunEnd>>>>,
 }
 
@@ -139,17 +139,23 @@ impl Drop for Waiting<'_> {
 }
 
 impl Running {
-    /// How the run ends, for somebody whose messages it took.
-    pub(super) async fn ended(self) -> Result<RunEnd> {
+    /// Hands the messages to the run; gives how it ends.
+    ///
+    /// # Errors
+    /// As [`Inbox::extend`]: the run did not take them.
+    pub(super) fn steer(&self, messages: Vec<Message>) -> Result<impl Future<Output = Result<RunEnd>> + Send + use<>> {
+        // First: a run that takes the messages may end at once, and tells only those of its end who wait for it.
         let mut ends = self.end.subscribe();
-        drop(self); // or nobody would notice that the run was dropped
-        match ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
-            Some(end) => copy(&end),
-            None => Err(Error::new(
-                ErrorKind::Cancelled,
-                "the run that took the message was dropped before its end: the session can be recovered",
-            )),
-        }
+        self.inbox.extend(messages)?;
+        Ok(async move {
+            match ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
+                Some(end) => copy(&end),
+                None => Err(Error::new(
+                    ErrorKind::Cancelled,
+                    "the run that took the message was dropped before its end: the session can be recovered",
+                )),
+            }
+        })
     }
 }
 
@@ -182,6 +188,52 @@ impl Drop for Turn {
             line.running.send_replace(None);
             let lines = line.lines.clone();
             lines.leave(Some(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{Exit, ExitReason, Finished, History, RunIds};
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn done() -> Result<RunEnd> {
+        let exit = Exit::new(ExitReason::Text, "done");
+        let ids = RunIds::root("a", "s");
+        Ok(RunEnd::Finished(Box::new(Finished::new(ids, exit.answer, exit.reason, History::default()))))
+    }
+
+    #[test]
+    fn whoever_steers_a_run_that_ends_at_that_moment_is_told_what_became_of_the_message() {
+        for (is_closed, is_dropped, told) in [
+            (false, false, Ok("finished")),
+            (false, true, Err(ErrorKind::Cancelled)),
+            (true, false, Err(ErrorKind::Stopped)),
+            (true, true, Err(ErrorKind::Stopped)),
+        ] {
+            let inbox = Inbox::default();
+            let queued = Lines::default().line(&"s".into(), &"a".into());
+            let turn = queued.try_turn(&inbox).expect("it is free");
+            let running = queued.running().now_or_never().expect("its turn");
+            if is_closed {
+                inbox.close();
+            }
+            let steered = running.steer(vec![Message::user("more")]);
+            drop(running);
+            // Before whoever steered came to ask, the run is over.
+            assert_eq!(inbox.close().len(), usize::from(!is_closed));
+            match is_dropped {
+                true => drop(turn),
+                false => turn.end(&done()),
+            }
+            let end = steered.and_then(|end| end.now_or_never().expect("it is over"));
+            assert_eq!(
+                end.as_ref().map(RunEnd::as_str).map_err(Error::kind),
+                told,
+                "closed: {is_closed}, dropped: {is_dropped}"
+            );
         }
     }
 }

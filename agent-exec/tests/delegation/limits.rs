@@ -1,6 +1,6 @@
 //! How many, and how deep.
 
-use agent_core::{Budget, Caps};
+use agent_core::{Budget, Caps, SubAgentCall, ToolRequest};
 
 use super::*;
 use crate::common::{Log, finished, slow};
@@ -63,4 +63,18 @@ async fn one_too_many_in_the_background_is_refused() {
         "Sub-agent 'helper' was not started: as many run already as may run at once. Wait for one of them first.";
     assert_eq!(texts(&end)[1], refusal);
     assert_eq!([&texts(&end)[2], &texts(&end)[4]], ["helped", "helped"]);
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_never_ran_is_not_open() {
+    let tries = tool("tries", async |req: ToolRequest| {
+        let hub = req.cx.emitter().hub().clone();
+        drop(req.sub_run(SubAgentCall::new("helper", "never run")).await?);
+        let dropped = hub.has_open_below();
+        let refused = req.sub_run(SubAgentCall::new("helper", "one too many")).await.expect_err("at the cap").kind();
+        Ok(ToolOutput::text(format!("{dropped} {refused} {}", hub.has_open_below())))
+    });
+    let model = thinks(|spoke, history| if spoke == 0 { call("a", "tries", json!({})) } else { says(last(history)) });
+    let agent = boss(model, parrot()).tool(tries).budget(Budget::new(Caps::default().fan_out(1)));
+    assert_eq!(finished(built(agent).run("go").await).answer, "false limit false");
 }

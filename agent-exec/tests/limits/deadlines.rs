@@ -1,9 +1,11 @@
 //! Deadlines: which has passed, what is answered, and how the run ends.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Deadlines, Error, ErrorKind, ExitReason, RunRequest,
+    Ack, Deadlines, Entry, Error, ErrorKind, Exit, ExitReason, Flow, Journal, JournalWriter, MemoryJournal, Message,
+    Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset,
+    Verdict, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -100,4 +102,131 @@ async fn a_sub_agent_has_no_more_time_than_its_caller_has_left() {
     assert_eq!((end.reason, began.elapsed()), (ExitReason::Deadline, secs(10)));
     let answer = &results(&end.history)[0].1;
     assert!(answer.contains("ran out of time"), "{answer}");
+}
+
+/// A model, a tool set, and a middleware, that hangs in one place.
+#[derive(Clone)]
+struct Hangs(&'static str);
+
+impl Hangs {
+    async fn at(&self, place: &str) -> Result<()> {
+        if self.0 == place { std::future::pending().await } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Toolset for Hangs {
+    async fn tools(&self, _: &RunCx) -> Result<Vec<Arc<dyn Tool>>> {
+        self.at("tools").await.map(|()| Vec::new())
+    }
+
+    async fn warm_up(&self) -> Result<()> {
+        self.at("warm_up").await
+    }
+}
+
+#[async_trait]
+impl Middleware for Hangs {
+    async fn before_agent(&self, _: &RunCx) -> Result<()> {
+        self.at("before_agent").await
+    }
+
+    async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        self.at("before_model").await.map(|()| Flow::Continue)
+    }
+
+    async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
+        self.at("before_tools").await
+    }
+
+    async fn after_tools(&self, _: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+        self.at("after_tools").await.map(|()| Verdict::Proceed)
+    }
+
+    async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
+        self.at("on_exit").await.map(|()| Verdict::Proceed)
+    }
+
+    async fn after_agent(&self, _: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        self.at("after_agent").await
+    }
+}
+
+/// A run of ten seconds that hangs in a place.
+async fn hanging(place: &'static str) -> Result<RunEnd> {
+    let turns = [Turn::call("c", "nap", json!({})), Turn::text("done")];
+    let agent = agent(turns, Deadlines::new().run(secs(10))).tool(slow("nap", 1_000, &Log::default()));
+    agent.toolset(Hangs(place)).middleware(Hangs(place)).build().expect("builds").run("go").await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runs_deadline_holds_wherever_a_run_waits() {
+    let cut_off = "The call was cut off: the run's time of 10s was up.";
+    for (place, steps, told) in [
+        ("warm_up", 0, None),
+        ("before_agent", 0, None),
+        ("tools", 0, None),
+        ("before_model", 0, None),
+        ("before_tools", 1, Some(cut_off)),
+        ("after_tools", 1, Some("c")),
+        ("on_exit", 2, Some("c")),
+    ] {
+        let began = Instant::now();
+        let end = finished(hanging(place).await);
+        assert_eq!((&end.reason, began.elapsed()), (&ExitReason::Deadline, secs(10)), "{place}");
+        let results = results(&end.history);
+        let text = results.first().map(|(_, text, _)| text.as_str());
+        assert_eq!(
+            (end.steps, text, end.history.iter().next().map(Message::role)),
+            (steps, told, Some("user")),
+            "{place}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_do_when_the_time_is_up_has_five_seconds_more() {
+    let began = Instant::now();
+    let e = hanging("after_agent").await.expect_err("the hook did not do its work");
+    assert_eq!((told(&e), began.elapsed()), ((ErrorKind::Timeout, Some("run"), true), secs(15)));
+}
+
+/// A journal that takes entries and never says that they are durable.
+#[derive(Default)]
+struct NeverDurable(MemoryJournal);
+
+#[async_trait]
+impl Journal for NeverDurable {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        struct Writer(Arc<dyn JournalWriter>);
+
+        impl JournalWriter for Writer {
+            fn append(&self, entries: Vec<Entry>) -> Ack {
+                drop(self.0.append(entries));
+                Ack::Later(Box::pin(std::future::pending()))
+            }
+        }
+
+        Ok(Arc::new(Writer(self.0.open(session, agent).await?)))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.0.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.0.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.0.delete(session).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_holds_no_run_beyond_its_deadline_which_fails_since_its_end_is_not_kept() {
+    let began = Instant::now();
+    let agent = agent([Turn::text("done")], Deadlines::new().run(secs(10))).store(NeverDurable::default());
+    let e = agent.build().expect("builds").start(RunRequest::user("go").session("s")).await.expect_err("not kept");
+    assert_eq!((told(&e), began.elapsed()), ((ErrorKind::Timeout, Some("run"), true), secs(15)));
 }

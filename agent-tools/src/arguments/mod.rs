@@ -90,6 +90,11 @@ impl ArgumentSchema {
         Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, texts, open })))
     }
 
+    /// True if it is that of a tool of this name with these parameters.
+    pub fn is_of(&self, spec: &ToolSpec) -> bool {
+        self.0.tool == spec.name && self.0.schema == spec.parameters
+    }
+
     /// Reads the arguments as the model wrote them. Never fails: what cannot be read fails the [`check`](Self::check).
     ///
     /// * Nothing at all, and `null`, is `{}`.

@@ -6,7 +6,7 @@ use agent_core::{BackgroundRun, CallState, Checkpoint, Phase, Result, RunCx, Run
 /// more: what they did, their states know. Gone on with from where they stood before, they would do it again in silence.
 ///
 /// Those in the background are stopped by the hook that started them: only when the run `is_over` is it known which are late.
-pub(super) fn catch_up(cx: &RunCx, end: &mut Result<RunEnd>, is_over: bool) {
+pub(super) fn reconcile_children(cx: &RunCx, end: &mut Result<RunEnd>, is_over: bool) {
     let checkpoint = match end {
         Ok(end) => end.checkpoint_mut(),
         Err(e) => e.checkpoint_mut(),

@@ -1,0 +1,131 @@
+//! Tools that are not the agent's own, with their stacks.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use agent_core::{Result, StateSchema, Tool, ToolSpec};
+use agent_tools::ArgumentSchema;
+
+use super::{Executor, ToolEntry};
+use crate::builder::check;
+
+/// Schemas that are kept: more than the tools of any one run.
+const SCHEMAS: usize = 256;
+
+/// Tools that are not the agent's own, with their stacks: those that somebody else has still. Nothing foreign runs, and nothing
+/// is compiled, while either is locked.
+#[derive(Default)]
+pub(crate) struct Composed {
+    entries: Mutex<Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>>,
+    /// The newest at the end: a set that makes new tools for each step has their schemas compiled once.
+    schemas: Mutex<VecDeque<ArgumentSchema>>,
+}
+
+impl Composed {
+    fn entry(&self, tool: &Arc<dyn Tool>) -> Option<Arc<ToolEntry>> {
+        find(&self.entries(), tool)
+    }
+
+    /// Keeps a tool's stack, unless somebody was faster; gives the one that is kept.
+    fn keep(&self, tool: &Arc<dyn Tool>, entry: Arc<ToolEntry>) -> Arc<ToolEntry> {
+        let mut entries = self.entries();
+        if let Some(known) = find(&entries, tool) {
+            return known;
+        }
+        entries.retain(|(known, _)| Arc::strong_count(known) > 2); // this list and the stack itself
+        entries.push((tool.clone(), entry.clone()));
+        entry
+    }
+
+    /// The schema of a tool of this name with these parameters, from `compile` if it is not known.
+    fn schema(
+        &self,
+        spec: &ToolSpec,
+        compile: impl FnOnce(&ToolSpec) -> Result<ArgumentSchema>,
+    ) -> Result<ArgumentSchema> {
+        let known = {
+            let mut schemas = self.schemas();
+            schemas.iter().position(|schema| schema.is_of(spec)).and_then(|at| schemas.remove(at))
+        };
+        let schema = known.map_or_else(|| compile(spec), Ok)?;
+        let mut schemas = self.schemas();
+        schemas.retain(|known| !known.is_of(spec)); // of somebody who was faster
+        schemas.push_back(schema.clone());
+        if schemas.len() > SCHEMAS {
+            schemas.pop_front();
+        }
+        Ok(schema)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn schemas(&self) -> MutexGuard<'_, VecDeque<ArgumentSchema>> {
+        self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn find(entries: &[(Arc<dyn Tool>, Arc<ToolEntry>)], tool: &Arc<dyn Tool>) -> Option<Arc<ToolEntry>> {
+    entries.iter().find(|(known, _)| Arc::ptr_eq(known, tool)).map(|(_, entry)| entry.clone())
+}
+
+impl Executor {
+    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
+    /// kept for as long as somebody else has the tool.
+    pub(super) fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
+        if let Some(entry) = self.composed.entry(tool) {
+            return Ok(entry);
+        }
+        let compile = |spec: &ToolSpec| self.composed.schema(spec, ArgumentSchema::compile);
+        let entry = ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &self.deadlines, compile)?;
+        check::tool(schema, &entry)?;
+        Ok(self.composed.keep(tool, Arc::new(entry)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::Error;
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(name: &str, n: usize) -> ToolSpec {
+        ToolSpec::new(name, "", json!({"type": "object", "properties": {(format!("p{n}")): {"type": "string"}}}))
+    }
+
+    fn never(_: &ToolSpec) -> Result<ArgumentSchema> {
+        Err(Error::config("it is compiled already"))
+    }
+
+    #[test]
+    fn what_has_the_same_content_is_compiled_once_and_what_has_not_is_not_mixed_up() {
+        let composed = Composed::default();
+        composed.schema(&spec("a", 1), ArgumentSchema::compile).expect("compiles");
+        composed.schema(&spec("a", 1), never).expect("known");
+        for other in [spec("a", 2), spec("b", 1)] {
+            composed.schema(&other, never).expect_err("another name, or other parameters");
+        }
+    }
+
+    #[test]
+    fn others_compile_meanwhile_and_the_oldest_go() {
+        let composed = Composed::default();
+        let compile = |spec: &ToolSpec| {
+            composed.schema(spec, ArgumentSchema::compile)?; // it would wait for ever if this were locked
+            ArgumentSchema::compile(spec)
+        };
+        composed.schema(&spec("used", 0), compile).expect("compiles");
+        composed.schema(&spec("unused", 0), compile).expect("compiles");
+        assert_eq!(composed.schemas().len(), 2);
+        for n in 0..SCHEMAS {
+            composed.schema(&spec("new", n), ArgumentSchema::compile).expect("compiles");
+            composed.schema(&spec("used", 0), never).expect("known");
+        }
+        assert_eq!(composed.schemas().len(), SCHEMAS);
+        composed.schema(&spec("unused", 0), never).expect_err("forgotten");
+    }
+}
