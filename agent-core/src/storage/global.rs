@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Key, Transaction,
-    slots::{Change, Held, Outcome, Slot, Slots},
+    slots::{ByName, Change, Held, Outcome, Slot, Slots},
     writer::Writer,
 };
 use crate::{Error, ErrorKind, Result};
@@ -69,11 +69,14 @@ impl GlobalStorage {
 
     fn values(&self, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
         let slots = self.slots.snapshot();
-        let within = slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded));
-        let within = within.take_while(|(name, _)| name.starts_with(&*self.prefix));
-        within
-            .filter_map(|(name, slot)| Some((name[self.prefix.len()..].to_owned(), (**pick(slot)?).clone())))
-            .collect()
+        let name = |name: &str| name[self.prefix.len()..].to_owned();
+        self.within(&slots).filter_map(|(full, slot)| Some((name(full), (**pick(slot)?).clone()))).collect()
+    }
+
+    /// The slots of this view.
+    fn within<'s>(&self, slots: &'s ByName) -> impl Iterator<Item = (&'s Arc<str>, &'s Slot)> {
+        let from = slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded));
+        from.take_while(|(name, _)| name.starts_with(&*self.prefix))
     }
 
     /// A view whose keys are apart from all others: in a [`snapshot`](Self::snapshot), `total` of `scope("billing")` is
@@ -107,9 +110,7 @@ impl GlobalStorage {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
-        let slots = self.slots.snapshot();
-        let within = slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded));
-        !within.take_while(|(name, _)| name.starts_with(&*self.prefix)).any(|(_, slot)| slot.get().is_some())
+        !self.within(&self.slots.snapshot()).any(|(_, slot)| slot.get().is_some())
     }
 
     /// The value under `key`, if there is one.

@@ -122,6 +122,16 @@ impl Slot {
         self.open.as_ref().map_or(&self.value, |open| &open.kept).as_ref()
     }
 
+    /// The value, what is kept of it if that is another, and when it was touched.
+    fn now(&self) -> (Held, Option<Held>, u64) {
+        (self.value.clone(), self.open.as_ref().map(|open| open.kept.clone()), self.touched)
+    }
+
+    /// True if nothing is left of it.
+    fn is_gone(&self) -> bool {
+        self.value.is_none() && self.open.is_none()
+    }
+
     fn is_of(&self, writer: &Arc<Writer>) -> bool {
         self.open.iter().flat_map(|open| &open.changes).any(|(by, _)| is(by, writer))
     }
@@ -192,23 +202,17 @@ impl Slots {
     /// Changes a value and gives the new one.
     pub(super) fn change(&self, writer: Option<&Arc<Writer>>, name: &str, change: &Change) -> Result<Held> {
         loop {
-            let slot = self.read().slots.get(name).cloned().unwrap_or_else(Slot::empty);
-            let value = change.apply(&slot.value)?;
-            let is_kept = slot.open.is_some() && Writer::of(writer)?.is_none();
-            let kept = slot.open.filter(|_| is_kept).and_then(|open| change.apply_again(&open.kept));
+            let (before, kept, touched) = self.read().slots.get(name).map(Slot::now).unwrap_or_default();
+            let value = change.apply(&before)?;
+            let kept = kept.filter(|_| Writer::of(writer).is_ok_and(|writer| writer.is_none()));
+            let kept = kept.and_then(|kept| change.apply_again(&kept)).unwrap_or_else(|| value.clone());
             let mut inner = self.write();
-            let now = inner.slots.get(name).map_or((0, 0, slot.by), |now| (now.touched, now.version, now.by));
-            if now.0 == slot.touched {
-                inner.put(
-                    name,
-                    Writer::of(writer)?,
-                    change.clone(),
-                    value.clone(),
-                    kept.unwrap_or_else(|| value.clone()),
-                );
+            let slot = inner.slots.get(name);
+            if slot.map_or(0, |slot| slot.touched) == touched {
+                inner.put(name, Writer::of(writer)?, change.clone(), value.clone(), kept);
                 return Ok(value);
             }
-            if now.1 > slot.touched && now.2 == thread::current().id() {
+            if slot.is_some_and(|slot| slot.version > touched && slot.by == thread::current().id()) {
                 return Err(changes_itself(name));
             }
         }
@@ -229,8 +233,9 @@ impl Slots {
                 return Ok(Outcome::Moved { here: here.then(|| name.to_owned()) });
             }
         }
+        let writer = Writer::of(writer)?;
         for (name, value) in new {
-            inner.put(name.as_ref(), Writer::of(writer)?, Change::Set(value.clone()), value.clone(), value);
+            inner.put(name.as_ref(), writer.clone(), Change::Set(value.clone()), value.clone(), value);
         }
         Ok(Outcome::Set)
     }
@@ -238,8 +243,10 @@ impl Slots {
     /// Sets a value, or removes it; true if there was one.
     pub(super) fn set(&self, writer: Option<&Arc<Writer>>, name: &str, value: Held) -> Result<bool> {
         let mut inner = self.write();
-        let was_there = inner.slots.get(name).is_some_and(|slot| slot.value.is_some());
-        if was_there || value.is_some() {
+        let slot = inner.slots.get(name);
+        let was_there = slot.is_some_and(|slot| slot.value.is_some());
+        // What a call under way removed may come back.
+        if value.is_some() || slot.is_some_and(|slot| !slot.is_gone()) {
             inner.put(name, Writer::of(writer)?, Change::Set(value.clone()), value.clone(), value);
         }
         Ok(was_there)
@@ -265,7 +272,7 @@ impl Slots {
         let slots = Arc::make_mut(&mut inner.slots);
         let taken = mem::take(&mut inner.changed).into_iter().map(|name| {
             let kept = slots.get(&name).and_then(Slot::kept).cloned();
-            if slots.get(&name).is_some_and(|slot| slot.value.is_none() && slot.open.is_none()) {
+            if slots.get(&name).is_some_and(Slot::is_gone) {
                 slots.remove(&name);
             }
             (name, kept)
@@ -366,7 +373,11 @@ impl Ready<'_> {
             } else {
                 slot.version = inner.clock;
             }
-            slots.insert(name, slot);
+            if slot.is_gone() && !inner.changed.contains(&name) {
+                slots.remove(&name);
+            } else {
+                slots.insert(name, slot);
+            }
         }
     }
 }
