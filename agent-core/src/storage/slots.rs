@@ -7,8 +7,8 @@
 //!
 //! # Locks
 //! The lock of the slots is the last in the order: outbox of the tree, step of the run, shared storage, state. Nothing is
-//! locked while it is held, and no code of users runs under it. Whoever needs theirs takes what is there, runs it, and begins
-//! anew if the value moved meanwhile.
+//! locked while it is held, and no closure of users runs under it: it is run on what is there, and again if that moved
+//! meanwhile. What closures own may be dropped under it, so its `Drop` must not use the storage.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -6,15 +6,29 @@ use std::{
 };
 
 use agent_core::{
-    EntryBody, Error, ErrorKind, GlobalStorage, History, Journal, Key, Message, Result, RunCx, ToolOutput,
-    fold_session, testing::detached_run,
+    Effect, Emitter, EntryBody, Error, ErrorKind, EventHub, GlobalStorage, Journal, Key, MemoryJournal, Message,
+    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput, fold_session,
 };
+use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};
 use serde_json::{Value, json};
 
 const N: Key<i64> = Key::new("n");
 const M: Key<i64> = Key::new("m");
 const KEYS: [Key<i64>; 2] = [N, M];
+
+/// A run over a journal of its own.
+fn run() -> RunCx {
+    let ids = Arc::new(RunIds::root("a", "s"));
+    let journal = MemoryJournal::default();
+    let writer = journal.open_now("s", "a").expect("is free");
+    let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal), "s".into()), None);
+    let (state, globals) = (State::default(), GlobalStorage::default());
+    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+    let mut parts = RunParts::new(ids, emitter, log);
+    (parts.state, parts.globals) = (state, globals);
+    RunDriver::new(parts).cx().clone()
+}
 
 /// One change of a value.
 #[derive(Clone, Copy, Debug)]
@@ -77,11 +91,10 @@ fn doing(op: impl Strategy<Value = Op>) -> impl Strategy<Value = Doing> {
     ]
 }
 
-/// A run, and what is written down of its changes.
+/// A run with calls under way.
 struct World {
     cx: RunCx,
     calls: Vec<RunCx>,
-    journal: BTreeMap<String, Value>,
 }
 
 fn id(call: usize) -> Arc<str> {
@@ -90,9 +103,9 @@ fn id(call: usize) -> Arc<str> {
 
 impl World {
     fn new() -> Self {
-        let cx = detached_run(History::default()).cx().clone();
+        let cx = run();
         let calls = (0..CALLS).map(|call| cx.of_call(&id(call))).collect();
-        Self { cx, calls, journal: BTreeMap::new() }
+        Self { cx, calls }
     }
 
     fn apply(&mut self, doing: &Doing) {
@@ -111,18 +124,17 @@ impl World {
 
     fn ask(&mut self, call: usize) {
         let asks = async { Err(Error::new(ErrorKind::Interrupted, "asks")) };
-        let step = self.cx.log().tool_step(id(call), "tool".into(), agent_core::Effect::Pure, asks);
-        let end = futures::FutureExt::now_or_never(step).expect("a journal in memory does not wait");
+        let step = self.cx.log().tool_step(id(call), "tool".into(), Effect::Pure, asks);
+        let end = step.now_or_never().expect("a journal in memory does not wait");
         assert_eq!(end.expect_err("asks").kind(), ErrorKind::Interrupted);
         self.calls[call] = self.cx.of_call(&id(call));
     }
 
     /// What is durable now.
-    fn durable(&mut self) -> BTreeMap<String, Value> {
+    fn durable(&self) -> BTreeMap<String, Value> {
         self.cx.log().flush();
-        let hub = self.cx.emitter().hub();
-        let view = fold_session(&**hub.journal(), &hub.session(), "test");
-        futures::FutureExt::now_or_never(view).expect("does not wait").expect("folds").globals
+        let view = fold_session(&**self.cx.emitter().hub().journal(), "s", "a").now_or_never();
+        view.expect("does not wait").expect("folds").globals
     }
 }
 
@@ -251,7 +263,7 @@ fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
 
 #[test]
 fn a_closure_that_reads_changes_other_values_and_steers_its_run_while_others_flush_hangs_nobody() {
-    let cx = detached_run(History::default()).cx().clone();
+    let cx = run();
     let total = in_time(move || {
         let run = cx.clone();
         let step = move |n: Option<i64>| {
@@ -309,7 +321,7 @@ fn a_closure_that_changes_the_value_that_it_is_to_change_is_told_so() {
 
 #[test]
 fn a_change_that_cannot_be_without_that_of_a_call_under_way_is_kept_with_it() {
-    let cx = detached_run(History::default()).cx().clone();
+    let cx = run();
     let (first, second) = (cx.of_call(&id(1)), cx.of_call(&id(2)));
     first.globals().set(&N, &1).expect("sets");
     second.globals().update(&N, |n| n.expect("the first call is done") + 1).expect("changes");
@@ -321,7 +333,7 @@ fn a_change_that_cannot_be_without_that_of_a_call_under_way_is_kept_with_it() {
 
 #[test]
 fn what_is_left_of_a_call_that_was_cut_off_changes_nothing() {
-    let cx = detached_run(History::default()).cx().clone();
+    let cx = run();
     let call = cx.of_call(&id(1));
     call.globals().set(&N, &1).expect("sets");
     cx.log().close();
@@ -332,12 +344,11 @@ fn what_is_left_of_a_call_that_was_cut_off_changes_nothing() {
 
 #[test]
 fn changes_of_a_call_are_in_the_same_batch_as_its_result() {
-    let cx = detached_run(History::default()).cx().clone();
+    let cx = run();
     cx.of_call(&id(1)).globals().set(&N, &1).expect("sets");
     cx.log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
-    let hub = cx.emitter().hub();
-    let entries = futures::FutureExt::now_or_never(hub.journal().read(&hub.session(), 0, 9)).expect("does not wait");
-    let entries = entries.expect("reads");
+    let entries = cx.emitter().hub().journal().read("s", 0, 9).now_or_never();
+    let entries = entries.expect("does not wait").expect("reads");
     let [answered, changed] = &entries[..] else { panic!("{entries:#?}") };
     assert!(matches!(answered.body, EntryBody::ToolAnswered { .. }));
     assert!(matches!(changed.body, EntryBody::StateChanged { .. }));

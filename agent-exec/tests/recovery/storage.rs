@@ -1,15 +1,15 @@
 //! What calls write to the shared storage and to the state, while their process dies.
 
 use agent_core::{
-    Effect, Error, Finished, Journal, Key, MemoryJournal, Merge, Result, RunRequest, StateField, StateSchema,
-    ToolOutput, ToolRequest, fold_session, testing::MortalJournal,
+    Effect, Error, Finished, GlobalStorage, Journal, Key, MemoryJournal, Merge, Result, RunRequest, StateField,
+    StateSchema, ToolOutput, ToolRequest, fold_session, testing::MortalJournal,
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
 use serde_json::{Value, json};
 
 use super::{
-    common::{FnTool, finished, ms, tool},
+    common::{FnTool, finished, ms, stopped, tool},
     world::{SESSION, Steps},
 };
 
@@ -103,4 +103,39 @@ async fn what_a_call_changed_is_kept_with_its_own_result_and_no_other() {
         assert_eq!(kept["count"], json!(6), "died at {dies_at}: each call counts once");
         assert_eq!(end.history.len(), whole.history.len(), "died at {dies_at}");
     }
+}
+
+/// An agent with one tool, which counts its call and then does `then`, over the storage `globals`.
+fn counts<F>(globals: &GlobalStorage, then: impl Fn(ToolRequest) -> F + Clone + Send + Sync + 'static) -> Agent
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let model = Steps::new(vec![vec![("a", "counts", json!({}))]]);
+    let builder = tools(Agent::builder("root", model)).globals(globals.clone());
+    builder.tool(counting("counts", then)).build().expect("builds")
+}
+
+#[tokio::test]
+async fn a_call_that_asks_leaves_nothing_behind_and_counts_once_when_it_is_gone_on_with() {
+    let globals = GlobalStorage::default();
+    let asks = async |req: ToolRequest| req.ask::<String>("input", json!(null)).map(drop);
+    let (end, checkpoint) = stopped(counts(&globals, asks).run("go").await);
+    assert_eq!((end, globals.is_empty(), checkpoint.state.contains_key("sum")), ("interrupted", true, false));
+    let answer = [(checkpoint.questions[0].id.clone(), json!("yes"))];
+    let end = finished(counts(&globals, asks).start(RunRequest::resume(checkpoint, answer)).await);
+    assert_eq!((globals.get(&COUNT).expect("reads"), &end.state["sum"]), (Some(1), &json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_leaves_nothing_behind() {
+    let globals = GlobalStorage::default();
+    let run = counts(&globals, async |_| std::future::pending().await).start(RunRequest::user("go"));
+    let handle = run.handle();
+    let cancel = async {
+        tokio::time::sleep(ms(5)).await;
+        assert_eq!(globals.get(&COUNT).expect("reads"), Some(1), "everybody sees it while the call is under way");
+        handle.cancel();
+    };
+    let (end, checkpoint) = stopped(tokio::join!(run, cancel).0);
+    assert_eq!((end, globals.is_empty(), checkpoint.state.contains_key("sum")), ("cancelled", true, false));
 }
