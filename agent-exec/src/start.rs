@@ -203,7 +203,7 @@ async fn run_as(
     let state = State::new(agent.schema.clone(), values)?;
     let emitter = Emitter::new(place.ids.clone(), place.hub.clone(), place.above.clone());
     let above = request.parent.as_ref().map(|p| &p.cx);
-    let above_log = above.map(|cx| cx.log());
+    let above_log = above.map(agent_core::RunCx::log);
     let log = RunLog::new(place.ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
     let _over = Over(log.clone());
     match &checkpoint {

@@ -97,7 +97,7 @@ pub struct RunDriver(RunCx);
 impl RunDriver {
     /// Makes a run.
     pub fn new(parts: RunParts) -> Self {
-        let cx = RunCx(Arc::new(Inner {
+        let run = Arc::new(Inner {
             ids: parts.ids,
             step: AtomicU32::new(parts.step),
             entered: AtomicBool::new(false),
@@ -120,7 +120,8 @@ impl RunDriver {
             tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
-        }));
+        });
+        let cx = RunCx(run, None);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
             let mut control = cx.control();
             (control.answers, control.background) = (parts.answers, parts.background);

@@ -256,7 +256,7 @@ impl RunCx {
         let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
         let handle = SubRunHandle::of(self);
         request.caps = agent.caps;
-        request.parent = Some(Parent::new(self.clone(), call_id).steered_by(handle.clone()));
+        request.parent = Some(Parent::new(self, call_id).steered_by(handle.clone()));
         let (cx, key, service) = (self.clone(), agent.key, agent.service);
         SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
     }

@@ -466,8 +466,8 @@ impl Active<'_> {
         let mut c = cx.log().at_rest(std::mem::take(&mut self.phase));
         c.fingerprint = self.fingerprint.to_owned();
         c.step = cx.step();
-        c.state = cx.state().snapshot();
-        c.globals = (cx.ids().depth == 0).then(|| cx.globals().snapshot());
+        c.state = cx.state().kept();
+        c.globals = (cx.ids().depth == 0).then(|| cx.globals().kept());
         c.questions = self.driver.take_questions();
         c.answers = self.driver.answers();
         c.steering = self.driver.close_steering();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::RunLog;
+use super::{Open, RunLog};
 use crate::{Ack, Entry, EntryBody, Error, ErrorKind, JournalWriter, Result, journal::outbox::Sent};
 
 impl RunLog {
@@ -22,15 +22,24 @@ impl RunLog {
     }
 
     fn hand_over(&self) -> Result<()> {
-        // Nobody else of the tree comes between reading what changed and writing it down.
+        self.hand_over_with(|_| ())
+    }
+
+    /// Hands over after `first`. Nobody else of the tree hands over between that, reading what changed and writing it down.
+    pub(super) fn hand_over_with<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
+        let mut done = None;
         self.0.emitter.hub().outbox().send(|| {
             let writer = self.own_writer()?;
+            let mut open = self.open();
+            done = Some(first(&mut open));
             if let Some(changes) = self.changes() {
-                self.record(changes);
+                self.note(&mut open, changes);
             }
-            let entries = std::mem::take(&mut self.open().pending);
+            let entries = std::mem::take(&mut open.pending);
+            drop(open);
             Ok(self.append(&*writer, entries))
-        })
+        })?;
+        Ok(done.expect("what is handed over comes after it"))
     }
 
     fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
@@ -58,7 +67,8 @@ impl RunLog {
         });
     }
 
-    /// What changed in the state and the shared storage since this was last asked, if anything did.
+    /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
+    /// open, so that what a call changed is not taken without its result.
     fn changes(&self) -> Option<EntryBody> {
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
         (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
@@ -67,6 +77,7 @@ impl RunLog {
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
     /// write to it any more.
     pub fn close(&self) {
+        self.cut_off_calls();
         drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 

@@ -1,12 +1,13 @@
 //! One run's side of the journal: the embedded engine.
 
 mod append;
+mod calls;
 mod restored;
 mod step;
 mod tree;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
@@ -16,16 +17,18 @@ use self::{restored::Restored, tree::Tree};
 use super::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay};
 use crate::{
     AssistantMessage, Begun, Emitter, Exit, GlobalStorage, History, Message, ModelResponse, Phase, ReplaceReason,
-    Result, RunIds, RunState, State, ToolOutput, Usage,
+    Result, RunIds, RunState, State, ToolOutput, Usage, storage::CallStorage,
 };
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
 /// [`record`](Self::record) applies an entry to the run's state and notes it, [`flush`](Self::flush) hands what is noted to
 /// the journal, and [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed
-/// meanwhile goes into the same batch, so that a step and what it changed are kept together or not at all.
+/// meanwhile goes into the same batch, so that a step and what it changed are kept together or not at all; what a call changed
+/// goes with that call's own result.
 ///
-/// Lock order: the tree's outbox, then the run's pending entries, then the tree's states. No user code runs under any of them.
+/// Lock order: the tree's outbox, then the run's pending entries, then the tree's states or the storage. No user code runs under
+/// any of them.
 #[derive(Clone)]
 pub struct RunLog(Arc<Inner>);
 
@@ -40,6 +43,8 @@ struct Inner {
     /// The states of all runs of the tree.
     tree: Tree,
     open: Mutex<Open>,
+    /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
+    calls: Mutex<HashMap<Arc<str>, Arc<CallStorage>>>,
     /// Set when a recorded run is driven again.
     replay: OnceLock<Box<Mutex<Replaying>>>,
 }
@@ -93,6 +98,7 @@ impl RunLog {
             globals,
             tree,
             open: Mutex::default(),
+            calls: Mutex::default(),
             replay: OnceLock::new(),
         }))
     }
@@ -201,13 +207,14 @@ impl RunLog {
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        let mut open = self.open();
-        let is_known = !open.restored.has_output(call_id)
-            && self.0.tree.read(&self.0.ids.run_id, |state| {
-                state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output))
-            });
-        let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
-        self.note(&mut open, EntryBody::ToolAnswered { call_id, name, output });
+        self.note_answer(call_id, |open| {
+            let is_known = !open.restored.has_output(call_id)
+                && self.0.tree.read(&self.0.ids.run_id, |state| {
+                    state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output))
+                });
+            let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
+            self.note(open, EntryBody::ToolAnswered { call_id, name, output });
+        });
     }
 
     // --- what an earlier attempt left ---
@@ -234,11 +241,11 @@ impl RunLog {
     }
 
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
-        {
-            let mut open = self.open();
+        let id = call_id.clone();
+        self.note_result(&id, |open| {
             open.restored.forget_output(&call_id);
-            self.note(&mut open, EntryBody::ToolFinished { call_id, output: output.clone() });
-        }
+            self.note(open, EntryBody::ToolFinished { call_id, output: output.clone() });
+        });
         self.flush();
     }
 

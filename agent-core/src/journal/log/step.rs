@@ -94,7 +94,10 @@ impl RunLog {
         match &result {
             Ok(output) => self.finished(call_id, output),
             // A tool asks before it does anything, and is entered again from the start.
-            Err(e) if e.kind() == ErrorKind::Interrupted => self.record(EntryBody::ToolSuspended { call_id }),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {
+                self.cut_off_call(&call_id);
+                self.record(EntryBody::ToolSuspended { call_id });
+            }
             // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
             // outside what the tool had done.
             _ => {}
