@@ -7,7 +7,7 @@ use std::{
 
 use agent_core::{
     Effect, Emitter, EntryBody, Error, ErrorKind, EventHub, GlobalStorage, Journal, Key, MemoryJournal, Message,
-    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput, fold_session,
+    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput,
 };
 use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -24,7 +24,7 @@ fn run() -> RunCx {
     let writer = journal.open_now("s", "a").expect("is free");
     let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal), "s".into()), None);
     let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals) = (state, globals);
     RunDriver::new(parts).cx().clone()
@@ -133,8 +133,8 @@ impl World {
     /// What is durable now.
     fn durable(&self) -> BTreeMap<String, Value> {
         self.cx.log().flush();
-        let view = fold_session(&**self.cx.emitter().hub().journal(), "s", "a").now_or_never();
-        view.expect("does not wait").expect("folds").globals
+        let view = self.cx.emitter().hub().journal().index("s").now_or_never();
+        view.expect("does not wait").expect("folds").look(|index| index.globals().clone())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use agent_core::{
     Effect, Error, Finished, GlobalStorage, Journal, Key, MemoryJournal, Merge, Result, RunRequest, StateField,
-    StateSchema, ToolOutput, ToolRequest, fold_session, testing::MortalJournal,
+    StateSchema, ToolOutput, ToolRequest, testing::MortalJournal,
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
@@ -99,7 +99,7 @@ async fn what_a_call_changed_is_kept_with_its_own_result_and_no_other() {
         tokio::time::sleep(ms(1)).await; // its aborted tasks are gone
         let end = finish(&journal).await;
         assert_eq!(end.state, whole.state, "died at {dies_at}");
-        let kept = fold_session(&journal, SESSION, "root").await.expect("folds").globals;
+        let kept = journal.index(SESSION).await.expect("folds").look(|index| index.globals().clone());
         assert_eq!(kept["count"], json!(6), "died at {dies_at}: each call counts once");
         assert_eq!(end.history.len(), whole.history.len(), "died at {dies_at}");
     }
