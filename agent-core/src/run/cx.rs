@@ -25,7 +25,11 @@ use crate::{
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
 #[derive(Clone)]
-pub struct RunCx(pub(super) Arc<Inner>, pub(super) Option<Arc<CallStorage>>);
+pub struct RunCx(
+    pub(super) Arc<Inner>,
+    /// What the tool of a call has in place of the run's own storage and state.
+    pub(super) Option<Arc<CallStorage>>,
+);
 
 pub(super) struct Inner {
     pub(super) ids: Arc<RunIds>,
