@@ -47,6 +47,7 @@ impl Emitter {
     /// The way out of the run `ids`, through those of `above` if it is a sub-agent's.
     pub fn new(ids: Arc<RunIds>, hub: EventHub, above: Option<Self>) -> Self {
         let sinks = RwLock::default();
+        hub.set_root(&ids);
         Self { hub, run: Arc::new(Inner { ids, above, sinks, has_sinks: AtomicBool::new(false) }) }
     }
 

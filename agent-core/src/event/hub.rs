@@ -5,21 +5,26 @@ use std::{
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker, ready},
+    time::Duration,
 };
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
 use super::{Event, EventKind, Position, kind::Projector};
-use crate::{Chunk, Entry, EntryBody, Journal, Result, RunIds, journal::Outbox};
+use crate::{Chunk, Entry, EntryBody, Error, Journal, Result, RunIds, journal::Outbox};
 
 /// Items that a reader may be behind before it has to catch up from the journal.
 const RING: usize = 1024;
 /// Entries that are read from the journal at once.
 const PAGE: usize = 256;
+/// How often a page is read again after a failure.
+const RETRIES: u32 = 5;
+/// The pause before the first of them; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The stream of one run tree's events. Cheap to clone.
 ///
@@ -31,6 +36,8 @@ pub struct EventHub(Arc<Inner>);
 struct Inner {
     journal: Arc<dyn Journal>,
     session: Mutex<Arc<str>>,
+    /// The run at the top of the tree.
+    root: OnceLock<Arc<RunIds>>,
     outbox: Outbox,
     readers: AtomicUsize,
     /// Runs below others that began and did not end.
@@ -68,7 +75,7 @@ impl EventHub {
         };
         let (outbox, readers, below) = (Outbox::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session, outbox, readers, below, ring }))
+        Self(Arc::new(Inner { journal, session, root: OnceLock::new(), outbox, readers, below, ring }))
     }
 
     /// The session's journal. From now on a run without a store, which hands nothing to its own before somebody looks, hands
@@ -91,6 +98,11 @@ impl EventHub {
     /// Says that the tree writes to another session after all. Nothing was written yet.
     pub fn move_to(&self, session: Arc<str>) {
         *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    /// Says which run is at the top of the tree, if it is not known yet.
+    pub(super) fn set_root(&self, ids: &Arc<RunIds>) {
+        self.0.root.get_or_init(|| ids.clone());
     }
 
     /// What the tree's runs handed to the journal.
@@ -128,6 +140,7 @@ impl EventHub {
             reading: None,
             until: ring.position.seq + 1,
             cut: if ring.start.is_some() { Cut::everybody() } else { Cut::default() },
+            given_up: false,
         }
     }
 
@@ -256,7 +269,8 @@ impl Cut {
 /// The events of a run tree, in order. Ends when the tree's root run has ended and everything was read.
 ///
 /// A reader that fell behind gets whole messages instead of the chunks it missed: every durable event is there, exactly
-/// once.
+/// once. If the journal cannot be read for the while of a few tries, the last event is an [`EventKind::Unreadable`], and the
+/// stream ends there; the run goes on.
 pub struct EventStream {
     hub: EventHub,
     /// The number of the next item in the ring.
@@ -269,6 +283,8 @@ pub struct EventStream {
     /// The entries before this one are read from the journal: the ring has them no more.
     until: u64,
     cut: Cut,
+    /// True if the journal could not be read.
+    given_up: bool,
 }
 
 impl EventStream {
@@ -297,16 +313,30 @@ impl EventStream {
         self.projector.project(entry)
     }
 
+    /// Tells that the journal cannot be read, as the last event.
+    fn give_up(&mut self, error: &Error) {
+        self.given_up = true;
+        let kind = EventKind::Unreadable { after: self.seen.seq, error: error.to_string() };
+        let root = self.hub.0.root.get().cloned();
+        self.ready.extend(root.map(|ids| Event { position: self.seen, ids, kind }));
+    }
+
     /// Reads a page of what was missed.
     fn poll_journal(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let reading = self.reading.get_or_insert_with(|| {
             let (journal, session, after) = (self.hub.0.journal.clone(), self.hub.session(), self.seen.seq);
             let limit = usize::try_from(self.until - 1 - after).unwrap_or(PAGE).min(PAGE);
-            async move { journal.read(&session, after, limit).await }.boxed()
+            async move { read_page(&*journal, &session, after, limit).await }.boxed()
         });
-        // A journal that fails here fails the run's own appends too, and the run reports it.
-        let page = ready!(reading.poll_unpin(cx)).unwrap_or_default();
+        let page = ready!(reading.poll_unpin(cx));
         self.reading = None;
+        let page = match page {
+            Ok(page) => page,
+            Err(e) => {
+                self.give_up(&e);
+                return Poll::Ready(());
+            }
+        };
         if page.is_empty() {
             self.seen = Position { seq: self.until - 1, after: 0 };
         }
@@ -318,6 +348,17 @@ impl EventStream {
     }
 }
 
+/// Reads a page, more than once if that fails.
+async fn read_page(journal: &dyn Journal, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+    for retry in 0..RETRIES {
+        if let Ok(page) = journal.read(session, after, limit).await {
+            return Ok(page);
+        }
+        tokio::time::sleep(PAUSE * 2_u32.pow(retry)).await;
+    }
+    journal.read(session, after, limit).await
+}
+
 impl Stream for EventStream {
     type Item = Event;
 
@@ -326,6 +367,9 @@ impl Stream for EventStream {
         loop {
             if let Some(event) = this.ready.pop_front() {
                 return Poll::Ready(Some(event));
+            }
+            if this.given_up {
+                return Poll::Ready(None);
             }
             if this.seen.seq + 1 < this.until {
                 ready!(this.poll_journal(cx));

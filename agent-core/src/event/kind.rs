@@ -172,6 +172,14 @@ pub enum EventKind {
         /// What.
         message: String,
     },
+    /// The reader fell behind, and what it missed cannot be read from the journal, though it was tried for some seconds. It
+    /// is the last event of that reader's stream; the run goes on, and whoever subscribes later reads it from its start.
+    Unreadable {
+        /// The sequence number of the last entry that the reader has.
+        after: u64,
+        /// Why it cannot be read.
+        error: String,
+    },
     /// An event of an author's own.
     Custom {
         /// Its name.

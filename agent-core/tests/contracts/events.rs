@@ -1,10 +1,16 @@
 //! Readers of events: slow, late or many, each gets every durable event, once and in order.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use agent_core::{
-    Chunk, Emitter, EntryBody, Event, EventHub, EventKind, EventStream, GlobalStorage, Journal, JournalWriter,
-    MemoryJournal, Message, RunIds, RunLog, State,
+    Chunk, Emitter, Entry, EntryBody, Error, ErrorKind, Event, EventHub, EventKind, EventStream, GlobalStorage,
+    Journal, JournalWriter, MemoryJournal, Message, Result, RunIds, RunLog, State, async_trait,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -30,7 +36,12 @@ struct Branch {
 impl Tree {
     /// A tree whose root has begun.
     async fn begun(journal: &MemoryJournal, agent: &str) -> Self {
-        let hub = EventHub::new(Arc::new(journal.clone()), "s".into());
+        Self::read_from(journal.clone(), journal, agent).await
+    }
+
+    /// As [`begun`](Self::begun); readers that are behind read from `behind`.
+    async fn read_from(behind: impl Journal, journal: &MemoryJournal, agent: &str) -> Self {
+        let hub = EventHub::new(Arc::new(behind), "s".into());
         let writer = journal.open_now("s", agent).expect("is free");
         let root = Branch::new(RunIds::root(agent, "s"), &hub, None, &writer);
         root.begin().await;
@@ -40,6 +51,35 @@ impl Tree {
     fn child(&self) -> Branch {
         let ids = self.root.ids.child("child", None, None);
         Branch::new(ids, &self.hub, Some(self.root.emitter.clone()), &self.writer)
+    }
+}
+
+/// A journal of which some reads fail.
+struct Failing {
+    journal: MemoryJournal,
+    failures: AtomicUsize,
+}
+
+#[async_trait]
+impl Journal for Failing {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        self.journal.open(session, agent).await
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        let fails = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        match fails {
+            Ok(_) => Err(Error::new(ErrorKind::Store, "the connection was lost")),
+            Err(_) => self.journal.read(session, after, limit).await,
+        }
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.journal.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.journal.delete(session).await
     }
 }
 
@@ -127,6 +167,33 @@ async fn a_reader_far_behind_gets_every_durable_event_once_and_in_order() {
     assert_in_order(&events);
     let whole: Vec<_> = texts(&events).into_iter().filter(|text| !text.contains('/')).collect();
     assert_eq!(whole, numbered(MANY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_whose_journal_fails_for_a_moment_loses_nothing() {
+    let journal = MemoryJournal::default();
+    let failing = Failing { journal: journal.clone(), failures: 3.into() };
+    let tree = Tree::read_from(failing, &journal, "a").await;
+    let reader = tree.hub.subscribe();
+    for n in 0..MANY {
+        tree.root.says(&n.to_string()).await;
+    }
+    tree.hub.close();
+    assert_eq!(texts(&reader.collect::<Vec<_>>().await), numbered(MANY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_whose_journal_cannot_be_read_is_told_so_and_ends() {
+    let journal = MemoryJournal::default();
+    let failing = Failing { journal: journal.clone(), failures: usize::MAX.into() };
+    let tree = Tree::read_from(failing, &journal, "a").await;
+    let reader = tree.hub.subscribe();
+    tree.root.says("it goes on").await;
+    let events: Vec<_> = reader.collect().await;
+    let [Event { kind: EventKind::Unreadable { after: 0, error }, ids, .. }] = &events[..] else {
+        panic!("{events:#?}")
+    };
+    assert!(error.contains("the connection was lost") && *ids == tree.root.ids, "{error}");
 }
 
 #[tokio::test]
