@@ -4,7 +4,10 @@ use agent_core::{GlobalStorage, Key, Result, RunCx};
 use serde_json::Value;
 
 use super::Remember;
-use crate::{Permissions, Policy, Rule, RuleStore};
+use crate::{
+    Permissions,
+    permissions::{Policy, Rule, RuleStore},
+};
 
 const RULES: Key<Vec<Rule>> = Key::new("rules");
 
@@ -16,13 +19,13 @@ pub(super) async fn find(
     tool: &str,
     args: &Value,
 ) -> Result<Option<Policy>> {
-    let mut standing = Permissions::new();
-    standing.root = root.map(str::to_owned);
-    standing.rules = storage(cx).get(&RULES)?.unwrap_or_default();
+    let mut remembered = Permissions::new();
+    remembered.root = root.map(str::to_owned);
+    remembered.rules = storage(cx).get(&RULES)?.unwrap_or_default();
     if let Some(store) = store {
-        standing.rules.extend(store.load(cx).await?);
+        remembered.rules.extend(store.load(cx).await?);
     }
-    let policy = standing.decide(tool, args).policy;
+    let policy = remembered.decide(tool, args).policy;
     Ok((policy != Policy::Ask).then_some(policy))
 }
 

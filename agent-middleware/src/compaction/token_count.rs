@@ -11,7 +11,7 @@ const GROWTH: f64 = 1.05;
 
 /// What a run's conversation has in tokens. A step costs its new messages, however long the conversation is.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct TokenCount {
     /// What is counted in `messages`.
     counted: HistoryMark,
     messages: u64,
@@ -56,7 +56,7 @@ impl Size {
     }
 }
 
-impl Default for Tally {
+impl Default for TokenCount {
     fn default() -> Self {
         Self {
             counted: HistoryMark::default(),
@@ -75,9 +75,9 @@ fn sum<'a>(counter: &dyn TokenCounter, messages: impl Iterator<Item = &'a Messag
     messages.map(|message| counter.message(message)).sum()
 }
 
-impl Tally {
+impl TokenCount {
     /// Counts the prompt of `req`, whose conversation is `kept` with perhaps something added for this call.
-    pub(super) fn count(&mut self, counter: &dyn TokenCounter, req: &ModelRequest, kept: &History) -> Size {
+    pub(super) fn measure(&mut self, counter: &dyn TokenCounter, req: &ModelRequest, kept: &History) -> Size {
         self.messages = match kept.since(&self.counted) {
             Some(new) => self.messages + sum(counter, new),
             None => sum(counter, kept.iter()),

@@ -1,4 +1,24 @@
-//! Closures as tower layers: [`from_fn`].
+//! Closures as tower layers, and as middleware with one hook.
+//!
+//! For policies of a few lines in one application. [`from_fn`] and [`before_model_fn`] and its like are at the root of the crate;
+//! here are the types that [`from_fn`] makes, for those who must name them.
+//!
+//! ```
+//! use agent_core::{ModelRequest, ModelResponse, ModelService, Result};
+//! use agent_middleware::from_fn::{FromFnLayer, from_fn};
+//! use tower::ServiceExt;
+//!
+//! async fn as_it_is(request: ModelRequest, next: ModelService) -> Result<ModelResponse> {
+//!     next.oneshot(request).await
+//! }
+//!
+//! fn layer() -> FromFnLayer<impl AsyncFn(ModelRequest, ModelService) -> Result<ModelResponse>> {
+//!     from_fn(as_it_is)
+//! }
+//! # drop(layer());
+//! ```
+
+mod hook_fn;
 
 use std::{
     any::type_name,
@@ -9,6 +29,8 @@ use std::{
 
 use agent_core::{Error, Result};
 use tower::{Layer, Service};
+
+pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn};
 
 /// Makes a tower layer of an async closure.
 ///

@@ -6,7 +6,7 @@ use agent_core::{Result, RunCx};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Guard, GuardStage, GuardSubject, GuardVerdict, Guarded};
+use crate::guardrails::{Guard, GuardStage, GuardSubject, GuardVerdict, Guarded};
 
 /// Says how much of which categories is in a text: a provider's endpoint, a model of your own.
 #[async_trait]
@@ -40,7 +40,7 @@ impl Default for ModerationConfig {
 /// Refuses what a [`Moderator`] gives too high a score: a guard for [`Guardrails`](crate::Guardrails).
 ///
 /// ```
-/// use agent_middleware::{Guardrails, Moderation, WordList};
+/// use agent_middleware::{Guardrails, guardrails::{Moderation, WordList}};
 ///
 /// let words = WordList::new().word("violence", "stab").word("drugs", "heroin");
 /// let moderation = Moderation::new(words).threshold("drugs", 0.9).answer("Let us talk about something else.");

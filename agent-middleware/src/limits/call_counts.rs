@@ -8,14 +8,14 @@ use super::LimitsConfig;
 
 /// The tool calls that a run was allowed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(super) struct CallCounts {
     calls: BTreeMap<String, u32>,
     /// The step under way and the calls of it that are counted: one that is gone on with is not counted again.
     step: u32,
     counted: BTreeSet<String>,
 }
 
-impl Tally {
+impl CallCounts {
     /// Counts the call, or says why it is one too many.
     pub(super) fn admit(&mut self, config: &LimitsConfig, step: u32, call: &str, tool: &str) -> Result<(), String> {
         if self.step != step {
@@ -56,11 +56,11 @@ mod tests {
             };
             let mut steps: Vec<_> = calls.into_iter().enumerate().collect();
             steps.sort_by_key(|(_, (step, ..))| *step);
-            let (mut tally, mut f, mut all) = (Tally::default(), 0, 0);
+            let (mut counts, mut f, mut all) = (CallCounts::default(), 0, 0);
             for (id, (step, again, tool)) in steps {
                 let fits = total.is_none_or(|n| all < n) && (tool != "f" || own.is_none_or(|n| f < n));
                 for _ in 0..=again {
-                    prop_assert_eq!(tally.admit(&config, step, &id.to_string(), tool).is_ok(), fits);
+                    prop_assert_eq!(counts.admit(&config, step, &id.to_string(), tool).is_ok(), fits);
                 }
                 if fits {
                     all += 1;

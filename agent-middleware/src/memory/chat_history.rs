@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kept::Kept;
+use crate::run_value::RunValue;
 
 /// The messages that the run was given, once it has begun.
-const GIVEN: Kept<Option<Vec<Message>>> = Kept::new("chat_history", "given");
+const GIVEN: RunValue<Option<Vec<Message>>> = RunValue::new("chat_history", "given");
 
 /// Which chat, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::kept::Kept;
+use crate::run_value::RunValue;
 
 const TOOL: &str = "write_todos";
-const TODOS: Kept<Vec<Todo>> = Kept::new("todo_list", "todos");
+const TODOS: RunValue<Vec<Todo>> = RunValue::new("todo_list", "todos");
 
 const PROMPT: &str = "You keep a list of todos with the tool `write_todos`. Write one before work that takes three steps or \
 more, keep exactly one todo in progress, and mark each as completed as soon as it is. Work of a step or two needs no list.";

@@ -15,7 +15,7 @@ type Filter = dyn Fn(&Event) -> bool + Send + Sync;
 pub struct EventsConfig {
     /// Pieces of messages that are still being said. Default: true.
     pub chunks: bool,
-    /// Events of the runs below. Default: true.
+    /// Events of the run's descendants. Default: true.
     pub sub_agents: bool,
 }
 
@@ -25,7 +25,7 @@ impl Default for EventsConfig {
     }
 }
 
-/// Sends the events of a run, and of all runs below it, to callbacks and sinks.
+/// Sends the events of a run and its descendants to callbacks and sinks.
 ///
 /// Every sink gets every event, in order, on the run's own task: it must not block. With no sink nothing is attached and
 /// events cost nothing. A reader that may be slow takes the run's event stream instead, which never holds the run up.
@@ -105,7 +105,7 @@ impl Events {
         self
     }
 
-    /// Sets whether events of the runs below are passed on. Default: true.
+    /// Sets whether events of descendants are passed on. Default: true.
     #[must_use]
     pub fn sub_agents(mut self, sub_agents: bool) -> Self {
         self.config.sub_agents = sub_agents;

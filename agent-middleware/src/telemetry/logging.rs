@@ -68,7 +68,7 @@ pub struct LoggingConfig {
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{LogLevel, Logging};
+/// use agent_middleware::{Logging, telemetry::LogLevel};
 ///
 /// let logging = Logging::new().level(LogLevel::Debug).content(120);
 /// # drop(logging);

@@ -11,10 +11,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    permissions::wildcard::any_fits,
-    side_call::{SideCall, tagged},
-};
+use crate::{permissions::wildcard::any_fits, side_call::SideCall, tags::tagged};
 
 /// Which tools are emulated, and what they answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::{Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed};
+use agent_core::{
+    Backoff, Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
-use tower::util::rng::HasherRng;
 
 use crate::wrap::wrap;
 
@@ -17,11 +17,12 @@ use crate::wrap::wrap;
 pub struct ToolRetryConfig {
     /// Most tries after the first. Default: 2.
     pub retries: u32,
-    /// The time before the second try; each further delay is twice the one before. In configuration files, seconds.
+    /// The longest time before the second try; each further delay is twice as long. In configuration files, seconds.
     /// Default: 1 second.
     #[serde(with = "crate::seconds::always")]
     pub initial_delay: Duration,
-    /// The longest delay, also of those that an error asks for. In configuration files, seconds. Default: 60 seconds.
+    /// The longest delay. An error that asks for a longer one is not tried again. In configuration files, seconds. Default:
+    /// 60 seconds.
     #[serde(with = "crate::seconds::always")]
     pub max_delay: Duration,
     /// The tools that are tried again, by name. Default: none, which means all.
@@ -37,7 +38,11 @@ impl Default for ToolRetryConfig {
     }
 }
 
-/// Tries a tool again that failed for a moment, with growing delays that vary a little, or the delay that the error asks for.
+/// Tries a tool again that failed for a moment, after the delays of a [`Backoff`].
+///
+/// They grow, and how much of them is waited is left to chance. A delay that the error asks for is kept; if it is longer than
+/// the [longest](Self::max_delay), the tool is not tried again, and the error that the model is told says so: what a server
+/// calls too early must not be tried early.
 ///
 /// Only errors that say so are tried again ([`Retry::Temporary`]), and only calls that may be repeated: those of tools whose
 /// [`Effect`] is `Pure` or `Idempotent`. What may happen once at most is never repeated by a layer; nor is what can be asked
@@ -80,14 +85,14 @@ impl ToolRetry {
         self
     }
 
-    /// Sets the delay before the second try.
+    /// Sets the longest delay before the second try.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
         self.config.initial_delay = delay;
         self
     }
 
-    /// Sets the longest delay.
+    /// Sets the longest delay. An error that asks for a longer one is not tried again.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.config.max_delay = delay;
@@ -108,42 +113,36 @@ impl ToolRetry {
         self
     }
 
-    fn covers(&self, req: &ToolRequest) -> bool {
+    fn applies_to(&self, req: &ToolRequest) -> bool {
         let repeatable = matches!(req.effect, Effect::Pure | Effect::Idempotent);
         let named = self.config.tools.is_empty() || self.config.tools.contains(&*req.call.name);
         self.config.retries > 0 && repeatable && named
     }
 
     async fn tries(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
-        let mut delays = None;
-        for attempt in 2..=self.config.retries.saturating_add(1) {
+        let ToolRetryConfig { retries, initial_delay, max_delay, unknown, .. } = self.config;
+        let backoff = Backoff::new().retries(retries).initial_delay(initial_delay).max_delay(max_delay);
+        let mut failed = 0;
+        loop {
             let e = match next.run(req.clone()).await {
                 Err(e) => e,
                 answered => return answered,
             };
             let asked = match e.retry() {
                 Retry::Temporary(asked) if e.kind().is_told() => asked,
-                Retry::Unknown if self.config.unknown && e.kind().is_told() => None,
+                Retry::Unknown if unknown && e.kind().is_told() => None,
                 _ => return Err(e),
             };
-            let delays = delays.get_or_insert_with(|| self.delays());
-            let own = delays.as_mut().map(|delays| delays.next_backoff().deadline() - tokio::time::Instant::now());
-            let delay = asked.or(own).unwrap_or_default().min(self.config.max_delay);
+            failed += 1;
+            let Some(delay) = backoff.delay(failed, asked) else { return Err(backoff.give_up(e)) };
             req.cx.emit(EventKind::Retry {
-                attempt,
+                attempt: failed + 1,
                 delay: delay.as_secs_f64(),
                 kind: e.kind(),
                 error: e.message().to_owned(),
             });
             tokio::time::sleep(delay).await;
         }
-        next.run(req).await
-    }
-
-    fn delays(&self) -> Option<ExponentialBackoff> {
-        let ToolRetryConfig { initial_delay: first, max_delay: most, .. } = self.config;
-        let maker = ExponentialBackoffMaker::new(first.min(most), most, 0.1, HasherRng::new());
-        maker.ok().map(|mut maker| maker.make_backoff())
     }
 }
 
@@ -169,7 +168,7 @@ impl Middleware for ToolRetry {
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if self.covers(&req) { boxed(|| self.tries(req, next)) } else { next.run(req) }
+            if self.applies_to(&req) { boxed(|| self.tries(req, next)) } else { next.run(req) }
         }
     }
 }

@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    kept::Kept,
     permissions::wildcard::any_fits,
-    side_call::{SideCall, ends_the_run, tagged},
+    run_value::RunValue,
+    side_call::{SideCall, ends_the_run},
+    tags::tagged,
 };
 
 /// What was picked for the run.
-const PICKED: Kept<Option<Vec<String>>> = Kept::new("tool_selector", "picked");
+const PICKED: RunValue<Option<Vec<String>>> = RunValue::new("tool_selector", "picked");
 
 /// How many tools, and which in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +68,7 @@ impl<F: Fn(&ModelRequest, &[&ToolSpec]) -> Vec<String> + Send + Sync + 'static> 
 /// choice is an event named `tools_selected`.
 ///
 /// What is not picked is not offered, and no more: a call of it would still run. To forbid tools, use an
-/// [`Approval`](crate::Approval); to let the model look for them itself, [`DeferredTools`](crate::DeferredTools).
+/// [`Approval`](crate::Approval); to let the model look for them itself, [`ToolSearch`](crate::ToolSearch).
 ///
 /// # Order
 ///

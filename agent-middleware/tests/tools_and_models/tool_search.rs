@@ -6,7 +6,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn, detached_run},
 };
 use agent_exec::Agent;
-use agent_middleware::{DeferredTools, DeferredToolsConfig};
+use agent_middleware::{ToolSearch, tools::ToolSearchConfig};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn search(id: &str, query: &str) -> Turn {
     Turn::call(id, "search_tools", json!({"query": query}))
 }
 
-fn agent(model: &ScriptedModel, deferred: DeferredTools) -> Agent {
+fn agent(model: &ScriptedModel, deferred: ToolSearch) -> Agent {
     Agent::builder("a", model.clone())
         .tool(tool("look", "Looks."))
         .tool(tool("slack_send", "Sends a message."))
@@ -28,8 +28,8 @@ fn agent(model: &ScriptedModel, deferred: DeferredTools) -> Agent {
         .expect("builds")
 }
 
-fn all_but_look() -> DeferredTools {
-    DeferredTools::new().defer("slack_*").defer("mail_send").defer("HTTPClient")
+fn all_but_look() -> ToolSearch {
+    ToolSearch::new().defer("slack_*").defer("mail_send").defer("HTTPClient")
 }
 
 #[tokio::test]
@@ -75,21 +75,21 @@ async fn a_call_of_a_tool_that_was_not_loaded_does_not_run() {
 #[tokio::test]
 async fn nothing_is_hidden_below_the_threshold_and_there_is_then_no_search() {
     let all = ["look", "slack_send", "slack_list", "mail_send", "HTTPClient"];
-    let shown = async |deferred: DeferredTools| {
+    let shown = async |deferred: ToolSearch| {
         let model = says(&["hi"]);
         run(&agent(&model, deferred)).await;
         offered(&model).remove(0)
     };
     assert_eq!(shown(all_but_look().threshold(5)).await, all);
     assert_eq!(shown(all_but_look().threshold(4)).await, ["look", "search_tools"]);
-    assert_eq!(shown(DeferredTools::new().defer("jira_*")).await, all, "nothing is deferred");
-    assert_eq!(shown(DeferredTools::new()).await, all);
+    assert_eq!(shown(ToolSearch::new().defer("jira_*")).await, all, "nothing is deferred");
+    assert_eq!(shown(ToolSearch::new()).await, all);
 }
 
 #[tokio::test]
 async fn tools_can_be_brought_along_and_the_search_can_have_another_name() {
     let model = ScriptedModel::new([Turn::call("c1", "find", json!({"query": "extra"})), Turn::text("so")]);
-    run(&agent(&model, DeferredTools::new().tool(tool("extra", "")).search_tool("find"))).await;
+    run(&agent(&model, ToolSearch::new().tool(tool("extra", "")).search_tool("find"))).await;
     let offered = offered(&model);
     assert_eq!((offered[0].len(), offered[0].last().map(String::as_str)), (6, Some("find")));
     assert_eq!(offered[1].last().map(String::as_str), Some("extra"));
@@ -147,7 +147,7 @@ async fn a_run_that_goes_on_in_another_process_still_knows_what_it_found() {
             .tool(tool("mail_send", ""))
             .tool(tool("http_get", ""))
             .tool(asks("wait"))
-            .middleware(DeferredTools::new().defer("mail_send").defer("http_get"))
+            .middleware(ToolSearch::new().defer("mail_send").defer("http_get"))
             .build()
             .expect("builds")
     };
@@ -167,7 +167,7 @@ async fn a_tool_that_the_model_must_call_is_shown() {
     let agent = Agent::builder("a", model.clone())
         .tool(tool("mail_send", ""))
         .params(ModelParams::default().tool_choice(ToolChoice::Tool("mail_send".into())))
-        .middleware(DeferredTools::new().defer("*"))
+        .middleware(ToolSearch::new().defer("*"))
         .build()
         .expect("builds");
     run(&agent).await;
@@ -177,16 +177,16 @@ async fn a_tool_that_the_model_must_call_is_shown() {
 
 #[test]
 fn the_configuration_is_data_and_refuses_what_it_does_not_know() {
-    let config: DeferredToolsConfig =
+    let config: ToolSearchConfig =
         serde_json::from_value(json!({"tools": ["jira_*"], "hints": {"jira_create": "ticket"}, "threshold": 8}))
             .expect("reads");
     assert_eq!((config.max_results, config.search_tool.as_str()), (5, "search_tools"));
-    assert!(serde_json::from_value::<DeferredToolsConfig>(json!({"tool": []})).is_err());
+    assert!(serde_json::from_value::<ToolSearchConfig>(json!({"tool": []})).is_err());
 }
 
 /// What is shown before each of these searches and after the last.
 async fn shown_between(queries: Vec<String>) -> Vec<Vec<String>> {
-    let deferred = DeferredTools::new().defer("x*").max_results(2);
+    let deferred = ToolSearch::new().defer("x*").max_results(2);
     let names = ["xa", "look", "xab", "xbc", "search_tools", "xc", "xca", "stay"];
     let offered: ToolSpecs = names.iter().map(|name| ToolSpec::new(*name, "", json!({}))).collect();
     let run = detached_run(History::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::{ApproximateCounter, Error, Result, TokenCounter};
 
 use super::{LongToolOutput, LongToolOutputConfig};
-use crate::{Archive, archive::output_tool};
+use crate::archive::{Archive, output_tool};
 
 /// Makes a [`LongToolOutput`].
 pub struct LongToolOutputBuilder {

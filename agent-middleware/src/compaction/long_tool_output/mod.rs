@@ -12,8 +12,7 @@ use async_trait::async_trait;
 
 pub use self::{builder::LongToolOutputBuilder, config::LongToolOutputConfig};
 use crate::{
-    Archive, Archived,
-    archive::{READ_ARCHIVED, READ_OUTPUT},
+    archive::{Archive, Archived, READ_ARCHIVED, READ_OUTPUT},
     cut,
 };
 
@@ -40,7 +39,7 @@ use crate::{
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{LongToolOutput, MemoryArchive};
+/// use agent_middleware::{LongToolOutput, archive::MemoryArchive};
 ///
 /// let outputs = LongToolOutput::builder().max_chars(4_000).show(2_000, 1_000).archive(MemoryArchive::new()).build()?;
 /// # drop(outputs);

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{LongTermMemoryConfig, MemoryScope};
-use crate::side_call::{SideCall, tagged};
+use crate::{side_call::SideCall, tags::tagged};
 
 impl LongTermMemoryConfig {
     /// Whose memories a run sees.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use self::config::{KeepOfRun, LongTermMemoryConfig, MemoryScope};
 use self::keep::Remember;
-use crate::side_call::tagged;
+use crate::tags::tagged;
 
 /// Tells the model what earlier conversations with the user left behind, and keeps something of this one.
 ///

@@ -3,7 +3,7 @@
 use std::{net::Ipv6Addr, ops::Range};
 
 use super::{is_at, is_before};
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// The longest that an IPv6 address is written.
 const LONGEST_V6: usize = 45;

@@ -73,7 +73,7 @@ impl<'a> Chat<'a> {
                 gen_ai.request.model = (!model.is_empty()).then_some(model),
             )
         };
-        let span = run.as_ref().map_or_else(make, |run| run.under_way(&req.cx).in_scope(make));
+        let span = run.as_ref().map_or_else(make, |run| run.current_step(&req.cx).in_scope(make));
         span.set_attribute("gen_ai.conversation.id", shared(&ids.session));
         span.set_attribute("agent.step", i64::from(req.cx.step()));
         attributes::request(&span, &req.params);

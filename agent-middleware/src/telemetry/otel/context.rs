@@ -20,7 +20,7 @@ const STATE: &str = "tracestate";
 ///
 /// ```
 /// use agent_core::{Result, ToolOutput, ToolRequest};
-/// use agent_middleware::TraceContext;
+/// use agent_middleware::telemetry::TraceContext;
 /// use serde_json::json;
 ///
 /// /// A tool that calls an MCP server: its spans become part of this trace.
@@ -84,7 +84,7 @@ impl TraceContext {
     /// ```
     /// # async fn example(agent: agent_core::AgentService, headers: &[(&str, &str)]) -> agent_core::Result<()> {
     /// use agent_core::RunRequest;
-    /// use agent_middleware::TraceContext;
+    /// use agent_middleware::telemetry::TraceContext;
     ///
     /// let run = agent.run(RunRequest::user("Hello!"));
     /// match TraceContext::from_pairs(headers.iter().copied()) {

@@ -1,4 +1,4 @@
-//! [`Telemetry`]: OpenTelemetry's spans, metrics and events for generative AI.
+//! OpenTelemetry's spans, metrics and events for generative AI.
 
 mod attributes;
 mod chat;
@@ -12,7 +12,7 @@ mod otlp;
 #[cfg(feature = "otlp-tls")]
 mod otlp_tls;
 mod run;
-mod told;
+mod span_events;
 mod tool;
 
 use std::{
@@ -31,7 +31,7 @@ pub use self::{
     context::TraceContext,
     model::TracedModel,
 };
-use self::{content::Content, metrics::Instruments, run::Run, told::Told};
+use self::{content::Content, metrics::Instruments, run::Run, span_events::SpanEvents};
 use crate::wrap::wrap;
 
 /// The target of everything that goes through `tracing` here.
@@ -48,7 +48,7 @@ const TARGET: &str = "agent::telemetry";
 ///
 /// Spans are `tracing` spans of the target `agent::telemetry` and level info. The subscriber is the switch for everything,
 /// metrics too: where none wants these spans, a step costs a look at a flag and nothing is allocated. With the layer of
-/// `tracing-opentelemetry`, which [`Otlp`](crate::Otlp) sets up, they leave the process with their attributes. Metrics go to
+/// `tracing-opentelemetry`, which [`Otlp`](crate::telemetry::Otlp) sets up, they leave the process with their attributes. Metrics go to
 /// the meter provider that is the process's when the first span begins. Events are `tracing` events with names.
 ///
 /// Tools run in their spans: what a tool does in spans of its own, a client's request with its headers
@@ -59,7 +59,7 @@ const TARGET: &str = "agent::telemetry";
 /// what became of it.
 ///
 /// What other layers decide is told as events of the run's span: a [`Judge`](crate::Judge)'s judgement as
-/// `gen_ai.evaluation.result`, a compaction as `agent.compaction`, and retries, failovers, hedges and breakers as
+/// `gen_ai.evaluation.result`, a compaction as `agent.compaction`, and retries, failovers, hedges and breaker as
 /// `agent.layer.decision`.
 ///
 /// It is an observer: it changes nothing and cannot fail the run.
@@ -86,7 +86,7 @@ const TARGET: &str = "agent::telemetry";
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{Capture, Telemetry};
+/// use agent_middleware::{Telemetry, telemetry::Capture};
 ///
 /// let telemetry = Telemetry::new().capture(Capture::Spans).redact(|text| text.replace("hunter2", "[redacted]"));
 /// # drop(telemetry);
@@ -221,7 +221,7 @@ impl Middleware for Telemetry {
             let above = above.and_then(|run| self.shared.runs.of_id(run));
             let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), self);
             let run = self.shared.runs.of(cx, begin);
-            cx.attach(Arc::new(Told::of(cx, &run, self.content.clone())));
+            cx.attach(Arc::new(SpanEvents::of(cx, &run, self.content.clone())));
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ use super::TARGET;
 /// # Example
 ///
 /// ```no_run
-/// use agent_middleware::Otlp;
+/// use agent_middleware::telemetry::Otlp;
 /// use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 ///
 /// let otlp = Otlp::builder("my-service").endpoint("http://collector:4318").install()?;

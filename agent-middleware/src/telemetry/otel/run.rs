@@ -74,7 +74,7 @@ impl Run {
     }
 
     /// The span below which the calls of the step that is under way lie.
-    pub(super) fn under_way(&self, cx: &RunCx) -> Span {
+    pub(super) fn current_step(&self, cx: &RunCx) -> Span {
         let Some(step) = &self.step else { return self.span.clone() };
         let (mut step, number) = (step.lock().unwrap_or_else(PoisonError::into_inner), cx.step());
         if step.0 != number || step.1.is_none() {

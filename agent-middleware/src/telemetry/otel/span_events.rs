@@ -14,13 +14,13 @@ use super::{
 };
 
 /// Listens to a run; it goes with it.
-pub(super) struct Told {
+pub(super) struct SpanEvents {
     run: Weak<Run>,
     id: Arc<str>,
     content: Content,
 }
 
-impl Told {
+impl SpanEvents {
     pub(super) fn of(cx: &RunCx, run: &Arc<Run>, content: Content) -> Self {
         Self { run: Arc::downgrade(run), id: cx.ids().run_id.clone(), content }
     }
@@ -43,7 +43,7 @@ impl Told {
     }
 }
 
-impl EventSink for Told {
+impl EventSink for SpanEvents {
     fn emit(&self, event: &Event) {
         // Runs below have one of their own.
         let Some(run) = self.run.upgrade().filter(|_| event.ids.run_id == self.id) else { return };

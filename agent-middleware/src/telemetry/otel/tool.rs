@@ -49,7 +49,7 @@ impl<'a> Call<'a> {
             )
         };
         let run = telemetry.run(&req.cx);
-        let span = run.as_ref().map_or_else(make, |run| run.under_way(&req.cx).in_scope(make));
+        let span = run.as_ref().map_or_else(make, |run| run.current_step(&req.cx).in_scope(make));
         if let Some(run) = run {
             run.runs_tool();
         }

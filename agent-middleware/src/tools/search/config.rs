@@ -11,7 +11,7 @@ use crate::permissions::wildcard::any_fits;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct DeferredToolsConfig {
+pub struct ToolSearchConfig {
     /// The tools that are deferred, by name; `*` stands for any characters. Default: none.
     pub tools: BTreeSet<String>,
     /// Words by which a tool is found beside those of its name and its description, by the tool's name.
@@ -25,7 +25,7 @@ pub struct DeferredToolsConfig {
     pub search_tool: String,
 }
 
-impl Default for DeferredToolsConfig {
+impl Default for ToolSearchConfig {
     fn default() -> Self {
         Self {
             tools: BTreeSet::new(),
@@ -37,7 +37,7 @@ impl Default for DeferredToolsConfig {
     }
 }
 
-impl DeferredToolsConfig {
+impl ToolSearchConfig {
     /// The deferred ones among the tools of a run. None if they are too few, or if the run does not offer the search: what
     /// cannot be found must not be hidden.
     pub(super) fn deferred<'a>(&self, offered: &'a [ToolSpec]) -> Vec<&'a ToolSpec> {

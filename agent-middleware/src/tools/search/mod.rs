@@ -1,7 +1,7 @@
-//! [`DeferredTools`]: tools that a model finds when it needs them.
+//! [`ToolSearch`]: tools that a model finds when it needs them.
 
 mod config;
-mod search;
+mod tool;
 mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use agent_core::{
 };
 use async_trait::async_trait;
 
-pub use self::config::DeferredToolsConfig;
-use self::search::SearchTools;
-use crate::{kept::Kept, permissions::wildcard::any_fits};
+pub use self::config::ToolSearchConfig;
+use self::tool::SearchTool;
+use crate::{permissions::wildcard::any_fits, run_value::RunValue};
 
 /// The tools that a run has found, in the order in which it found them.
-const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
+const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 
 /// Hides tools from the model until it looks for them: an agent with a hundred tools then tells the model of a few, and of
 /// one more with which it searches the others.
@@ -38,9 +38,9 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 ///
 /// ```text
 /// // right: what is marked for the provider's cache is what the model is shown
-/// builder.middleware(DeferredTools::new().defer("jira_*")).middleware(PromptCaching::new())
+/// builder.middleware(ToolSearch::new().defer("jira_*")).middleware(PromptCaching::new())
 /// // wrong: the mark is on a tool that is hidden afterwards
-/// builder.middleware(PromptCaching::new()).middleware(DeferredTools::new().defer("jira_*"))
+/// builder.middleware(PromptCaching::new()).middleware(ToolSearch::new().defer("jira_*"))
 /// ```
 ///
 /// # Example
@@ -48,7 +48,7 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 /// ```
 /// use agent_core::testing::{ScriptedModel, Turn};
 /// use agent_exec::Agent;
-/// use agent_middleware::DeferredTools;
+/// use agent_middleware::ToolSearch;
 /// use serde_json::json;
 /// # let tool = |name: &str| {
 /// #     let run = async |_: serde_json::Value, _: agent_core::ToolRequest| "done";
@@ -65,7 +65,7 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 ///     .tool(tool("clock"))
 ///     .tool(tool("jira_create"))
 ///     .tool(tool("jira_close"))
-///     .middleware(DeferredTools::new().defer("jira_*").hint("jira_create", "bug report"))
+///     .middleware(ToolSearch::new().defer("jira_*").hint("jira_create", "bug report"))
 ///     .build()?;
 /// agent.run("It rains in.").await?;
 /// assert_eq!(model.requests()[0].tools, ["clock", "search_tools"]);
@@ -74,8 +74,8 @@ const LOADED: Kept<Vec<String>> = Kept::new("deferred_tools", "loaded");
 /// # }).expect("runs");
 /// ```
 #[derive(Default)]
-pub struct DeferredTools {
-    config: Arc<DeferredToolsConfig>,
+pub struct ToolSearch {
+    config: Arc<ToolSearchConfig>,
     /// Tools that it brings along.
     own: Vec<Arc<dyn Tool>>,
     views: PerRun<Mutex<Option<View>>>,
@@ -88,7 +88,7 @@ struct View {
     shown: ToolSpecs,
 }
 
-impl DeferredTools {
+impl ToolSearch {
     /// Defers nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -145,7 +145,7 @@ impl DeferredTools {
         self
     }
 
-    fn edit(&mut self) -> &mut DeferredToolsConfig {
+    fn edit(&mut self) -> &mut ToolSearchConfig {
         Arc::make_mut(&mut self.config)
     }
 
@@ -170,16 +170,16 @@ impl DeferredTools {
     }
 }
 
-impl From<DeferredToolsConfig> for DeferredTools {
-    fn from(config: DeferredToolsConfig) -> Self {
+impl From<ToolSearchConfig> for ToolSearch {
+    fn from(config: ToolSearchConfig) -> Self {
         Self { config: Arc::new(config), ..Self::default() }
     }
 }
 
 #[async_trait]
-impl Middleware for DeferredTools {
+impl Middleware for ToolSearch {
     fn name(&self) -> &str {
-        "deferred_tools"
+        "tool_search"
     }
 
     fn has_chunk_hook(&self) -> bool {
@@ -191,7 +191,7 @@ impl Middleware for DeferredTools {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let search = || Arc::new(SearchTools(self.config.clone())) as Arc<dyn Tool>;
+        let search = || Arc::new(SearchTool(self.config.clone())) as Arc<dyn Tool>;
         let needed = (!self.config.tools.is_empty()).then(search);
         self.own.iter().cloned().chain(needed).collect()
     }
@@ -236,9 +236,9 @@ impl Middleware for DeferredTools {
     }
 }
 
-impl std::fmt::Debug for DeferredTools {
+impl std::fmt::Debug for ToolSearch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeferredTools")
+        f.debug_struct("ToolSearch")
             .field("config", &self.config)
             .field("own", &self.own.len())
             .field("views", &self.views)

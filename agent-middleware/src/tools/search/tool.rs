@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{DeferredToolsConfig, LOADED, words::Query};
+use super::{LOADED, ToolSearchConfig, words::Query};
 
-pub(super) struct SearchTools(pub(super) Arc<DeferredToolsConfig>);
+pub(super) struct SearchTool(pub(super) Arc<ToolSearchConfig>);
 
 #[derive(Deserialize)]
 struct Args {
@@ -18,7 +18,7 @@ struct Args {
 }
 
 #[async_trait]
-impl Tool for SearchTools {
+impl Tool for SearchTool {
     fn spec(&self) -> ToolSpec {
         let most = self.0.max_results;
         let what = "What the tool should do, in a few words. A word with a + before it must be in the tool's name.";
