@@ -169,15 +169,21 @@ async fn a_process_of_many_sessions_keeps_those_that_were_used_last() {
     assert!(format!("{archive:?}").contains("agents: 4"), "{archive:?}");
 }
 
-#[tokio::test]
-async fn a_search_leaves_the_thread_and_the_archive_to_others() {
-    let (run, archive) = (root(|_| {}), MemoryArchive::new());
-    archive.put(run.cx(), vec![long_text("a text")]).await.expect("kept");
-    let search = archive.search(run.cx(), "text", 5);
-    tokio::pin!(search);
-    assert!(futures::poll!(search.as_mut()).is_pending());
-    archive.put(run.cx(), vec![long_text("a later text")]).await.expect("kept");
-    assert_eq!(search.await.expect("searched").len(), 1);
+#[test]
+fn a_search_leaves_the_thread_and_the_archive_to_others() {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().expect("starts");
+    runtime.block_on(async {
+        let (run, archive) = (root(|_| {}), MemoryArchive::new());
+        archive.put(run.cx(), vec![long_text("a text")]).await.expect("kept");
+        let (let_go, occupied) = std::sync::mpsc::channel::<()>();
+        let other = tokio::task::spawn_blocking(move || occupied.recv());
+        let mut search = archive.search(run.cx(), "text", 5);
+        assert!(futures::poll!(search.as_mut()).is_pending(), "it waits for the thread that it works on");
+        archive.put(run.cx(), vec![long_text("a later text")]).await.expect("kept");
+        drop(let_go);
+        assert_eq!(search.await.expect("searched").len(), 1);
+        other.await.expect("ends").expect_err("was let go");
+    });
 }
 
 #[tokio::test]
