@@ -15,6 +15,7 @@
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
+mod backoff;
 mod budget;
 mod deadlines;
 mod error;
@@ -27,6 +28,7 @@ mod message;
 mod middleware;
 mod model;
 mod run;
+pub mod search;
 mod service;
 mod storage;
 mod tool;
@@ -39,6 +41,7 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
+    backoff::Backoff,
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
     deadlines::{Deadline, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},

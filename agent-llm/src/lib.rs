@@ -9,7 +9,7 @@
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
-//! | leave a failing model alone for a while | [`Breakers`] |
+//! | leave a failing model alone for a while | [`CircuitBreaker`] |
 //! | not wait for a slow call | [`HedgeLayer`] |
 //! | put tower layers around one model | [`LayeredModel`] |
 //! | limit how many calls run at once | [tower's own layer](#layers) |
@@ -107,7 +107,7 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "http")]
 pub use self::transport::HttpTransport;
 pub use self::{
-    breaker::Breakers,
+    breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, ParsedRequest, Progress},

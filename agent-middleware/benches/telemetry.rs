@@ -10,7 +10,7 @@ use agent_core::{
     AssistantMessage, Error, History, Middleware, Middlewares, ModelRequest, ModelResponse, ModelService,
     ModelWrapLayer, ToolCall, ToolOutput, ToolRequest, ToolService, ToolWrapLayer, Usage, testing::detached_run,
 };
-use agent_middleware::{Capture, Telemetry};
+use agent_middleware::{Telemetry, telemetry::Capture};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use serde_json::json;

@@ -14,19 +14,18 @@
 //! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
 //! | [`ToolEmulator`] | answers in the place of tools, for tests and dry runs | innermost |
 //! | [`ToolSelector`] | picks the few tools that a call needs | outside [`PromptCaching`] |
-//! | [`DeferredTools`] | hides tools until the model looks for them | outside [`PromptCaching`] |
+//! | [`ToolSearch`] | hides tools until the model looks for them | outside [`PromptCaching`] |
 //! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
 //! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
 //! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
 //! | [`ChatHistory`] | keeps conversations in a store of their own | outside whatever looks at the history |
 //! | [`LongTermMemory`] | tells the model what earlier conversations left behind | innermost |
-//! | [`Judge`] | has answers looked at before they are given, and sends them back | outside whatever changes answers |
-//! | [`Reflection`] | has answers criticised and revised | outside whatever changes answers |
+//! | [`Judge`] | has answers judged or criticised before they are given, and sends them back | outside whatever changes answers |
 //! | [`PromptInjection`] | keeps untrusted content from giving away what is secret | inside whatever changes arguments or keeps outputs |
 //! | [`Reminders`] | tells the model how far it is | innermost |
 //! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
 //! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
-//! | [`Guardrails`] | checks what is said, and what tools are given and give; with [`Moderation`] by categories and scores | outside [`Pii`] |
+//! | [`Guardrails`] | checks what is said, and what tools are given and give; with [`Moderation`](guardrails::Moderation) by categories and scores | outside [`Pii`] |
 //! | [`Pii`] | redacts, masks, hashes or blocks what is personal or secret | inside whatever keeps or shows what is said |
 //! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
 //! | `Telemetry` (feature `telemetry`) | OpenTelemetry's spans, metrics and events | innermost, inside [`Logging`] |
@@ -36,6 +35,9 @@
 //! What needs no hook is elsewhere: `Skills` are a tool set of `agent-tools`; `ModelRouter`, `Failover` and retries of model calls are
 //! models and layers of `agent-llm`; how long a tool may take is in [`ToolOptions`](agent_core::ToolOptions) and
 //! [`Deadlines`](agent_core::Deadlines). A plan that the model keeps is a [`TodoList`].
+//!
+//! The middlewares are here at the root. What belongs to a subject beside them is in the module of that subject:
+//! configurations, traits to implement, what is asked and answered.
 //!
 //! # Order
 //!
@@ -59,12 +61,12 @@
 //!
 //! # Configuration
 //!
-//! Every middleware has a configuration that is data: `LimitsConfig` for [`Limits`], and so on. It has defaults for
+//! Every middleware has a configuration that is data: [`LimitsConfig`](limits::LimitsConfig) for [`Limits`], and so on. It has defaults for
 //! everything and refuses fields that it does not know. `Limits::from(config)` makes the middleware; setters do the same in
 //! code. With its defaults a middleware changes nothing.
 //!
 //! ```
-//! use agent_middleware::{Limits, LimitsConfig};
+//! use agent_middleware::{Limits, limits::LimitsConfig};
 //!
 //! let config: LimitsConfig = serde_json::from_str(r#"{"model_calls": 50, "wall_time": 120, "on_tokens": "error"}"#)?;
 //! let limits = Limits::from(config);
@@ -78,91 +80,49 @@
 //! agent, also at once, so what belongs to a run is kept by run id and dropped in `after_agent`. What must survive a pause or
 //! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
 
-mod approval;
-mod archive;
-mod breakpoints;
-mod chat_history;
-mod compaction;
+pub mod approval;
+pub mod archive;
+pub mod breakpoints;
+pub mod compaction;
 mod cut;
-mod deferred_tools;
-mod delegation;
+pub mod delegation;
 mod digest;
-mod events;
-mod from_fn;
-mod guardrails;
-mod hook_fn;
-mod kept;
-mod limits;
-mod logging;
-mod long_term_memory;
-mod long_tool_output;
-mod moderation;
-mod patch_tool_calls;
-mod permissions;
-mod pii;
-mod prompt_caching;
-mod prompt_injection;
-mod reminders;
-mod review;
-mod runtime_environment;
+pub mod from_fn;
+pub mod guardrails;
+pub mod limits;
+pub mod memory;
+pub mod permissions;
+pub mod pii;
+pub mod prompt;
+pub mod prompt_injection;
+pub mod review;
+mod run_value;
 mod scan;
 mod seconds;
 mod side_call;
-mod snapshots;
-#[cfg(feature = "telemetry")]
-mod telemetry;
-mod todo;
-mod tool_emulator;
-mod tool_errors;
-mod tool_retry;
-mod tool_selector;
+mod tags;
+pub mod telemetry;
+pub mod tools;
 mod wrap;
 
 #[cfg(feature = "telemetry")]
-pub use self::telemetry::{Capture, Telemetry, TelemetryConfig, TokenMetrics, TraceContext, TracedModel};
-#[cfg(feature = "otlp")]
-pub use self::telemetry::{Otlp, OtlpBuilder};
+#[doc(inline)]
+pub use self::telemetry::Telemetry;
+#[doc(inline)]
 pub use self::{
-    approval::{
-        Approval, ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover,
-        Decision, DecisionKind, Remember,
-    },
-    archive::{Archive, Archived, DirectoryArchive, Hit, MemoryArchive, SessionArchive},
-    breakpoints::{Breakpoint, Breakpoints, BreakpointsConfig},
-    chat_history::{ChatHistory, ChatHistoryConfig},
-    compaction::{
-        CacheAware, CachePrices, ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction,
-        ContextCompactionBuilder, Custom, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Strategy,
-        StrategyConfig, Summary, SummaryConfig, Task, Tiers, Trigger, Unit, strategy_fn,
-    },
-    deferred_tools::{DeferredTools, DeferredToolsConfig},
-    delegation::{AskParent, AskParentConfig, Delegation, DelegationConfig},
-    events::{Events, EventsConfig},
-    from_fn::{FromFn, FromFnLayer, from_fn},
-    guardrails::{
-        Guard, GuardConfig, GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails, GuardrailsConfig, OnGuardError,
-    },
-    hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn},
-    limits::{Limits, LimitsConfig, OnLimit, OnToolLimit},
-    logging::{LogLevel, Logging, LoggingConfig},
-    long_term_memory::{KeepOfRun, LongTermMemory, LongTermMemoryConfig, MemoryScope},
-    long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
-    moderation::{Moderation, ModerationConfig, Moderator, WordList},
-    patch_tool_calls::{PatchToolCalls, PatchToolCallsConfig},
-    permissions::{Match, Permissions, Policy, Rule, RuleFile, RuleStore, Ruling},
-    pii::{Pii, PiiBuilder, PiiConfig, PiiKind, PiiPattern, PiiRule, PiiStrategy, Scope},
-    prompt_caching::{PromptCaching, PromptCachingConfig},
-    prompt_injection::{
-        Label, Labels, Links, PromptInjection, PromptInjectionBuilder, PromptInjectionConfig, Sink, SinkWhen,
-    },
-    reminders::{Reminders, RemindersConfig, Repeated},
-    review::{Judge, JudgeConfig, Judgement, OnRejected, Reflection, ReflectionConfig, Reviewer},
-    runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
-    scan::{Detector, Passage},
-    snapshots::Snapshots,
-    todo::{Todo, TodoList, TodoListConfig, TodoStatus},
-    tool_emulator::{ToolEmulator, ToolEmulatorConfig},
-    tool_errors::ToolErrors,
-    tool_retry::{ToolRetry, ToolRetryConfig},
-    tool_selector::{PickTools, ToolSelector, ToolSelectorConfig},
+    approval::Approval,
+    breakpoints::{Breakpoints, Snapshots},
+    compaction::{ContextCompaction, LongToolOutput},
+    delegation::{AskParent, Delegation},
+    from_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn, from_fn},
+    guardrails::Guardrails,
+    limits::Limits,
+    memory::{ChatHistory, LongTermMemory},
+    permissions::Permissions,
+    pii::Pii,
+    prompt::{PromptCaching, Reminders, RuntimeEnvironment, TodoList},
+    prompt_injection::PromptInjection,
+    review::Judge,
+    telemetry::{Events, Logging},
+    tools::{PatchToolCalls, ToolEmulator, ToolErrors, ToolRetry, ToolSearch, ToolSelector},
 };

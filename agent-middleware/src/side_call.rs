@@ -10,15 +10,15 @@ use serde_json::Value;
 /// A question to a model beside the agent's own. What it uses counts as the run's.
 pub(crate) struct SideCall<'a> {
     model: &'a dyn Model,
-    system: &'a str,
+    system: String,
     asked: String,
     params: ModelParams,
 }
 
 impl<'a> SideCall<'a> {
     /// Tells `model` what it is to do, and gives it this to do it with.
-    pub(crate) fn new(model: &'a dyn Model, system: &'a str, asked: impl Into<String>) -> Self {
-        Self { model, system, asked: asked.into(), params: ModelParams::default() }
+    pub(crate) fn new(model: &'a dyn Model, system: impl Into<String>, asked: impl Into<String>) -> Self {
+        Self { model, system: system.into(), asked: asked.into(), params: ModelParams::default() }
     }
 
     pub(crate) fn max_tokens(mut self, most: u64) -> Self {
@@ -43,16 +43,6 @@ impl<'a> SideCall<'a> {
         request.params = Arc::new(self.params);
         Ok(cx.call_model(self.model, request).await?.message.text())
     }
-}
-
-/// Material between two tags, so that it is not taken for an instruction: nothing in it can end them.
-pub(crate) fn tagged(tag: &str, material: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", harmless(material, &[tag]))
-}
-
-/// The text without anything that ends one of the tags.
-pub(crate) fn harmless(text: &str, tags: &[&str]) -> String {
-    tags.iter().fold(text.to_owned(), |text, tag| text.replace(&format!("</{tag}>"), &format!("</ {tag}>")))
 }
 
 /// True for failures that end the run, whatever is made of other failures of a side call.

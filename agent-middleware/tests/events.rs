@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use agent_core::{Chunk, EntryBody, Event, EventKind, EventSink, Message, Middlewares, RunDriver};
-use agent_middleware::{Events, EventsConfig};
+use agent_middleware::{Events, telemetry::EventsConfig};
 use common::{alone, begin, below, root};
 
 /// A sink that keeps what it got, as `depth:what`.

@@ -5,11 +5,14 @@ mod common;
 use std::time::Duration;
 
 use agent_core::{
-    ErrorKind, Middlewares, ModelRequest, ModelResponse, ModelService, Result, RunDriver, ToolOutput, ToolService,
-    Usage,
+    Error, ErrorKind, GlobalStorage, Middlewares, ModelRequest, ModelResponse, ModelService, Result, RunDriver, RunIds,
+    ToolOutput, ToolService, Usage,
 };
-use agent_middleware::{Limits, LimitsConfig, OnLimit, OnToolLimit};
-use common::{alone, begin, call, end, finished, model_stack, restarted, root, tool_stack};
+use agent_middleware::{
+    Limits,
+    limits::{LimitsConfig, OnLimit, OnToolLimit},
+};
+use common::{alone, begin, call, end, finished, model_stack, restarted, root, run_of, tool_stack};
 use futures::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
@@ -186,4 +189,17 @@ fn a_configuration_file_says_seconds_and_misspelt_limits_are_refused() {
     assert_eq!(config.wall_time, Some(Duration::from_millis(1500)));
     assert_eq!(serde_json::from_value::<LimitsConfig>(json!(config)).expect("parses"), config);
     assert!(serde_json::from_str::<LimitsConfig>(r#"{"model_call": 1}"#).is_err());
+}
+
+#[tokio::test]
+async fn counts_of_runs_that_nobody_goes_on_with_do_not_pile_up_in_their_session() {
+    let (list, globals) = (alone(Limits::new().tool_calls(1)), GlobalStorage::default());
+    for _ in 0..500 {
+        let run = run_of(RunIds::root("main", "s"), globals.clone(), |_| {});
+        tool(&list).oneshot(call(run.cx(), "c1", "f", json!({}))).await.expect("allowed");
+        end(&list, run.cx(), Err(Error::new(ErrorKind::Cancelled, "enough"))).await;
+        let again = tool(&list).oneshot(call(run.cx(), "c2", "f", json!({}))).await.expect("the model is told");
+        assert!(again.is_error(), "the newest count is still there when its run goes on");
+    }
+    assert_eq!(globals.snapshot().len(), 200);
 }

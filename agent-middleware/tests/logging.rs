@@ -9,7 +9,10 @@ use std::{
 };
 
 use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, ToolOutput, Usage};
-use agent_middleware::{LogLevel, Logging, LoggingConfig};
+use agent_middleware::{
+    Logging,
+    telemetry::{LogLevel, LoggingConfig},
+};
 use common::{alone, begin, below, call, end, finished, model_stack, root, tool_stack};
 use serde_json::json;
 use tower::ServiceExt;

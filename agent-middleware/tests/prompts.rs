@@ -8,7 +8,7 @@ use agent_core::{
     AssistantMessage, Block, Cache, Message, Middlewares, ModelInfo, ModelRequest, ModelResponse, Part, SystemMessage,
     ToolBatch, ToolCall, ToolMessage, ToolSpec, Usage,
 };
-use agent_middleware::{PromptCaching, Reminders, RuntimeEnvironment, TodoList, TodoStatus};
+use agent_middleware::{PromptCaching, Reminders, RuntimeEnvironment, TodoList, prompt::TodoStatus};
 use common::{alone, begin, call, end, finished, model_stack, restarted, root};
 use serde_json::json;
 use tower::ServiceExt;

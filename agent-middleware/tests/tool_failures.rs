@@ -13,7 +13,7 @@ use std::{
 use agent_core::{
     Effect, Error, ErrorKind, Event, EventKind, EventSink, Middleware, Middlewares, Result, Retry, ToolOutput,
 };
-use agent_middleware::{ToolErrors, ToolRetry, ToolRetryConfig};
+use agent_middleware::{ToolErrors, ToolRetry, tools::ToolRetryConfig};
 use common::{alone, call, root, tool_stack};
 use serde_json::json;
 use tower::ServiceExt;
@@ -46,7 +46,7 @@ async fn a_tool_that_failed_for_a_moment_is_tried_again_with_growing_delays() {
     for effect in [Effect::Pure, Effect::Idempotent] {
         let (result, tries, took) = tried(&list, effect, (soon, 2)).await;
         assert_eq!((result.expect("at last").to_text().as_str(), tries), ("done", 3));
-        assert!((2.5..3.5).contains(&took.as_secs_f64()), "a second and then two, more or less: {took:?}");
+        assert!(took.as_secs_f64() <= 3.01, "at most a second and then two: {took:?}");
     }
     let (result, tries, _) = tried(&list, Effect::Pure, (soon, 9)).await;
     assert_eq!((result.expect("the model is told").to_text().as_str(), tries), ("busy", 3));
@@ -85,13 +85,14 @@ fn delays_in_a_file_are_seconds_and_one_that_is_none_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_delay_that_the_error_asks_for_is_kept_up_to_the_longest() {
+async fn the_delay_that_the_error_asks_for_is_kept_and_never_cut_short() {
     let asks: fn() -> Error = || Error::tool("busy").with_retry(Retry::Temporary(Some(Duration::from_secs(20))));
     let (_, tries, took) = tried(&alone(ToolRetry::new()), Effect::Pure, (asks, 1)).await;
-    assert_eq!((tries, took.as_secs()), (2, 20));
+    assert!(tries == 2 && (20.0..=21.01).contains(&took.as_secs_f64()), "{tries} tries in {took:?}");
     let short = alone(ToolRetry::new().max_delay(Duration::from_secs(5)));
-    let (_, _, took) = tried(&short, Effect::Pure, (asks, 1)).await;
-    assert_eq!(took.as_secs(), 5);
+    let (result, tries, took) = tried(&short, Effect::Pure, (asks, 1)).await;
+    let told = "busy (not tried again: it asks for a wait of 20s, and at most 5s are waited)";
+    assert_eq!((result.expect("the model is told").to_text().as_str(), tries, took.as_secs()), (told, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 /// ```
 /// use agent_core::{Merge, testing::ScriptedModel};
 /// use agent_exec::Registry;
-/// use agent_middleware::{Approval, ApprovalConfig, Limits, LimitsConfig};
+/// use agent_middleware::{Approval, Limits, approval::ApprovalConfig, limits::LimitsConfig};
 ///
 /// let registry = Registry::new()
 ///     .model("small", ScriptedModel::new([]))

@@ -286,7 +286,7 @@ async fn somebody_who_steers_the_run_is_heard_while_it_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_need_not_wait_finishes_and_cancels_them() {
     let (log, begun) = (Log::default(), Instant::now());
-    let config: agent_middleware::DelegationConfig =
+    let config: agent_middleware::delegation::DelegationConfig =
         serde_json::from_value(json!({"background": true, "wait_at_end": false})).expect("sound");
     let model = thinks(|spoke, _| if spoke == 0 { ask("a", "help", BACKGROUND()) } else { "done".into() });
     let delegation = Delegation::from(config).to("helper", "", busy(60_000, &log));

@@ -12,7 +12,8 @@ use agent_core::{
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{
-    Approval, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind,
+    Approval,
+    approval::{ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind},
 };
 use serde_json::{Value, json};
 

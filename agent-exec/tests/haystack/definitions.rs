@@ -5,7 +5,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentDefinition, PartKind, Registry, RequiredVariables, UnknownPart};
-use agent_middleware::{Approval, ApprovalConfig, Limits, LimitsConfig, ToolErrors};
+use agent_middleware::{Approval, Limits, ToolErrors, approval::ApprovalConfig, limits::LimitsConfig};
 use serde_json::{Value, json};
 use tower::layer::util::Identity;
 

@@ -7,7 +7,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::{Breakpoints, BreakpointsConfig, Snapshots};
+use agent_middleware::{Breakpoints, Snapshots, breakpoints::BreakpointsConfig};
 use serde_json::json;
 
 use crate::common::{Watch, double, finished, roles, stopped};

@@ -5,7 +5,11 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{Approval, ApprovalRequest, Decision, Delegation, Rule, RuleFile};
+use agent_middleware::{
+    Approval, Delegation,
+    approval::{ApprovalRequest, Decision},
+    permissions::{Rule, RuleFile},
+};
 use serde_json::{Value, json};
 
 use crate::common::{FnTool, Log, finished, results, stopped, tool};

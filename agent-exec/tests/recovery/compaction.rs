@@ -11,7 +11,11 @@ use agent_core::{
     testing::MortalJournal,
 };
 use agent_exec::Agent;
-use agent_middleware::{ContextCompaction, Keep, SessionArchive, Summary, Trigger};
+use agent_middleware::{
+    ContextCompaction,
+    archive::SessionArchive,
+    compaction::{Keep, Summary, Trigger},
+};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 

@@ -8,7 +8,8 @@ use agent_core::{
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{
-    GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails, GuardrailsConfig, Moderation, WordList,
+    Guardrails,
+    guardrails::{GuardStage, GuardSubject, GuardVerdict, Guarded, GuardrailsConfig, Moderation, WordList},
 };
 use serde_json::json;
 

@@ -5,7 +5,10 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{Delegation, PromptInjection, PromptInjectionBuilder, Sink, SinkWhen};
+use agent_middleware::{
+    Delegation, PromptInjection,
+    prompt_injection::{PromptInjectionBuilder, Sink, SinkWhen},
+};
 use serde_json::{Value, json};
 
 use crate::common::{FnTool, Log, Watch, finished, gives, hooks, results, stopped, tool};
@@ -316,5 +319,8 @@ fn what_cannot_work_is_refused_when_it_is_built() {
     let wrong =
         PromptInjection::builder().quarantine("f").reader(ScriptedModel::new([])).extract("f", json!({"type": 1}));
     assert!(wrong.build().is_err());
-    assert!(serde_json::from_value::<agent_middleware::PromptInjectionConfig>(json!({"tool": {}})).is_err());
+    assert!(
+        serde_json::from_value::<agent_middleware::prompt_injection::PromptInjectionConfig>(json!({"tool": {}}))
+            .is_err()
+    );
 }

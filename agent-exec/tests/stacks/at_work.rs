@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use agent_core::{Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Usage, async_trait};
 use agent_middleware::{
-    ChatHistory, ClearToolResults, ContextCompaction, Judge, Keep, KeepOfRun, LongTermMemory, LongToolOutput,
-    MemoryScope, Reflection, SessionArchive, SlidingWindow, Strategy, Summary, ToolRetry, ToolSelector, Trigger,
+    ChatHistory, ContextCompaction, Judge, LongTermMemory, LongToolOutput, ToolRetry, ToolSelector,
+    archive::SessionArchive,
+    compaction::{ClearToolResults, Keep, SlidingWindow, Strategy, Summary, Trigger},
+    memory::{KeepOfRun, MemoryScope},
 };
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 
@@ -62,13 +64,14 @@ async fn long_outputs_are_shortened() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_are_sent_back() {
-    let verdict = Says(|asked| match asked.contains("it is not good yet") {
+    let verdict = Says(|asked| match asked.contains("was looked at before") {
         true => r#"{"verdict": "stop"}"#,
         false => r#"{"verdict": "continue", "feedback": "Say why."}"#,
     });
     conforms(move || Judge::new(verdict)).await;
-    let critique = Says(|asked| if asked.contains("A critic says") { "NOTHING TO IMPROVE" } else { "Too short." });
-    conforms(move || Reflection::new(critique).rounds(3)).await;
+    let critique =
+        Says(|asked| if asked.contains("was looked at before") { "NOTHING TO IMPROVE" } else { "Too short." });
+    conforms(move || Judge::critic(critique).max_rounds(3)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,12 +5,20 @@ use std::{fmt::Debug, time::Duration};
 use agent_core::{Middleware, Question};
 use agent_exec::testing::Conformance;
 use agent_middleware::{
-    Approval, ApprovalConfig, AskParent, Breakpoints, BreakpointsConfig, CompactionConfig, ContextCompaction, Decision,
-    DeferredTools, DeferredToolsConfig, Delegation, DelegationConfig, Events, EventsConfig, GuardStage, GuardVerdict,
-    Guarded, Guardrails, GuardrailsConfig, Limits, LimitsConfig, Logging, LoggingConfig, LongToolOutput,
-    PatchToolCalls, PatchToolCallsConfig, Pii, PiiConfig, PiiKind, PromptCaching, PromptCachingConfig, PromptInjection,
-    PromptInjectionConfig, Reminders, RemindersConfig, RuntimeEnvironment, Sink, Snapshots, TodoList, ToolEmulator,
-    ToolEmulatorConfig, ToolErrors, ToolRetry, ToolRetryConfig,
+    Approval, AskParent, Breakpoints, ContextCompaction, Delegation, Events, Guardrails, Limits, Logging,
+    LongToolOutput, PatchToolCalls, Pii, PromptCaching, PromptInjection, Reminders, RuntimeEnvironment, Snapshots,
+    TodoList, ToolEmulator, ToolErrors, ToolRetry, ToolSearch,
+    approval::{ApprovalConfig, Decision},
+    breakpoints::BreakpointsConfig,
+    compaction::CompactionConfig,
+    delegation::DelegationConfig,
+    guardrails::{GuardStage, GuardVerdict, Guarded, GuardrailsConfig},
+    limits::LimitsConfig,
+    pii::{PiiConfig, PiiKind},
+    prompt::{PromptCachingConfig, RemindersConfig},
+    prompt_injection::{PromptInjectionConfig, Sink},
+    telemetry::{EventsConfig, LoggingConfig},
+    tools::{PatchToolCallsConfig, ToolEmulatorConfig, ToolRetryConfig, ToolSearchConfig},
 };
 use serde_json::{Value, json};
 
@@ -72,8 +80,8 @@ async fn with_their_defaults_those_around_prompts_and_tools_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn with_their_defaults_those_that_choose_tools_change_nothing() {
-    changes_nothing(DeferredTools::new).await;
-    changes_nothing(|| DeferredTools::from(DeferredToolsConfig::default())).await;
+    changes_nothing(ToolSearch::new).await;
+    changes_nothing(|| ToolSearch::from(ToolSearchConfig::default())).await;
     changes_nothing(ToolEmulator::new).await;
     changes_nothing(|| ToolEmulator::from(ToolEmulatorConfig::default())).await;
     changes_nothing(Snapshots::default).await;
@@ -98,7 +106,7 @@ async fn those_that_ask_conform() {
 
 #[tokio::test(start_paused = true)]
 async fn those_that_choose_tools_conform() {
-    conforms(|| DeferredTools::new().defer("*")).await;
+    conforms(|| ToolSearch::new().defer("*")).await;
     conforms(|| ToolEmulator::new().answer("no_such_tool", 7)).await;
 }
 

@@ -15,7 +15,7 @@ use super::{
     lock,
 };
 
-/// The breaker of one key, made by [`Breakers`](super::Breakers). Clones share its circuit.
+/// The breaker of one key, made by [`CircuitBreaker`](super::CircuitBreaker). Clones share its circuit.
 #[derive(Clone)]
 pub struct BreakerLayer {
     key: Arc<str>,

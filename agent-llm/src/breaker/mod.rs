@@ -1,4 +1,4 @@
-//! Leaving a model alone that fails: [`Breakers`].
+//! Leaving a model alone that fails: [`CircuitBreaker`].
 
 mod circuit;
 mod layer;
@@ -18,7 +18,7 @@ use self::circuit::{Circuit, Settings};
 pub use self::{layer::BreakerLayer, service::Breaker};
 use crate::attempt::label;
 
-/// Circuit breakers, one for each key: after several failures in a row a model is left alone for a while.
+/// A circuit breaker, whose circuits are one for each key: after several failures in a row a model is left alone for a while.
 ///
 /// An open circuit refuses calls at once with an [`Overloaded`](ErrorKind::Overloaded) error that holds the remaining delay,
 /// so that a [`Failover`](crate::Failover) outside moves on without waiting for a provider that is down. When the time is
@@ -43,11 +43,11 @@ use crate::attempt::label;
 ///
 /// ```text
 /// // right: a call that failed with all its attempts is one failure, and nobody waits for an open circuit
-/// LayeredModel::new(model, (breakers.layer("openai/gpt-5"), RetryLayer::new(), TimeoutLayer::new(minute)))
+/// LayeredModel::new(model, (breaker.layer("openai/gpt-5"), RetryLayer::new(), TimeoutLayer::new(minute)))
 /// // wrong: the retry waits for the circuit to close
-/// LayeredModel::new(model, (RetryLayer::new(), breakers.layer("openai/gpt-5")))
+/// LayeredModel::new(model, (RetryLayer::new(), breaker.layer("openai/gpt-5")))
 /// // wrong: a call that takes too long is dropped, which the breaker does not count
-/// LayeredModel::new(model, (TimeoutLayer::new(minute), breakers.layer("openai/gpt-5")))
+/// LayeredModel::new(model, (TimeoutLayer::new(minute), breaker.layer("openai/gpt-5")))
 /// ```
 ///
 /// # Example
@@ -56,11 +56,11 @@ use crate::attempt::label;
 /// use std::time::Duration;
 ///
 /// use agent_core::Model;
-/// use agent_llm::{Breakers, Failover, LayeredModel, OpenAiChat};
+/// use agent_llm::{CircuitBreaker, Failover, LayeredModel, OpenAiChat};
 ///
-/// let breakers = Breakers::new().failures(5).open_for(Duration::from_secs(30));
+/// let breaker = CircuitBreaker::new().failures(5).open_for(Duration::from_secs(30));
 /// let guarded = |model: OpenAiChat| {
-///     let layer = breakers.layer_for(&model.info());
+///     let layer = breaker.layer_for(&model.info());
 ///     LayeredModel::new(model, layer)
 /// };
 /// let large = guarded(OpenAiChat::builder("gpt-5").build()?);
@@ -69,15 +69,15 @@ use crate::attempt::label;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Breakers {
+pub struct CircuitBreaker {
     settings: Settings,
     circuits: Arc<Mutex<Circuits>>,
 }
 
 type Circuits = HashMap<Arc<str>, Arc<Mutex<Circuit>>>;
 
-impl Breakers {
-    /// Circuit breakers with the defaults.
+impl CircuitBreaker {
+    /// A circuit breaker with the defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -139,9 +139,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Breakers {
+impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys: Vec<_> = self.circuits().keys().cloned().collect();
-        f.debug_struct("Breakers").field("settings", &self.settings).field("keys", &keys).finish()
+        f.debug_struct("CircuitBreaker").field("settings", &self.settings).field("keys", &keys).finish()
     }
 }

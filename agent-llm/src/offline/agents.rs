@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use agent_core::ToolSpec;
+use agent_core::{ToolSpec, search::names};
 use serde_json::Value;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     params::{Params, has, name_words},
     roles::Wanted,
     terms::Terms,
-    words::{names, stem, stems},
+    words::{stem, stems},
 };
 
 const MESSAGE: &[&str] = &["message", "task", "question", "prompt", "instructions", "request"];

@@ -1,9 +1,8 @@
 //! What kind of thing is asked for.
 
-use super::{
-    terms::{is_interrogative, is_stop},
-    words::names,
-};
+use agent_core::search::names;
+
+use super::terms::{is_interrogative, is_stop};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

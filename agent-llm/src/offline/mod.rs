@@ -2,7 +2,6 @@
 
 mod agents;
 mod answer;
-mod bm25;
 mod evidence;
 mod exchange;
 mod intent;

@@ -1,9 +1,10 @@
 //! The parameters of a tool, and the words that it is described with.
 
-use agent_core::ToolSpec;
+use agent_core::{
+    ToolSpec,
+    search::{names, parts},
+};
 use serde_json::{Map, Value};
-
-use super::words::{names, parts};
 
 /// The parameters of a tool.
 pub(super) struct Params<'a> {

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use super::{
-    bm25::Index,
     parse::{Hit, Line},
     terms::Terms,
-    words::stems,
+    words::{index, stems},
 };
 
 /// Lines that a passage may have.
@@ -73,7 +72,7 @@ pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
 
 /// Those that fit, best first, with their scores.
 pub(super) fn rank(passages: Vec<Passage>, terms: &Terms) -> Vec<(Passage, f64)> {
-    let ranked = Index::new(passages.iter().map(Passage::stems)).rank(terms.query());
+    let ranked = index(passages.iter().map(Passage::stems)).rank(terms.query());
     let mut passages: Vec<_> = passages.into_iter().map(Some).collect();
     ranked.into_iter().filter_map(|(at, score)| Some((passages[at].take()?, score))).collect()
 }

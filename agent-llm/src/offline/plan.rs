@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use super::{
     agents::{fitting, part_for},
     answer::{self, Answer},
-    bm25::Index,
     evidence::Evidence,
     exchange::Exchange,
     intent::Intent,
     roles::{Roles, Wanted},
     terms::{Term, Terms},
-    words::stems,
+    words::{index, stems},
 };
 
 /// Messages with calls before the answer.
@@ -121,7 +120,7 @@ fn windows(terms: &Terms, evidence: &Evidence) -> Vec<(String, u32, u32)> {
         let (first, last) = place.range().unwrap_or((1, OPENING));
         (place.source, first.saturating_sub(BEFORE).max(1), last.saturating_add(AFTER))
     });
-    let called_so = Index::new(evidence.paths.iter().map(|path| stems(path))).rank(terms.query());
+    let called_so = index(evidence.paths.iter().map(|path| stems(path))).rank(terms.query());
     let called_so = called_so.into_iter().map(|(at, _)| opening(&evidence.paths[at]));
     let prose = if terms.strong().next().is_none() { prose(&evidence.paths) } else { Vec::new() };
     let all = named.chain(places).chain(called_so).chain(prose.into_iter().map(opening));

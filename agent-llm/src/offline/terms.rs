@@ -1,6 +1,8 @@
 //! What a question asks for.
 
-use super::words::{names, parts, stem};
+use agent_core::search::{names, parts};
+
+use super::words::stem;
 
 /// Words that say nothing about what is sought. Interrogatives stand in [`ASKS`].
 const STOP: &str = "a about above after again all also am an and any are as at be because been before being below \

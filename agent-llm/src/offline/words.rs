@@ -1,5 +1,7 @@
 //! Text as comparable words: lower case, stemmed, identifiers whole and in parts.
 
+use agent_core::search::{Bm25, names, words};
+
 /// Words after which a name is defined.
 const DEFINES: &[&str] = &[
     "class",
@@ -24,6 +26,11 @@ const ENDINGS: &[&str] =
 /// Letters that must be left of a word that loses an ending.
 const LEAST: usize = 4;
 
+/// Texts to rank, each as its stems. Their length counts little, since passages are all short.
+pub(super) fn index(texts: impl IntoIterator<Item = Vec<String>>) -> Bm25 {
+    Bm25::new(texts).by_length(0.3)
+}
+
 /// The stems of a text's words. An identifier counts as a whole and as its parts; a name counts three times where it is
 /// defined, since that is where people want to be led.
 pub(super) fn stems(text: &str) -> Vec<String> {
@@ -31,44 +38,10 @@ pub(super) fn stems(text: &str) -> Vec<String> {
     let mut defined = false;
     for name in names(text) {
         let times = if defined { 3 } else { 1 };
-        (0..times).for_each(|_| push_stems(name, &mut stems));
+        (0..times).for_each(|_| stems.extend(words(name).iter().map(|word| stem(word))));
         defined = DEFINES.contains(&name);
     }
     stems
-}
-
-fn push_stems(name: &str, stems: &mut Vec<String>) {
-    let parts = parts(name);
-    stems.push(stem(&parts.concat()));
-    if parts.len() > 1 {
-        stems.extend(parts.iter().map(|part| stem(part)));
-    }
-}
-
-/// The runs of letters, digits and `_` in a text.
-pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| name.chars().any(char::is_alphanumeric))
-}
-
-/// The words that an identifier is made of: `retry_after` and `RetryAfter` are both *retry* and *after*.
-pub(super) fn parts(identifier: &str) -> Vec<&str> {
-    identifier.split('_').flat_map(humps).filter(|part| !part.is_empty()).collect()
-}
-
-fn humps(word: &str) -> Vec<&str> {
-    let chars: Vec<(usize, char)> = word.char_indices().collect();
-    let mut humps = Vec::new();
-    let mut start = 0;
-    for (i, &(at, c)) in chars.iter().enumerate().skip(1) {
-        let after_lower = !chars[i - 1].1.is_uppercase();
-        let before_lower = chars.get(i + 1).is_some_and(|(_, next)| next.is_lowercase());
-        if c.is_uppercase() && (after_lower || before_lower) {
-            humps.push(&word[start..at]);
-            start = at;
-        }
-    }
-    humps.push(&word[start..]);
-    humps
 }
 
 /// The part that forms of a word have in common. It is a prefix of the word, but for its case, so that it finds them.
@@ -111,14 +84,6 @@ mod tests {
             let stems: Vec<_> = forms.iter().map(|form| stem(form)).collect();
             assert!(stems.iter().all(|s| *s == stems[0]), "{forms:?} became {stems:?}");
         }
-    }
-
-    #[test]
-    fn identifiers_fall_apart_at_underscores_and_humps() {
-        assert_eq!(parts("max_retry_count"), ["max", "retry", "count"]);
-        assert_eq!(parts("MessageBuilder"), ["Message", "Builder"]);
-        assert_eq!(parts("HTTPServer2"), ["HTTP", "Server2"]);
-        assert_eq!(stems("ChunkSink"), stems("chunk_sink"));
     }
 
     #[test]

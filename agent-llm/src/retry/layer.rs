@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::ErrorKind;
+use agent_core::{Backoff, ErrorKind};
 use tower::{Layer, retry::budget::Budget};
 
-use super::{Backoff, Retry, policy::Policy};
+use super::{Retry, policy::Policy};
 
 /// Tries model calls again that failed [temporarily](agent_core::Retry::Temporary).
 ///
 /// # Default
 ///
-/// At most 4 more attempts. The provider's delay is honoured, with up to a second more; if it is longer than 30 s the error
-/// is returned at once. Without one the delay is random between 0 and 1, 2, 4, 8 s.
+/// At most 4 more attempts. The provider's delay is kept, with up to a second more; if it is longer than 30 s the error is
+/// returned at once and says so. Without one the delay is random between 0 and 1, 2, 4, 8 s.
 ///
 /// # Notes
 ///
@@ -65,8 +65,8 @@ impl RetryLayer {
 
     /// Sets the longest delay after the first attempt, which doubles with every further one. Default: 1 s.
     #[must_use]
-    pub fn base_delay(self, delay: Duration) -> Self {
-        self.map(|backoff| backoff.base_delay(delay))
+    pub fn initial_delay(self, delay: Duration) -> Self {
+        self.map(|backoff| backoff.initial_delay(delay))
     }
 
     /// Sets the longest delay; if the provider asks for a longer one, its error is returned. Default: 30 s.
@@ -75,9 +75,10 @@ impl RetryLayer {
         self.map(|backoff| backoff.max_delay(delay))
     }
 
-    /// Sets which part of a delay is taken, from 0 to 1. Default: random. The provider's own delay is always taken whole.
+    /// Sets which part of a delay is left to chance, from 0 to 1. Default: 1, all of it. The provider's own delay is always
+    /// waited whole.
     #[must_use]
-    pub fn jitter(self, part: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+    pub fn jitter(self, part: f64) -> Self {
         self.map(|backoff| backoff.jitter(part))
     }
 
@@ -90,8 +91,7 @@ impl RetryLayer {
     /// The failed attempts of a call are counted together, whatever their kinds; the last one's decides.
     #[must_use]
     pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>, backoff: Backoff) -> Self {
-        let backoff = Arc::new(backoff);
-        self.policy.kinds.extend(kinds.into_iter().map(|kind| (kind, backoff.clone())));
+        self.policy.kinds.extend(kinds.into_iter().map(|kind| (kind, backoff)));
         self
     }
 

@@ -1,8 +1,9 @@
 //! Trying model calls again: [`RetryLayer`].
 
-mod backoff;
 mod layer;
 mod policy;
 mod service;
 
-pub use self::{backoff::Backoff, layer::RetryLayer, service::Retry};
+pub use agent_core::Backoff;
+
+pub use self::{layer::RetryLayer, service::Retry};

@@ -2,16 +2,14 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, Retry};
+use agent_core::{Backoff, Error, ErrorKind, Retry};
 use tower::retry::budget::Budget;
-
-use super::Backoff;
 
 /// What a layer was told.
 #[derive(Clone, Default)]
 pub(super) struct Policy {
     pub(super) backoff: Backoff,
-    pub(super) kinds: HashMap<ErrorKind, Arc<Backoff>>,
+    pub(super) kinds: HashMap<ErrorKind, Backoff>,
     pub(super) budget: Option<Arc<dyn Budget + Send + Sync>>,
 }
 
@@ -19,14 +17,22 @@ impl Policy {
     /// The delay before the attempt that would come after `failed` failed ones, the last of them with `error`; none if
     /// there should be no other.
     pub(super) fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
-        let named = self.kinds.get(&error.kind());
         let asked = match error.retry() {
             Retry::Temporary(asked) => asked,
-            Retry::Unknown if named.is_some() => None,
+            Retry::Unknown if self.kinds.contains_key(&error.kind()) => None,
             _ => return None,
         };
-        let delay = named.map_or(&self.backoff, |own| &**own).delay(failed, asked)?;
+        let delay = self.backoff(error).delay(failed, asked)?;
         self.budget.as_ref().is_none_or(|budget| budget.withdraw()).then_some(delay)
+    }
+
+    /// An error after which there is no other attempt.
+    pub(super) fn give_up(&self, error: Error) -> Error {
+        self.backoff(&error).give_up(error)
+    }
+
+    fn backoff(&self, error: &Error) -> &Backoff {
+        self.kinds.get(&error.kind()).unwrap_or(&self.backoff)
     }
 
     /// Notes that a call was answered.
@@ -53,14 +59,14 @@ mod tests {
 
     #[test]
     fn only_what_may_pass_is_tried_again_and_what_nobody_knows_only_if_it_is_named() {
-        let (kind, soon) = (ErrorKind::Unexpected, Backoff::new().jitter(|| 0.0));
+        let (kind, soon) = (ErrorKind::Unexpected, Backoff::new().jitter(0.0));
         let tried = |policy: &Policy, retry| policy.delay(1, &Error::new(kind, "why").with_retry(retry)).is_some();
         let mut policy = Policy::default();
         let all = [Retry::Permanent, Retry::Unknown, Retry::Temporary(None)];
         assert_eq!(all.map(|retry| tried(&policy, retry)), [false, false, true]);
-        policy.kinds.insert(kind, Arc::new(soon.clone()));
+        policy.kinds.insert(kind, soon);
         assert_eq!(all.map(|retry| tried(&policy, retry)), [false, true, true]);
-        policy.kinds.insert(kind, Arc::new(soon.retries(0)));
+        policy.kinds.insert(kind, soon.retries(0));
         assert_eq!(all.map(|retry| tried(&policy, retry)), [false; 3]);
     }
 }

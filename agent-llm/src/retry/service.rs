@@ -39,7 +39,7 @@ where
             Err(error) => own(error),
         };
         failed += 1;
-        let Some(delay) = policy.delay(failed, &error) else { return Err(error) };
+        let Some(delay) = policy.delay(failed, &error) else { return Err(policy.give_up(error)) };
         let error = unless_cancelled(&req.cx, error)?;
         req.cx.emit(EventKind::Retry {
             attempt: failed + 1,

@@ -109,7 +109,7 @@ async fn retried(said: &Said, fault: &Fault) -> Result<(), String> {
         async move { model.call(req).await }
     }));
     let (req, heard) = ask(fault);
-    let result = RetryLayer::new().jitter(|| 1.0).layer(service).oneshot(req).await;
+    let result = RetryLayer::new().jitter(0.0).layer(service).oneshot(req).await;
     let temporary = !matches!(fault.expect, Expect::Error(_, Retry::Permanent));
     let calls = if temporary { 2 } else { 1 };
     if provider.calls() != calls {

@@ -1,7 +1,7 @@
 //! Layers together, in the order that is right and in the one that is not.
 
 use agent_core::{ErrorKind, Model};
-use agent_llm::{Breakers, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn};
+use agent_llm::{CircuitBreaker, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn};
 use futures::future::join;
 use tokio::time::Instant;
 use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
@@ -15,7 +15,7 @@ const DOWN: ErrorKind = ErrorKind::Overloaded;
 
 /// One more attempt after a second.
 fn once() -> RetryLayer {
-    RetryLayer::new().retries(1).jitter(|| 1.0)
+    RetryLayer::new().retries(1).jitter(0.0)
 }
 
 fn model(turns: impl IntoIterator<Item = Turn>) -> ScriptedModel {
@@ -68,17 +68,17 @@ async fn in_either_order_readers_are_left_with_the_last_attempt_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_breaker_belongs_outside_a_retry() {
-    let breakers = Breakers::new().failures(2).open_for(secs(20));
+    let breaker = CircuitBreaker::new().failures(2).open_for(secs(20));
     let turns = || [fails(DOWN), fails(DOWN), Turn::text("ok")];
-    let retry = || RetryLayer::new().retries(2).jitter(|| 1.0);
+    let retry = || RetryLayer::new().retries(2).jitter(0.0);
     // Right: a call with all its attempts counts once, here not at all.
     let right = model(turns());
     let began = Instant::now();
-    LayeredModel::new(right.clone(), (breakers.layer("right"), retry())).call(ask()).await.expect("an answer");
+    LayeredModel::new(right.clone(), (breaker.layer("right"), retry())).call(ask()).await.expect("an answer");
     assert_eq!((right.calls(), began.elapsed()), (3, secs(1 + 2)));
     // Wrong: the second attempt opens the circuit, and the retry runs into it.
     let wrong = model(turns());
-    let layers = (retry(), breakers.layer("wrong"));
+    let layers = (retry(), breaker.layer("wrong"));
     let error = LayeredModel::new(wrong.clone(), layers).call(ask()).await.expect_err("the third is refused");
     assert_eq!((error.context("circuit"), wrong.calls()), (Some("wrong"), 2));
 }
@@ -86,24 +86,24 @@ async fn a_breaker_belongs_outside_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn a_timeout_belongs_inside_a_breaker_and_inside_a_retry() {
     let stuck = || model([Turn::text("late").delay(secs(60)), Turn::text("ok")]);
-    let breakers = Breakers::new().failures(1);
+    let breaker = CircuitBreaker::new().failures(1);
     let ten = || TimeoutLayer::new(secs(10));
     // Right: the call that hangs is a failure, and is made again.
     LayeredModel::new(stuck(), (once(), ten())).call(ask()).await.expect("the second attempt is fast");
-    LayeredModel::new(stuck(), (breakers.layer("right"), ten())).call(ask()).await.expect_err("too slow");
-    assert_eq!(breakers.state("right"), agent_core::CircuitState::Open);
+    LayeredModel::new(stuck(), (breaker.layer("right"), ten())).call(ask()).await.expect_err("too slow");
+    assert_eq!(breaker.state("right"), agent_core::CircuitState::Open);
     // Wrong: all attempts together have the time, and the breaker does not see what was dropped.
     let error = LayeredModel::new(stuck(), (ten(), once())).call(ask()).await.expect_err("too slow");
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    LayeredModel::new(stuck(), (ten(), breakers.layer("wrong"))).call(ask()).await.expect_err("too slow");
-    assert_eq!(breakers.state("wrong"), agent_core::CircuitState::Closed);
+    LayeredModel::new(stuck(), (ten(), breaker.layer("wrong"))).call(ask()).await.expect_err("too slow");
+    assert_eq!(breaker.state("wrong"), agent_core::CircuitState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_concurrency_limit_belongs_inside_a_retry() {
     let turns = || [fails(DOWN), Turn::text("ok"), Turn::text("ok")];
     let one = || ConcurrencyLimitLayer::new(1);
-    let retry = || RetryLayer::new().base_delay(secs(10)).jitter(|| 1.0);
+    let retry = || RetryLayer::new().initial_delay(secs(10)).jitter(0.0);
     let both = async |model: LayeredModel| {
         let began = Instant::now();
         let (first, second) = join(model.call(ask()), async {
@@ -125,7 +125,7 @@ async fn a_concurrency_limit_belongs_inside_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn a_hedge_belongs_inside_a_retry() {
     let turns = || [fails(DOWN), Turn::text("ok"), Turn::text("ok")];
-    let (retry, hedge) = (|| RetryLayer::new().base_delay(secs(10)).jitter(|| 1.0), || HedgeLayer::after(secs(5)));
+    let (retry, hedge) = (|| RetryLayer::new().initial_delay(secs(10)).jitter(0.0), || HedgeLayer::after(secs(5)));
     let right = model(turns());
     LayeredModel::new(right.clone(), (retry(), hedge())).call(ask()).await.expect("an answer");
     assert_eq!(right.calls(), 2, "a quick failure is tried again and nothing is made twice");

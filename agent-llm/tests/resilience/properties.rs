@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, EventKind, MessageBuilder, Model, Retry};
 use agent_llm::{
-    Breakers, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn, failover::Sticky, retry::Backoff,
+    CircuitBreaker, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn, failover::Sticky,
+    retry::Backoff,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use tokio::time::Instant;
@@ -83,10 +84,10 @@ proptest! {
     ) {
         let script: Vec<_> =
             failures.iter().map(|f| Scripted { words: String::new(), pause: 0, failure: Some(*f) }).collect();
-        let jittered = |retries| Backoff::new().retries(retries).jitter(move || part);
+        let jittered = |retries| Backoff::new().retries(retries).jitter(part);
         let layer = RetryLayer::new()
             .retries(retries)
-            .jitter(move || part)
+            .jitter(part)
             .on([ErrorKind::RateLimited], jittered(limited_retries));
         let scripted = model(&script);
         on_paused_clock(async {
@@ -166,7 +167,7 @@ proptest! {
         scripts in (vec(scripted(), 0..6), vec(scripted(), 0..6)),
         order in 0usize..6,
     ) {
-        let breakers = Breakers::new().failures(2).open_for(secs(5));
+        let breaker = CircuitBreaker::new().failures(2).open_for(secs(5));
         let (retry, hedge) = (|| RetryLayer::new().retries(3), || HedgeLayer::after(secs(2)));
         let [a, b] = [&scripts.0, &scripts.1].map(|script| model(script));
         let both = |a: LayeredModel, b: LayeredModel| {
@@ -174,12 +175,12 @@ proptest! {
         };
         let plain = |model| LayeredModel::new(model, ());
         let stack: Box<dyn Model> = match order {
-            0 => Box::new(both(LayeredModel::new(a, (breakers.layer("a"), retry(), hedge())), plain(b))),
+            0 => Box::new(both(LayeredModel::new(a, (breaker.layer("a"), retry(), hedge())), plain(b))),
             1 => Box::new(LayeredModel::new(both(plain(a), plain(b)), retry())),
             2 => Box::new(LayeredModel::new(both(plain(a), plain(b)), (hedge(), retry()))),
             3 => Box::new(both(LayeredModel::new(a, (retry(), retry())), LayeredModel::new(b, hedge()))),
             4 => Box::new(LayeredModel::new(both(LayeredModel::new(a, retry()), plain(b)), (retry(), hedge()))),
-            _ => Box::new(LayeredModel::new(a, (hedge(), hedge(), breakers.layer("b"), retry()))),
+            _ => Box::new(LayeredModel::new(a, (hedge(), hedge(), breaker.layer("b"), retry()))),
         };
         let (heard, result) = on_paused_clock(async {
             let mut req = ask_to_stream();

@@ -34,9 +34,9 @@ pub struct ApprovalRequest {
 /// Async closures are approvers:
 ///
 /// ```
-/// use agent_middleware::{Approval, Decision};
+/// use agent_middleware::{Approval, approval::Decision};
 ///
-/// let approval = Approval::new().ask("*").decide_with(|_cx, request: agent_middleware::ApprovalRequest| async move {
+/// let approval = Approval::new().ask("*").decide_with(|_cx, request: agent_middleware::approval::ApprovalRequest| async move {
 ///     Ok(if request.tool.starts_with("read_") { Decision::approve() } else { Decision::reject("read only") })
 /// });
 /// # drop(approval);

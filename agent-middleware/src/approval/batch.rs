@@ -6,7 +6,7 @@ use agent_core::{BatchCall, Result, RunCx, ToolBatch, ToolRequest};
 use serde_json::{Map, Value, json};
 
 use super::{Approval, Decision, accept, form, pending::Pending, to_json, unanswered};
-use crate::Policy;
+use crate::permissions::Policy;
 
 /// Asks about the calls of the message that nobody decided about yet, and notes what was decided about each.
 pub(super) async fn ask(approval: &Approval, cx: &RunCx, batch: &ToolBatch) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::DecisionKind;
-use crate::{Permissions, Policy};
+use crate::{Permissions, permissions::Policy};
 
 /// Which tools are asked about, and how. By default none is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

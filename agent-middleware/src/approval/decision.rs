@@ -8,7 +8,7 @@ use serde_json::Value;
 /// As JSON, this is the answer to a question of the kind `approval`:
 ///
 /// ```
-/// use agent_middleware::{Decision, Remember};
+/// use agent_middleware::approval::{Decision, Remember};
 /// use serde_json::{from_value, json};
 ///
 /// let answer: Decision = from_value(json!({"decision": "approve", "remember": "tool"}))?;

@@ -1,4 +1,18 @@
-//! [`Approval`]: rules, and where they say so a person, decide before tools run.
+//! People decide before tools run.
+//!
+//! [`Approval`] is the middleware. Here is what it asks and what it is answered: for those who show questions to people, answer
+//! them in code ([`Approver`]), or say when to ask ([`ConfirmationPolicy`]). The rules by which calls are allowed, denied or
+//! asked about are [`permissions`](crate::permissions).
+//!
+//! ```
+//! use agent_middleware::{Approval, approval::{ConfirmationPolicy, ConfirmationStrategy, Decision}};
+//!
+//! let once = ConfirmationStrategy::suspending(ConfirmationPolicy::Once);
+//! let approval = Approval::new().confirm(["send_mail"], once);
+//! let answer = serde_json::to_value(Decision::reject("Not today."))?;
+//! # drop((approval, answer));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod approver;
 mod batch;
@@ -7,7 +21,7 @@ mod console;
 mod decision;
 mod form;
 mod pending;
-mod standing;
+mod remembered;
 mod strategy;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -27,7 +41,10 @@ pub use self::{
     strategy::{ConfirmationPolicy, ConfirmationStrategy},
 };
 use self::{pending::Pending, strategy::Strategies};
-use crate::{Permissions, Policy, Rule, RuleStore, Ruling};
+use crate::{
+    Permissions,
+    permissions::{Policy, Rule, RuleStore, Ruling},
+};
 
 type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 
@@ -64,7 +81,7 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{Approval, Policy, Rule};
+/// use agent_middleware::{Approval, permissions::{Policy, Rule}};
 ///
 /// let approval = Approval::new()
 ///     .ask("*")
@@ -248,8 +265,8 @@ impl Approval {
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();
-            let standing = boxed(|| standing::find(cx, self.store.as_deref(), root, tool, args));
-            if let Some(policy) = standing.await? {
+            let remembered = boxed(|| remembered::find(cx, self.store.as_deref(), root, tool, args));
+            if let Some(policy) = remembered.await? {
                 ruling = Ruling { policy, why: STANDING.to_owned() };
             }
         }
@@ -317,7 +334,7 @@ impl Approval {
         {
             let store = self.store.as_deref().filter(|_| *always);
             let policy = if decision.kind() == DecisionKind::Approve { Policy::Allow } else { Policy::Deny };
-            standing::keep(cx, store, (&tool, &req.args), *scope, policy).await?;
+            remembered::keep(cx, store, (&tool, &req.args), *scope, policy).await?;
         }
         match decision {
             Decision::Approve { .. } => Ok(Flow::Continue),
@@ -346,7 +363,7 @@ pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Resu
     Ok(accept(answer.value, &config.accepted()))
 }
 
-/// Why a standing decision holds.
+/// Why a remembered decision holds.
 const STANDING: &str = "a person decided so before";
 
 /// What holds if nobody answered in time.

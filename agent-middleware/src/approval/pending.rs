@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Decision;
-use crate::kept::Kept;
+use crate::run_value::RunValue;
 
-const PENDING: Kept<BTreeMap<String, Pending>> = Kept::new("approval", "pending");
+const PENDING: RunValue<BTreeMap<String, Pending>> = RunValue::new("approval", "pending");
 
 /// A call that was decided about together with others, or that runs otherwise than the model wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ impl ConfirmationPolicy {
 /// How the calls of a tool are confirmed: whether somebody is asked, and where.
 ///
 /// ```
-/// use agent_middleware::{Approval, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover};
+/// use agent_middleware::{Approval, approval::{ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover}};
 ///
 /// let approval = Approval::new()
 ///     .confirm(["pay"], ConfirmationStrategy::suspending(ConfirmationPolicy::Always))

@@ -14,7 +14,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Archive, Archived, Hit, find};
+use super::{Archive, Archived, Hit, find, off_thread};
 use crate::digest::digest;
 
 /// One line for each time that something was put in.
@@ -29,7 +29,7 @@ const ROUNDS: &str = "rounds.jsonl";
 /// here.
 ///
 /// ```
-/// use agent_middleware::{ContextCompaction, DirectoryArchive};
+/// use agent_middleware::{ContextCompaction, archive::DirectoryArchive};
 ///
 /// let compaction = ContextCompaction::builder().archive(DirectoryArchive::new("archive")).build()?;
 /// # drop(compaction);
@@ -60,8 +60,8 @@ impl DirectoryArchive {
         let directory = self.directory(cx);
         let failed = |e: io::Error| Error::new(ErrorKind::Store, format!("the archive: {e}")).with_source(e);
         let place = directory.display().to_string();
-        let done = tokio::task::spawn_blocking(move || work(&directory)).await.map_err(io::Error::other);
-        done.and_then(|done| done).map_err(failed).map_err(|e| e.with_context("directory", place))
+        let done = off_thread(move || work(&directory)).await?;
+        done.map_err(failed).map_err(|e| e.with_context("directory", place))
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`MemoryArchive`].
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -9,44 +9,116 @@ use std::{
 use agent_core::{Result, RunCx};
 use async_trait::async_trait;
 
-use super::{Archive, Archived, Hit, find};
-
-/// What one agent of one session may have in it, in bytes.
-const LIMIT: usize = 16 << 20;
+use super::{Archive, Archived, Hit, find, off_thread};
 
 /// An archive in the process: gone when that ends. Clones share it.
 ///
-/// What one agent of one session put in is bounded; the oldest goes first.
+/// What one agent of one session put in is bounded, and there the oldest text goes first. All sessions together are bounded
+/// too: what was not used for the longest goes first, all that one agent of one session put in at once.
+///
+/// ```
+/// use agent_middleware::{ContextCompaction, archive::MemoryArchive};
+///
+/// let archive = MemoryArchive::new().agent_limit(4 << 20).total_limit(64 << 20);
+/// let compaction = ContextCompaction::builder().archive(archive).build()?;
+/// # drop(compaction);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
 #[derive(Clone)]
-pub struct MemoryArchive(Arc<Inner>);
-
-struct Inner {
-    limit: usize,
-    shelves: Mutex<HashMap<Owner, Shelf>>,
+pub struct MemoryArchive {
+    agent_limit: usize,
+    total_limit: usize,
+    shelves: Arc<Mutex<Shelves>>,
 }
 
+/// The agent of a session whose texts these are.
 type Owner = (Arc<str>, Arc<str>);
 
 #[derive(Default)]
-struct Shelf {
+struct Shelves {
+    by_owner: HashMap<Owner, Shelf>,
+    /// The owners by when their shelves were last used.
+    order: BTreeMap<u64, Owner>,
+    uses: u64,
     bytes: usize,
-    texts: VecDeque<Archived>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    used: u64,
+    bytes: usize,
+    /// The oldest first.
+    texts: VecDeque<Arc<Archived>>,
 }
 
 impl MemoryArchive {
-    /// An empty archive.
+    /// An empty archive: 16 MiB for each agent of each session, 256 MiB in all.
     pub fn new() -> Self {
-        Self::with_limit(LIMIT)
+        Self { agent_limit: 16 << 20, total_limit: 256 << 20, shelves: Arc::default() }
     }
 
-    /// An empty archive that keeps so many bytes of text and of inline images and documents for each agent of each session.
-    /// Default: 16 MiB.
-    pub fn with_limit(bytes: usize) -> Self {
-        Self(Arc::new(Inner { limit: bytes, shelves: Mutex::default() }))
+    /// Sets how many bytes each agent of each session may have in it. Default: 16 MiB.
+    #[must_use]
+    pub fn agent_limit(mut self, bytes: usize) -> Self {
+        self.agent_limit = bytes;
+        self
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, Shelf>> {
-        self.0.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sets how many bytes all sessions together may have in it. Default: 256 MiB.
+    #[must_use]
+    pub fn total_limit(mut self, bytes: usize) -> Self {
+        self.total_limit = bytes;
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelves {
+    /// The owner's shelf, if there is one; it is the last to go now.
+    fn used(&mut self, owner: &Owner) -> Option<&mut Shelf> {
+        let shelf = self.by_owner.get_mut(owner)?;
+        self.uses += 1;
+        self.order.remove(&shelf.used);
+        self.order.insert(self.uses, owner.clone());
+        shelf.used = self.uses;
+        Some(shelf)
+    }
+
+    fn put(&mut self, owner: &Owner, texts: Vec<Archived>, most: usize) {
+        if texts.is_empty() {
+            return;
+        }
+        self.by_owner.entry(owner.clone()).or_default();
+        let Some(shelf) = self.used(owner) else { return };
+        let before = shelf.bytes;
+        shelf.put(texts, most);
+        let after = shelf.bytes;
+        self.bytes = self.bytes - before + after;
+    }
+
+    fn remove_oldest(&mut self) -> Option<()> {
+        let (_, owner) = self.order.pop_first()?;
+        self.bytes -= self.by_owner.remove(&owner)?.bytes;
+        Some(())
+    }
+}
+
+impl Shelf {
+    fn put(&mut self, texts: Vec<Archived>, most: usize) {
+        for text in texts {
+            if self.texts.iter().all(|known| known.handle != text.handle) {
+                self.bytes += text.size();
+                self.texts.push_back(Arc::new(text));
+            }
+        }
+        while self.bytes > most
+            && let Some(oldest) = self.texts.pop_front()
+        {
+            self.bytes -= oldest.size();
+        }
     }
 }
 
@@ -64,36 +136,35 @@ impl Default for MemoryArchive {
 impl Archive for MemoryArchive {
     async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()> {
         let mut shelves = self.lock();
-        let shelf = shelves.entry(owner(cx)).or_default();
-        for text in texts {
-            if shelf.texts.iter().all(|known| known.handle != text.handle) {
-                shelf.bytes += text.size();
-                shelf.texts.push_back(text);
-            }
-        }
-        while shelf.bytes > self.0.limit
-            && let Some(oldest) = shelf.texts.pop_front()
-        {
-            shelf.bytes -= oldest.size();
-        }
+        shelves.put(&owner(cx), texts, self.agent_limit);
+        while shelves.bytes > self.total_limit && shelves.remove_oldest().is_some() {}
         Ok(())
     }
 
     async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>> {
-        let shelves = self.lock();
-        let found = shelves.get(&owner(cx)).and_then(|shelf| shelf.texts.iter().find(|text| text.handle == handle));
-        Ok(found.cloned())
+        let found = {
+            let mut shelves = self.lock();
+            let shelf = shelves.used(&owner(cx));
+            shelf.and_then(|shelf| shelf.texts.iter().find(|text| text.handle == handle).cloned())
+        };
+        Ok(found.map(Arc::unwrap_or_clone))
     }
 
     async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>> {
-        let shelves = self.lock();
-        let texts = shelves.get(&owner(cx)).into_iter().flat_map(|shelf| &shelf.texts);
-        Ok(find(query, most, texts))
+        let texts = self.lock().used(&owner(cx)).map(|shelf| shelf.texts.clone()).unwrap_or_default();
+        let query = query.to_owned();
+        off_thread(move || find(&query, most, texts.iter().map(|text| &**text))).await
     }
 }
 
 impl fmt::Debug for MemoryArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryArchive").field("limit", &self.0.limit).finish_non_exhaustive()
+        let shelves = self.lock();
+        f.debug_struct("MemoryArchive")
+            .field("agent_limit", &self.agent_limit)
+            .field("total_limit", &self.total_limit)
+            .field("agents", &shelves.by_owner.len())
+            .field("bytes", &shelves.bytes)
+            .finish()
     }
 }

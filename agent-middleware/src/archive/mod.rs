@@ -1,4 +1,16 @@
 //! Texts that left a conversation, kept where the model can find them again.
+//!
+//! [`ContextCompaction`](crate::ContextCompaction) and [`LongToolOutput`](crate::LongToolOutput) put in what they take out of a
+//! conversation; the model searches it and reads it with their tools. For those who choose where the texts are kept, or keep them
+//! in a store of their own: implement [`Archive`].
+//!
+//! ```
+//! use agent_middleware::{LongToolOutput, archive::DirectoryArchive};
+//!
+//! let outputs = LongToolOutput::builder().archive(DirectoryArchive::new("archive")).build()?;
+//! # drop(outputs);
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod directory;
 mod memory;
@@ -7,7 +19,7 @@ mod tools;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Block, Media, MediaSource, Message, Part, Result, RunCx, ToolMessage};
+use agent_core::{Block, Error, ErrorKind, Media, MediaSource, Message, Part, Result, RunCx, ToolMessage};
 use async_trait::async_trait;
 
 pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history_tools, output_tool};
@@ -110,7 +122,11 @@ impl Archived {
 
     /// About how much memory it takes, in bytes.
     fn size(&self) -> usize {
-        self.text.len() + self.media.iter().filter_map(media_of).map(|media| source(media).len()).sum::<usize>()
+        let names = self.handle.len() + self.from.len();
+        size_of::<Self>()
+            + names
+            + self.text.len()
+            + self.media.iter().filter_map(media_of).map(|media| source(media).len()).sum::<usize>()
     }
 }
 
@@ -223,6 +239,12 @@ fn media(kind: &str, of: &Media) -> String {
         _ => of.name.as_deref().or(of.mime.as_deref()).unwrap_or("inline"),
     };
     format!("[{kind}: {from}]")
+}
+
+/// Does work that takes long where much is archived, on a thread where it holds nobody up.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let failed = |e| Error::new(ErrorKind::Store, "the archive's work was not finished").with_source(e);
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 /// The texts among `all` that hold words of the query.

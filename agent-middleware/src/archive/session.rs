@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Archive, Archived, Hit, find};
+use super::{Archive, Archived, Hit, find, off_thread};
 
 /// An archive in the storage that the session shares: journalled with the step that put something in, and there again after
 /// a restart. It makes the session's storage larger: for long sessions with a store of their own, implement [`Archive`].
@@ -41,8 +41,11 @@ impl Archive for SessionArchive {
     }
 
     async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>> {
-        let all = Self::shelf(cx).snapshot();
-        let texts: Vec<_> = all.into_values().filter_map(|value| Archived::deserialize(value).ok()).collect();
-        Ok(find(query, most, texts.iter()))
+        let (all, query) = (Self::shelf(cx).snapshot(), query.to_owned());
+        let look = move || {
+            let texts: Vec<_> = all.into_values().filter_map(|value| Archived::deserialize(value).ok()).collect();
+            find(&query, most, texts.iter())
+        };
+        off_thread(look).await
     }
 }

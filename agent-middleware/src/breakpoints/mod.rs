@@ -1,4 +1,17 @@
-//! [`Breakpoints`]: a run stops before a model call or tools, to be looked at.
+//! Stopping a run to look at it, and keeping where it stopped.
+//!
+//! [`Breakpoints`] and [`Snapshots`] are middlewares. For debuggers, tests, and applications that keep checkpoints of their own.
+//!
+//! ```
+//! use agent_middleware::{Breakpoints, breakpoints::BreakpointsConfig};
+//!
+//! let config: BreakpointsConfig = serde_json::from_str(r#"{"at": [{"tools": {"visit": 0, "tool": "send_mail"}}]}"#)?;
+//! let breakpoints = Breakpoints::from(config);
+//! # drop(breakpoints);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod snapshots;
 
 use agent_core::{
     Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Ordering, Result, RunCx, RunEnd, ToolBatch, ToolResults,
@@ -8,7 +21,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::kept::Kept;
+pub use self::snapshots::Snapshots;
+use crate::run_value::RunValue;
 
 /// Where a run stops. Visits are counted from 0 in each run, and count what is done: visit 1 of the model is its second call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +85,7 @@ pub struct Breakpoints {
     config: BreakpointsConfig,
 }
 
-const VISITS: Kept<Visits> = Kept::new("breakpoints", "visits");
+const VISITS: RunValue<Visits> = RunValue::new("breakpoints", "visits");
 
 /// How many turns with calls are done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

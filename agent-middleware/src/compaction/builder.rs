@@ -8,7 +8,7 @@ use super::{
     ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction, Keep, Pins, SlidingWindow, Strategy, Tiers,
     Trigger,
 };
-use crate::{Archive, archive::history_tools};
+use crate::archive::{Archive, history_tools};
 
 /// Makes a [`ContextCompaction`].
 pub struct ContextCompactionBuilder {

@@ -1,14 +1,30 @@
-//! [`ContextCompaction`]: keeping a conversation within what a model can read.
+//! Keeping a conversation within what a model can read.
+//!
+//! [`ContextCompaction`] makes a conversation smaller when a [`Trigger`] says so, in the way that a [`Strategy`] says;
+//! [`LongToolOutput`] keeps single outputs from filling it. For those who choose when and how, and for authors of strategies, which
+//! work on [`Unit`]s.
+//!
+//! ```
+//! use agent_middleware::{ContextCompaction, compaction::{ClearToolResults, Keep, Trigger}};
+//!
+//! let compaction = ContextCompaction::builder()
+//!     .trigger(Trigger::Tokens(100_000))
+//!     .strategy(ClearToolResults::new().keep(Keep::Iterations(3)))
+//!     .build()?;
+//! # drop(compaction);
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod builder;
 mod config;
 mod keep;
+mod long_tool_output;
 mod note;
 mod perform;
 mod request;
 mod strategies;
-mod tally;
 mod task;
+mod token_count;
 mod trigger;
 mod unit;
 
@@ -28,6 +44,7 @@ pub use self::{
     builder::ContextCompactionBuilder,
     config::{CompactionConfig, StrategyConfig, SummaryConfig},
     keep::Keep,
+    long_tool_output::{LongToolOutput, LongToolOutputBuilder, LongToolOutputConfig},
     strategies::{
         CacheAware, CachePrices, ClampMessages, ClearToolResults, Custom, DedupReads, OffloadToolResults,
         SlidingWindow, Strategy, Summary, Tiers, strategy_fn,
@@ -39,10 +56,10 @@ pub use self::{
 use self::{
     note::Note,
     perform::{Cause, carried},
-    tally::{Size, Tally},
+    token_count::{Size, TokenCount},
     trigger::Situation,
 };
-use crate::Archive;
+use crate::archive::Archive;
 
 /// When the model last answered, in milliseconds since 1970: for runs of the same session.
 const ANSWERED: Key<u64> = Key::new("answered_at");
@@ -84,7 +101,11 @@ const ANSWERED: Key<u64> = Key::new("answered_at");
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{ClearToolResults, ContextCompaction, Keep, MemoryArchive, SlidingWindow, Tiers, Trigger};
+/// use agent_middleware::{
+///     ContextCompaction,
+///     archive::MemoryArchive,
+///     compaction::{ClearToolResults, Keep, SlidingWindow, Tiers, Trigger},
+/// };
 ///
 /// // What usually does:
 /// let usual = ContextCompaction::new();
@@ -109,7 +130,7 @@ pub struct ContextCompaction {
     archive: Option<Arc<dyn Archive>>,
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     tools: Vec<Arc<dyn Tool>>,
-    runs: PerRun<Mutex<Tally>>,
+    runs: PerRun<Mutex<TokenCount>>,
 }
 
 impl ContextCompaction {
@@ -153,7 +174,7 @@ impl ContextCompaction {
         &self,
         req: &mut ModelRequest,
         kept: &History,
-        run: &Mutex<Tally>,
+        run: &Mutex<TokenCount>,
         size: Size,
         cause: Cause<'_>,
     ) -> Result<()> {
@@ -166,9 +187,9 @@ impl ContextCompaction {
         if let Some(messages) = carried(&req.messages, kept, &smaller)? {
             req.messages = messages;
         }
-        let mut tally = lock(run);
-        tally.decline(false);
-        tally.count(&*self.counter, req, &cx.history());
+        let mut count = lock(run);
+        count.decline(false);
+        count.measure(&*self.counter, req, &cx.history());
         Ok(())
     }
 
@@ -176,11 +197,11 @@ impl ContextCompaction {
     async fn after_refusal(
         &self,
         req: &ModelRequest,
-        run: &Mutex<Tally>,
+        run: &Mutex<TokenCount>,
         refusal: &str,
     ) -> Result<Option<ModelRequest>> {
         let (cx, kept) = (&req.cx, req.cx.history());
-        let size = lock(run).count(&*self.counter, req, &kept);
+        let size = lock(run).measure(&*self.counter, req, &kept);
         // What another middleware made of the conversation is compacted for this call only.
         let own = req.messages.continues(&kept);
         let of = if own { &kept } else { &req.messages };
@@ -194,9 +215,9 @@ impl ContextCompaction {
         }
         let mut again = req.clone();
         again.messages = messages.clone();
-        let mut tally = lock(run);
-        tally.replace(req.messages.clone(), messages);
-        tally.count(&*self.counter, &again, &cx.history());
+        let mut count = lock(run);
+        count.replace(req.messages.clone(), messages);
+        count.measure(&*self.counter, &again, &cx.history());
         Ok(Some(again))
     }
 }
@@ -211,7 +232,7 @@ fn answers(cx: &RunCx) -> GlobalStorage {
     cx.globals().scope("context_compaction").scope(&cx.ids().agent_id)
 }
 
-fn lock(run: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+fn lock(run: &Mutex<TokenCount>) -> MutexGuard<'_, TokenCount> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -247,10 +268,10 @@ impl Middleware for ContextCompaction {
         let wish = if self.config.on_request { request::take(cx)? } else { None };
         let since_answer = if self.config.trigger.looks_at_time() { self.since_answer(cx)? } else { None };
         let (size, declined) = {
-            let mut tally = lock(&run);
-            tally.begin();
-            let size = tally.count(&*self.counter, req, &kept);
-            (size, tally.is_declined())
+            let mut count = lock(&run);
+            count.begin();
+            let size = count.measure(&*self.counter, req, &kept);
+            (size, count.is_declined())
         };
         let window = self.window(req);
         let now = Situation { tokens: size.prompt(), window, messages: req.messages.len(), since_answer };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agent_core::{Compaction, CompactionMode, EventKind, History, Message, Result, RunCx};
 
-use super::{ContextCompaction, Task, Unit, tally::Size};
+use super::{ContextCompaction, Task, Unit, token_count::Size};
 use crate::{archive::Archived, side_call::ends_the_run};
 
 /// Why and what for.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::kept::Kept;
+use crate::run_value::RunValue;
 
 /// What the model asked for, until it is done: it survives a pause and a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub(super) struct Wish {
     pub(super) focus: Option<String>,
 }
 
-const WISH: Kept<Wish> = Kept::new("context_compaction", "request");
+const WISH: RunValue<Wish> = RunValue::new("context_compaction", "request");
 
 /// What the model asked for, if it did: it is taken.
 pub(super) fn take(cx: &RunCx) -> Result<Option<Wish>> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_middleware::Trigger;
+/// use agent_middleware::compaction::Trigger;
 ///
 /// // Nearly full; or half full when the provider's cache has gone cold anyway.
 /// let trigger = Trigger::Fraction(0.75)

@@ -1,4 +1,16 @@
-//! [`Delegation`]: a model calls other agents.
+//! Agents that call other agents.
+//!
+//! [`Delegation`] offers them to the model, and [`AskParent`] lets them ask back. Here are their configurations, for those who set
+//! agents up from files.
+//!
+//! ```
+//! use agent_middleware::{Delegation, delegation::DelegationConfig};
+//!
+//! let config: DelegationConfig = serde_json::from_str("{}")?;
+//! let delegation = Delegation::from(config);
+//! # drop(delegation);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod ask_parent;
 mod child;
@@ -52,7 +64,7 @@ use self::{
 /// # Limits
 ///
 /// Agents may be nested [`max_depth`](DelegationConfig::max_depth) deep. Of one run at most
-/// [`max_concurrent`](DelegationConfig::max_concurrent) sub-agents run at once; the runs below have as many of their own, so
+/// [`max_concurrent`](DelegationConfig::max_concurrent) sub-agents run at once; their sub-agents have as many of their own, so
 /// that no run waits for one above it. What a tree may use altogether is a matter of the [`Budget`](agent_core::Budget).
 ///
 /// # After a crash

@@ -53,7 +53,7 @@ pub enum GuardVerdict {
 /// Checks what goes in or comes out. Async closures are guards:
 ///
 /// ```
-/// use agent_middleware::{GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails};
+/// use agent_middleware::{Guardrails, guardrails::{GuardStage, GuardSubject, GuardVerdict, Guarded}};
 ///
 /// let short = Guarded::new("short", |_cx, subject: GuardSubject| async move {
 ///     Ok(match subject.text.len() {

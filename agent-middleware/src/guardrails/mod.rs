@@ -1,8 +1,26 @@
-//! [`Guardrails`]: checks on what goes in and what comes out.
+//! Checks on what goes in and what comes out.
+//!
+//! [`Guardrails`] is the middleware, and [`Moderation`] a guard by categories and scores. Here is what authors of a [`Guard`] need:
+//! what they are shown, when, and what they may say of it.
+//!
+//! ```
+//! use agent_core::RunCx;
+//! use agent_middleware::{Guardrails, guardrails::{GuardStage, GuardSubject, GuardVerdict, Guarded}};
+//!
+//! let secret = Guarded::new("secret", |_: RunCx, subject: GuardSubject| async move {
+//!     Ok(match subject.text.contains("Project X") {
+//!         true => GuardVerdict::Refuse("This is not talked about.".into()),
+//!         false => GuardVerdict::Pass,
+//!     })
+//! });
+//! let guardrails = Guardrails::new().guard(secret.at(GuardStage::Output));
+//! # drop(guardrails);
+//! ```
 
 mod guard;
 mod guarded;
 mod input;
+mod moderation;
 mod output;
 
 use std::sync::Arc;
@@ -18,11 +36,12 @@ use serde_json::json;
 pub use self::{
     guard::{Guard, GuardStage, GuardSubject, GuardVerdict},
     guarded::{GuardConfig, Guarded, GuardrailsConfig, OnGuardError},
+    moderation::{Moderation, ModerationConfig, Moderator, WordList},
 };
-use crate::{kept::Kept, scan::Heard};
+use crate::{run_value::RunValue, scan::Heard};
 
 /// What the run is to answer, if a guard of a tool ended it.
-const ANSWER: Kept<Option<String>> = Kept::new("guardrails", "answer");
+const ANSWER: RunValue<Option<String>> = RunValue::new("guardrails", "answer");
 
 /// Checks what users say, what models say, what tools are given and what tools give; each [`Guard`] where it is told to.
 ///
@@ -51,7 +70,7 @@ const ANSWER: Kept<Option<String>> = Kept::new("guardrails", "answer");
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{GuardStage, GuardSubject, GuardVerdict, Guarded, Guardrails};
+/// use agent_middleware::{Guardrails, guardrails::{GuardStage, GuardSubject, GuardVerdict, Guarded}};
 /// use std::time::Duration;
 ///
 /// let on_topic = Guarded::new("on_topic", |_cx, subject: GuardSubject| async move {

@@ -43,7 +43,7 @@ pub struct LimitsConfig {
     pub tools: BTreeMap<String, u32>,
     /// What happens to a tool call over either limit. Default: [`OnToolLimit::Continue`].
     pub on_tool_calls: OnToolLimit,
-    /// Tokens, in and out, of the run and all runs below it, after which the model is not called again.
+    /// Tokens, in and out, of the run and its descendants, after which the model is not called again.
     pub tokens: Option<u64>,
     /// What happens then. Default: [`OnLimit::End`].
     pub on_tokens: OnLimit,

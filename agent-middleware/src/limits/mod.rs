@@ -1,7 +1,16 @@
-//! [`Limits`]: how much a run may do.
+//! How much a run may do.
+//!
+//! [`Limits`] is the middleware. Here is its configuration, and what may happen at a limit.
+//!
+//! ```
+//! use agent_middleware::{Limits, limits::OnToolLimit};
+//!
+//! let limits = Limits::new().tool_calls(50).on_tool_calls(OnToolLimit::End);
+//! # drop(limits);
+//! ```
 
+mod call_counts;
 mod config;
-mod tally;
 
 use std::time::Duration;
 
@@ -12,11 +21,11 @@ use agent_core::{
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
+use self::call_counts::CallCounts;
 pub use self::config::{LimitsConfig, OnLimit, OnToolLimit};
-use self::tally::Tally;
-use crate::{kept::Kept, wrap::wrap};
+use crate::{run_value::RunValue, wrap::wrap};
 
-const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
+const CALLS: RunValue<CallCounts> = RunValue::new("limits", "tool_calls");
 
 /// Limits how much a run may do: model calls, tool calls, tokens, time. Unset is unlimited, which is the default.
 ///
@@ -26,7 +35,7 @@ const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
 /// | limit | looked at | then, unless said otherwise |
 /// |---|---|---|
 /// | model calls | before a model call | the run finishes: [`OnLimit::End`] |
-/// | tokens of the run and the runs below | before a model call | the run finishes: [`OnLimit::End`] |
+/// | tokens of the run and its descendants | before a model call | the run finishes: [`OnLimit::End`] |
 /// | tool calls, total and per tool | before a tool call | the model is told: [`OnToolLimit::Continue`] |
 /// | wall time | before and during both | the run finishes: [`OnLimit::End`] |
 ///
@@ -52,7 +61,7 @@ const TALLY: Kept<Tally> = Kept::new("limits", "tool_calls");
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_middleware::{Limits, OnToolLimit};
+/// use agent_middleware::{Limits, limits::OnToolLimit};
 ///
 /// let limits = Limits::new()
 ///     .model_calls(20)
@@ -108,7 +117,7 @@ impl Limits {
         self
     }
 
-    /// Sets the tokens of the run and all runs below it after which the model is not called again.
+    /// Sets the tokens of the run and its descendants after which the model is not called again.
     #[must_use]
     pub fn tokens(mut self, tokens: u64) -> Self {
         self.config.tokens = Some(tokens);
@@ -205,7 +214,7 @@ impl Middleware for Limits {
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         self.started.end(cx);
-        TALLY.end(cx, end);
+        CALLS.end(cx, end);
         Ok(())
     }
 
@@ -247,7 +256,7 @@ impl Middleware for Limits {
             return Ok(Flow::Continue);
         }
         let call = &req.call;
-        let admitted = TALLY.update(cx, |tally| tally.admit(config, cx.step(), &call.id, &call.name))?;
+        let admitted = CALLS.update(cx, |counts| counts.admit(config, cx.step(), &call.id, &call.name))?;
         let Err(limit) = admitted else { return Ok(Flow::Continue) };
         match config.on_tool_calls {
             OnToolLimit::Continue => {}

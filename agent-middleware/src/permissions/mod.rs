@@ -39,7 +39,7 @@ pub enum Policy {
 /// A command line is taken apart: each command in it, and each file that it writes to, must be allowed by itself.
 ///
 /// ```
-/// use agent_middleware::{Permissions, Policy, Rule};
+/// use agent_middleware::{Permissions, permissions::{Policy, Rule}};
 /// use serde_json::json;
 ///
 /// let permissions = Permissions::new()

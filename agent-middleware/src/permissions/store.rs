@@ -34,7 +34,7 @@ pub trait RuleStore: Send + Sync + 'static {
 /// A JSON file with rules by the agent's name. Other processes may read it meanwhile; only one should write it.
 ///
 /// ```
-/// use agent_middleware::{Approval, RuleFile};
+/// use agent_middleware::{Approval, permissions::RuleFile};
 ///
 /// let approval = Approval::new().ask("deploy").keep_rules(RuleFile::new("rules.json"));
 /// # drop(approval);

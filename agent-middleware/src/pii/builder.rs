@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{Error, Result};
 
 use super::{Pii, PiiConfig, PiiKind, PiiRule, PiiStrategy, detect, redactor::Rules};
-use crate::Detector;
+use crate::pii::Detector;
 
 /// Makes a [`Pii`].
 #[derive(Default)]

@@ -1,4 +1,15 @@
-//! [`Pii`]: keeps what is personal or secret from models, tools and readers.
+//! What is personal or secret, and what becomes of it.
+//!
+//! [`Pii`] is the middleware. Here is what it looks for and what it does with it, and [`Detector`], which authors of detectors
+//! implement.
+//!
+//! ```
+//! use agent_middleware::{Pii, pii::{PiiKind, PiiStrategy}};
+//!
+//! let pii = Pii::builder().rule(PiiKind::Email, PiiStrategy::Mask).build()?;
+//! # drop(pii);
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod builder;
 mod config;
@@ -23,6 +34,7 @@ use self::{
     view::View,
 };
 use crate::scan::{self, Heard};
+pub use crate::scan::{Detector, Passage};
 
 /// Finds what is personal or secret, and redacts, masks, hashes or blocks it: on its way to the model, in what the model
 /// says, in the arguments of tools and in what tools give.
@@ -62,7 +74,7 @@ use crate::scan::{self, Heard};
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{Pii, PiiKind, PiiPattern, PiiStrategy, Scope};
+/// use agent_middleware::{Pii, pii::{PiiKind, PiiPattern, PiiStrategy, Scope}};
 ///
 /// let pii = Pii::builder()
 ///     .redact(PiiKind::Email)

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::PiiStrategy;
 use crate::{
-    Detector,
+    pii::Detector,
     scan::{Finding, Rewrite, Scanner},
 };
 

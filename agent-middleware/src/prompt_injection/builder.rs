@@ -10,7 +10,10 @@ use super::{
     links::LinkFilter,
     quarantine::{Quarantine, ReadQuarantined},
 };
-use crate::{Archive, Policy, SessionArchive};
+use crate::{
+    archive::{Archive, SessionArchive},
+    permissions::Policy,
+};
 
 /// Makes a [`PromptInjection`].
 #[derive(Default)]

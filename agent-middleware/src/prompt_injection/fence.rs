@@ -3,6 +3,8 @@
 use agent_core::{Part, ToolOutput, ToolRequest};
 use sha2::{Digest, Sha256};
 
+use crate::tags::harmless;
+
 /// Puts each text of an output between delimiters.
 pub(super) fn output(req: &ToolRequest, out: &mut ToolOutput) {
     let of = req.idempotency_key();
@@ -19,21 +21,7 @@ pub(super) fn output(req: &ToolRequest, out: &mut ToolOutput) {
 pub(super) fn fenced(of: &str, text: &str) -> String {
     let hash = Sha256::new().chain_update(of).chain_update([0]).chain_update(text).finalize();
     let id: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("<untrusted id={id}>\n{}\n</untrusted id={id}>", defused(text))
-}
-
-/// The text without anything that begins as a delimiter does, in whatever letters and with whatever space in it.
-fn defused(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        let rest = text[at + c.len_utf8()..].trim_start_matches(|c: char| c == '/' || c.is_whitespace());
-        let is_word = rest.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("untrusted"));
-        match c == '<' && is_word {
-            true => out.push_str("&lt;"),
-            false => out.push(c),
-        }
-    }
-    out
+    format!("<untrusted id={id}>\n{}\n</untrusted id={id}>", harmless(text, &["untrusted"]))
 }
 
 #[cfg(test)]

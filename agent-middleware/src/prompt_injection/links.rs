@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::Arc};
 use agent_core::Result;
 
 use crate::{
-    Detector, Passage,
+    pii::{Detector, Passage},
     scan::{Finding, Rewrite, Scanner},
 };
 

@@ -1,4 +1,16 @@
-//! [`PromptInjection`]: what untrusted content may lead to.
+//! What untrusted content may lead to.
+//!
+//! [`PromptInjection`] is the middleware. Here are the labels of content and the sinks through which something may leave: for those
+//! who say which tools give what, and which send what.
+//!
+//! ```
+//! use agent_middleware::{PromptInjection, prompt_injection::{Label, Sink, SinkWhen}};
+//!
+//! let post = Sink::new("post").when(SinkWhen::Untrusted);
+//! let injection = PromptInjection::builder().label("read_mail", Label::Untrusted).sink(post).build()?;
+//! # drop(injection);
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod builder;
 mod config;
@@ -26,8 +38,9 @@ use self::{
     quarantine::{Quarantine, READ_QUARANTINED, Read},
 };
 use crate::{
-    Decision, Policy, approval,
-    permissions::fits,
+    approval,
+    approval::Decision,
+    permissions::{Policy, fits},
     scan::{self, Heard, Rewrite},
 };
 
@@ -42,7 +55,7 @@ use crate::{
 ///   trusted. Labels are kept in the session's journal, survive a restart and a compaction, and hold for later runs of the
 ///   same conversation. A sub-agent that this middleware covers begins with those of its caller, and leaves its own to it.
 /// * **Sinks.** The calls of one message count as if all the others of it had been answered. A person is asked with a question
-///   of the kind `egress`, whose payload is an [`ApprovalRequest`](crate::ApprovalRequest) and whose answer is a [`Decision`]:
+///   of the kind `egress`, whose payload is an [`ApprovalRequest`](crate::approval::ApprovalRequest) and whose answer is a [`Decision`]:
 ///   to approve or to reject this call with these arguments.
 /// * **Fences.** Untrusted outputs are shown between delimiters with an id that their author cannot know, and the system
 ///   prompt says what they mean. This helps models, and nothing depends on it.
@@ -70,7 +83,7 @@ use crate::{
 /// # Example
 ///
 /// ```
-/// use agent_middleware::{PromptInjection, Sink, SinkWhen};
+/// use agent_middleware::{PromptInjection, prompt_injection::{Sink, SinkWhen}};
 ///
 /// let injection = PromptInjection::builder()
 ///     .untrusted("fetch_page")

@@ -12,7 +12,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fence;
-use crate::{Archive, Archived, permissions::fits};
+use crate::{
+    archive::{Archive, Archived},
+    permissions::fits,
+};
 
 /// The tool that has a quarantined output read.
 pub(super) const READ_QUARANTINED: &str = "read_quarantined";

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{JudgeConfig, look};
-use crate::cut;
+use super::JudgeConfig;
+use crate::{archive, cut, side_call::SideCall, tags::tagged};
 
 /// What is said of an answer.
 ///
@@ -28,7 +28,7 @@ pub enum Judgement {
 ///
 /// ```
 /// use agent_core::{Exit, RunCx};
-/// use agent_middleware::{Judge, Judgement};
+/// use agent_middleware::{Judge, review::Judgement};
 ///
 /// let cites = Judge::by(|_: RunCx, exit: Exit| async move {
 ///     Ok(match exit.answer.contains("https://") {
@@ -65,14 +65,9 @@ const PROMPT: &str = "You check the answer that an assistant is about to give. W
 
 /// What a model says of an answer. It is asked a second time if it cannot be understood.
 pub(super) async fn ask(model: &dyn Model, cx: &RunCx, exit: &Exit, config: &JudgeConfig) -> Result<Judgement> {
-    let criteria = match config.criteria.as_str() {
-        "" => String::new(),
-        criteria => format!("\nThe answer must also meet this:\n{criteria}"),
-    };
-    let system = format!("{PROMPT}{criteria}");
     let mut said = String::new();
     for _ in 0..2 {
-        let call = look(model, &system, cx, &exit.answer, config.context_chars);
+        let call = look(model, PROMPT, cx, exit, config);
         said = call.json("judgement", schema()).run(cx).await?;
         if let Some(judgement) = read(&said) {
             return Ok(judgement);
@@ -80,6 +75,26 @@ pub(super) async fn ask(model: &dyn Model, cx: &RunCx, exit: &Exit, config: &Jud
     }
     let message = "judge: the model's judgement cannot be read, at the second try either";
     Err(Error::new(ErrorKind::InvalidAnswer, message).with_context("said", cut::head(&said, 200).to_owned()))
+}
+
+/// A look at the conversation and its answer, as material.
+pub(super) fn look<'a>(
+    model: &'a dyn Model,
+    prompt: &str,
+    cx: &RunCx,
+    exit: &Exit,
+    config: &JudgeConfig,
+) -> SideCall<'a> {
+    let system = match config.criteria.as_str() {
+        "" => prompt.to_owned(),
+        criteria => format!("{prompt}\nThe answer must also meet this:\n{criteria}"),
+    };
+    let mut conversation = String::new();
+    for message in cx.history().iter() {
+        conversation.push_str(&format!("[{}] {}\n", message.role(), archive::words_of(message)));
+    }
+    let recent = cut::tail(&conversation, config.context_chars);
+    SideCall::new(model, system, format!("{}\n{}", tagged("conversation", recent), tagged("answer", &exit.answer)))
 }
 
 fn schema() -> Value {

@@ -21,9 +21,9 @@ pub(crate) fn rewriter(rewrite: Arc<dyn Rewrite>) -> impl Fn(Chunk, Out<'_>) -> 
     }
 }
 
-/// What is held back of a block.
+/// What is buffered of a block.
 #[derive(Default)]
-struct Held {
+struct Buffered {
     text: LookBack,
     reasoning: LookBack,
     arguments: String,
@@ -31,17 +31,17 @@ struct Held {
     unheard: Option<fn(u32) -> Chunk>,
 }
 
-fn pass(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Held>, chunk: Chunk, out: Out<'_>) -> Result<()> {
+fn pass(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Buffered>, chunk: Chunk, out: Out<'_>) -> Result<()> {
     match chunk {
         Chunk::Text { index, delta } if rewrite.rewrites_words() => {
-            let held = begun(blocks, index, |index| Chunk::Text { index, delta: String::new() }, out)?;
-            let delta = held.text.push(rewrite, &delta)?;
-            held.say(delta, |delta| out(Chunk::Text { index, delta }))
+            let buffered = begun(blocks, index, |index| Chunk::Text { index, delta: String::new() }, out)?;
+            let delta = buffered.text.push(rewrite, &delta)?;
+            buffered.say(delta, |delta| out(Chunk::Text { index, delta }))
         }
         Chunk::Reasoning { index, delta } if rewrite.rewrites_words() => {
-            let held = begun(blocks, index, |index| Chunk::Reasoning { index, delta: String::new() }, out)?;
-            let delta = held.reasoning.push(rewrite, &delta)?;
-            held.say(delta, |delta| out(Chunk::Reasoning { index, delta }))
+            let buffered = begun(blocks, index, |index| Chunk::Reasoning { index, delta: String::new() }, out)?;
+            let delta = buffered.reasoning.push(rewrite, &delta)?;
+            buffered.say(delta, |delta| out(Chunk::Reasoning { index, delta }))
         }
         Chunk::Arguments { index, delta } if rewrite.of_arguments().is_some() => {
             blocks.entry(index).or_default().arguments.push_str(&delta);
@@ -68,41 +68,41 @@ fn pass(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Held>, chunk: Chunk, o
     }
 }
 
-/// What is held of the block `index`, of which a piece came.
+/// What is buffered of the block `index`, of which a piece came.
 fn begun<'a>(
-    blocks: &'a mut BTreeMap<u32, Held>,
+    blocks: &'a mut BTreeMap<u32, Buffered>,
     index: u32,
     empty: fn(u32) -> Chunk,
     out: Out<'_>,
-) -> Result<&'a mut Held> {
+) -> Result<&'a mut Buffered> {
     keep_places(blocks, index, out)?;
-    Ok(blocks.entry(index).or_insert_with(|| Held { unheard: Some(empty), ..Held::default() }))
+    Ok(blocks.entry(index).or_insert_with(|| Buffered { unheard: Some(empty), ..Buffered::default() }))
 }
 
 /// Blocks of which nothing was heard yet are begun before another one is, so that they stay in their order.
-fn keep_places(blocks: &mut BTreeMap<u32, Held>, next: u32, out: Out<'_>) -> Result<()> {
-    for (index, held) in blocks.iter_mut().filter(|(index, _)| **index != next) {
-        if let Some(empty) = held.unheard.take() {
+fn keep_places(blocks: &mut BTreeMap<u32, Buffered>, next: u32, out: Out<'_>) -> Result<()> {
+    for (index, buffered) in blocks.iter_mut().filter(|(index, _)| **index != next) {
+        if let Some(empty) = buffered.unheard.take() {
             out(empty(*index))?;
         }
     }
     Ok(())
 }
 
-/// Lets out what is held of a block that is complete.
-fn flush(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Held>, index: u32, out: Out<'_>) -> Result<()> {
+/// Lets out what is buffered of a block that is complete.
+fn flush(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Buffered>, index: u32, out: Out<'_>) -> Result<()> {
     keep_places(blocks, index, out)?;
-    let Some(mut held) = blocks.remove(&index) else { return Ok(()) };
-    let text = mem::take(&mut held.text).finish(rewrite)?;
-    held.say(text, |delta| out(Chunk::Text { index, delta }))?;
-    let reasoning = mem::take(&mut held.reasoning).finish(rewrite)?;
-    held.say(reasoning, |delta| out(Chunk::Reasoning { index, delta }))?;
+    let Some(mut buffered) = blocks.remove(&index) else { return Ok(()) };
+    let text = mem::take(&mut buffered.text).finish(rewrite)?;
+    buffered.say(text, |delta| out(Chunk::Text { index, delta }))?;
+    let reasoning = mem::take(&mut buffered.reasoning).finish(rewrite)?;
+    buffered.say(reasoning, |delta| out(Chunk::Reasoning { index, delta }))?;
     let Some(rewrite) = rewrite.of_arguments() else { return Ok(()) };
-    let arguments = rewrite.arguments(&mem::take(&mut held.arguments))?.into_owned();
-    held.say(arguments, |delta| out(Chunk::Arguments { index, delta }))
+    let arguments = rewrite.arguments(&mem::take(&mut buffered.arguments))?.into_owned();
+    buffered.say(arguments, |delta| out(Chunk::Arguments { index, delta }))
 }
 
-impl Held {
+impl Buffered {
     fn say(&mut self, delta: String, say: impl FnOnce(String) -> Result<()>) -> Result<()> {
         if delta.is_empty() {
             return Ok(());

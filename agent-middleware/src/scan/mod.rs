@@ -36,7 +36,7 @@ pub struct Passage<'a> {
 /// Finds something in texts: mail addresses, card numbers, the names of patients.
 ///
 /// ```
-/// use agent_middleware::{Detector, Passage, Pii, PiiStrategy};
+/// use agent_middleware::{Pii, pii::{Detector, Passage, PiiStrategy}};
 /// use std::ops::Range;
 ///
 /// /// Numbers of patients: `P` and six digits.

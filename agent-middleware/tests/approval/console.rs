@@ -11,7 +11,10 @@ use std::{
 };
 
 use agent_core::ToolOutput;
-use agent_middleware::{Approval, ConsoleApprover, DecisionKind};
+use agent_middleware::{
+    Approval,
+    approval::{ConsoleApprover, DecisionKind},
+};
 use serde_json::{Value, json};
 
 use super::{Doubler, common::call, f, root};

@@ -18,7 +18,11 @@ use agent_core::{
     Error, ErrorKind, GlobalStorage, Middlewares, Result, RunCx, RunDriver, RunIds, ToolOutput, ToolRequest,
     ToolService,
 };
-use agent_middleware::{Approval, ApprovalRequest, Decision, DecisionKind, Policy, Remember};
+use agent_middleware::{
+    Approval,
+    approval::{ApprovalRequest, Decision, DecisionKind, Remember},
+    permissions::Policy,
+};
 use common::{alone, begin, call, end, finished, restarted, root, run_of, tool_stack};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{Event, EventKind, GlobalStorage, RunIds};
-use agent_middleware::{Approval, Permissions, Policy, Rule, RuleFile, RuleStore};
+use agent_middleware::{
+    Approval, Permissions,
+    permissions::{Policy, Rule, RuleFile, RuleStore},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,6 +1,9 @@
 //! Command lines, and the tricks by which a command gets past a rule.
 
-use agent_middleware::{Permissions, Policy, Rule};
+use agent_middleware::{
+    Permissions,
+    permissions::{Policy, Rule},
+};
 use proptest::prelude::*;
 use serde_json::json;
 

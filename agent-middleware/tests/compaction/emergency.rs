@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{AssistantMessage, Chunk, CompactionMode, Error, ErrorKind, EventKind, ModelRequest, ModelResponse};
-use agent_middleware::{ContextCompaction, SlidingWindow, Trigger};
+use agent_middleware::{
+    ContextCompaction,
+    compaction::{SlidingWindow, Trigger},
+};
 
 use crate::{
     common::model_stack,

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use agent_core::{
-    EventKind, History, Media, Message, Middleware, NO_RESULT, Part, Result, RunCx, ToolMessage, ToolOutput,
-    async_trait,
+    EventKind, GlobalStorage, History, Media, Message, Middleware, NO_RESULT, Part, Result, RunCx, RunIds, ToolMessage,
+    ToolOutput, async_trait,
 };
 use agent_middleware::{
-    Archive, Archived, ClearToolResults, ContextCompaction, DirectoryArchive, Hit, Keep, LongToolOutput, MemoryArchive,
-    OffloadToolResults, PatchToolCalls, SessionArchive, SlidingWindow, Trigger,
+    ContextCompaction, LongToolOutput, PatchToolCalls,
+    archive::{Archive, Archived, DirectoryArchive, Hit, MemoryArchive, SessionArchive},
+    compaction::{ClearToolResults, Keep, OffloadToolResults, SlidingWindow, Trigger},
 };
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::{
-    common::{alone, begin, call, restarted, root, tool_stack},
+    common::{alone, begin, call, restarted, root, run_of, tool_stack},
     world::{World, long, texts, turn},
 };
 
@@ -137,12 +138,52 @@ async fn files_of_an_archive_say_what_each_round_removed_and_outlive_the_process
 
 #[tokio::test]
 async fn a_full_archive_forgets_the_oldest() {
-    let (run, archive) = (root(|_| {}), MemoryArchive::with_limit(10));
+    let (run, archive) = (root(|_| {}), MemoryArchive::new().agent_limit(3_000));
     for text in ["old text", "new text"] {
-        archive.put(run.cx(), vec![Archived::new("user", text)]).await.expect("kept");
+        archive.put(run.cx(), vec![long_text(text)]).await.expect("kept");
     }
     let found = archive.search(run.cx(), "text", 5).await.expect("searched");
-    assert_eq!(found.iter().map(|hit| hit.excerpt.as_str()).collect::<Vec<_>>(), ["new text"]);
+    assert_eq!(found.iter().map(|hit| &hit.excerpt[..8]).collect::<Vec<_>>(), ["new text"]);
+}
+
+/// A text of more than 2,000 bytes that begins like this.
+fn long_text(begins: &str) -> Archived {
+    Archived::new("user", format!("{begins}{}", " ".repeat(2_000)))
+}
+
+#[tokio::test]
+async fn a_process_of_many_sessions_keeps_those_that_were_used_last() {
+    let archive = MemoryArchive::new().total_limit(10_000);
+    let session = |n: u32| RunIds::root("main", format!("s{n}"));
+    let runs: Vec<_> = (0..100).map(|n| run_of(session(n), GlobalStorage::default(), |_| {})).collect();
+    for run in &runs {
+        archive.put(run.cx(), vec![long_text("a text")]).await.expect("kept");
+        let first = archive.search(runs[0].cx(), "text", 1).await.expect("searched");
+        assert_eq!(first.len(), 1, "what is used stays");
+    }
+    let mut kept = 0;
+    for run in &runs {
+        kept += archive.search(run.cx(), "text", 1).await.expect("searched").len();
+    }
+    assert_eq!(kept, 4);
+    assert!(format!("{archive:?}").contains("agents: 4"), "{archive:?}");
+}
+
+#[test]
+fn a_search_leaves_the_thread_and_the_archive_to_others() {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().expect("starts");
+    runtime.block_on(async {
+        let (run, archive) = (root(|_| {}), MemoryArchive::new());
+        archive.put(run.cx(), vec![long_text("a text")]).await.expect("kept");
+        let (let_go, occupied) = std::sync::mpsc::channel::<()>();
+        let other = tokio::task::spawn_blocking(move || occupied.recv());
+        let mut search = archive.search(run.cx(), "text", 5);
+        assert!(futures::poll!(search.as_mut()).is_pending(), "it waits for the thread that it works on");
+        archive.put(run.cx(), vec![long_text("a later text")]).await.expect("kept");
+        drop(let_go);
+        assert_eq!(search.await.expect("searched").len(), 1);
+        other.await.expect("ends").expect_err("was let go");
+    });
 }
 
 #[tokio::test]

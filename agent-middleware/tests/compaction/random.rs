@@ -4,7 +4,11 @@ use agent_core::{
     ApproximateCounter, CompactionMode, ErrorKind, History, Message, ModelRequest, testing::detached_run,
 };
 use agent_llm::conformance::refusals;
-use agent_middleware::{ContextCompaction, MemoryArchive, Task, Trigger, Unit};
+use agent_middleware::{
+    ContextCompaction,
+    archive::MemoryArchive,
+    compaction::{Task, Trigger, Unit},
+};
 use proptest::prelude::*;
 
 use crate::{

@@ -2,8 +2,11 @@
 
 use agent_core::{AssistantMessage, Block, CompactionMode, History, Media, Message, Part, UserMessage};
 use agent_middleware::{
-    CacheAware, ClampMessages, ClearToolResults, ContextCompaction, DedupReads, Keep, OffloadToolResults, Pins,
-    SlidingWindow, Task, Tiers, strategy_fn,
+    ContextCompaction,
+    compaction::{
+        CacheAware, ClampMessages, ClearToolResults, DedupReads, Keep, OffloadToolResults, Pins, SlidingWindow, Task,
+        Tiers, strategy_fn,
+    },
 };
 
 use crate::world::{compacted, long, texts, tokens, turn};
@@ -151,7 +154,7 @@ fn what_needs_an_archive_or_a_model_says_so_when_it_is_built() {
         let config = serde_json::from_str(wrong).expect("parses");
         assert!(ContextCompaction::from_config(config).is_err(), "{wrong}");
     }
-    assert!(serde_json::from_str::<agent_middleware::CompactionConfig>(r#"{"window": 5}"#).is_err());
+    assert!(serde_json::from_str::<agent_middleware::compaction::CompactionConfig>(r#"{"window": 5}"#).is_err());
 }
 
 #[test]
@@ -160,8 +163,8 @@ fn every_strategy_can_be_configured() {
         {"dedup_reads": {"tools": ["read"]}}, {"clear_tool_results": {"keep": {"iterations": 5}, "except": ["plan"]}},
         {"clamp_messages": {"head": 10, "tail": 10}}, {"sliding_window": {"window_size": 2}}, "cache_aware"]},
         "trigger": {"any": [{"tokens": 5}, {"all": [{"messages": 3}, {"gap": 300}]}, {"fraction": 0.5}, "never"]}}"#;
-    let config: agent_middleware::CompactionConfig = serde_json::from_str(all).expect("parses");
-    let again: agent_middleware::CompactionConfig =
+    let config: agent_middleware::compaction::CompactionConfig = serde_json::from_str(all).expect("parses");
+    let again: agent_middleware::compaction::CompactionConfig =
         serde_json::from_str(&serde_json::to_string(&config).expect("serialises")).expect("parses");
     assert_eq!(config, again);
     assert!(ContextCompaction::from_config(config).is_ok());

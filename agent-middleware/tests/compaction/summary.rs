@@ -4,7 +4,10 @@ use agent_core::{
     Error, ErrorKind, EventKind, History, Media, Message, Part, UserMessage,
     testing::{ScriptedModel, Turn},
 };
-use agent_middleware::{ContextCompaction, Keep, Pins, Summary, Task};
+use agent_middleware::{
+    ContextCompaction,
+    compaction::{Keep, Pins, Summary, Task},
+};
 
 use crate::{
     common::{alone, restarted},

@@ -8,7 +8,10 @@ use std::{
 use agent_core::{
     CompactionMode, EventKind, History, Message, Middleware, Middlewares, ModelRequest, ModelResponse, Usage,
 };
-use agent_middleware::{ContextCompaction, Keep, SlidingWindow, Trigger, strategy_fn};
+use agent_middleware::{
+    ContextCompaction,
+    compaction::{Keep, SlidingWindow, Trigger, strategy_fn},
+};
 use serde_json::json;
 
 use crate::{

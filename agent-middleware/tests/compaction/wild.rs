@@ -10,7 +10,7 @@ use agent_llm::{
     AnthropicCodec, AnthropicProfile, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
     Profile, conformance::refusals,
 };
-use agent_middleware::{
+use agent_middleware::compaction::{
     CacheAware, ClampMessages, ClearToolResults, DedupReads, Keep, OffloadToolResults, SlidingWindow, Strategy,
     Summary, Tiers,
 };

@@ -7,7 +7,7 @@ use agent_core::{
     Middlewares, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, RunDriver, RunParts, TokenCounter,
     ToolMessage, Usage,
 };
-use agent_middleware::{Strategy, Task, Unit};
+use agent_middleware::compaction::{Strategy, Task, Unit};
 use tower::ServiceExt;
 
 use crate::common::{alone, model_stack, root};

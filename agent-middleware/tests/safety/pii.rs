@@ -6,7 +6,10 @@ use agent_core::{
     AssistantMessage, Block, ErrorKind, Message, Middlewares, ModelRequest, ModelResponse, Origin, Raw, ToolMessage,
     ToolOutput, ToolRequest,
 };
-use agent_middleware::{Pii, PiiConfig, PiiKind, PiiPattern, PiiStrategy, before_model_fn};
+use agent_middleware::{
+    Pii, before_model_fn,
+    pii::{PiiConfig, PiiKind, PiiPattern, PiiStrategy},
+};
 use serde_json::json;
 use tower::ServiceExt;
 

@@ -1,7 +1,10 @@
 //! However a text is split into chunks, nothing of what is found in it is let out.
 
 use agent_core::{Block, Chunk, Reasoning};
-use agent_middleware::{Pii, PiiBuilder, PiiKind, PiiPattern, PiiStrategy, Scope};
+use agent_middleware::{
+    Pii,
+    pii::{PiiBuilder, PiiKind, PiiPattern, PiiStrategy, Scope},
+};
 use proptest::prelude::*;
 
 use crate::{

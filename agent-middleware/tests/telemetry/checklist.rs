@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use agent_core::RunRequest;
-use agent_middleware::{Capture, Telemetry, TokenMetrics};
+use agent_middleware::{
+    Telemetry,
+    telemetry::{Capture, TokenMetrics},
+};
 
 use crate::{
     golden::{AGENT, ASKED, CHAT, CONTENT, TOOL, planner},

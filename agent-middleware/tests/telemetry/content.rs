@@ -5,7 +5,11 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::{Capture, ContextCompaction, Keep, Summary, Telemetry, TelemetryConfig, Trigger};
+use agent_middleware::{
+    ContextCompaction, Telemetry,
+    compaction::{Keep, Summary, Trigger},
+    telemetry::{Capture, TelemetryConfig},
+};
 use opentelemetry::logs::Severity;
 use serde_json::{Value, json};
 

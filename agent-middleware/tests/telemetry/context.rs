@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{ToolOutput, testing::Turn};
 use agent_exec::Agent;
-use agent_middleware::{Telemetry, TraceContext};
+use agent_middleware::{Telemetry, telemetry::TraceContext};
 use opentelemetry::trace::{SpanId, TraceId};
 use proptest::prelude::*;
 use serde_json::json;

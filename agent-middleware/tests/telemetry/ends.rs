@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, RunEnd, RunRequest, testing::Turn};
 use agent_exec::{Agent, AgentBuilder, testing::Conformance};
-use agent_middleware::{Capture, Telemetry};
+use agent_middleware::{Telemetry, telemetry::Capture};
 use opentelemetry::{logs::Severity, trace::Status};
 use serde_json::json;
 
@@ -79,7 +79,7 @@ async fn a_failed_model_call_is_told_by_its_class_and_as_an_event() {
     let recorder = Recorder::start();
     let refuse = || Error::new(ErrorKind::RateLimited, "slow down, key sk-123");
     let telemetry = Telemetry::new().redact(|text| text.replace("sk-123", "[key]"));
-    let telemetry = telemetry.token_metrics(agent_middleware::TokenMetrics::Split);
+    let telemetry = telemetry.token_metrics(agent_middleware::telemetry::TokenMetrics::Split);
     let builder = Agent::builder("fails", Named::new("fails", [Turn::error(refuse)])).middleware(telemetry);
     builder.build().expect("builds").run("go").await.expect_err("the model is not there");
     let spans = recorder.spans();

@@ -6,7 +6,10 @@ use agent_core::{
     Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, PriceTable, RunRequest, Usage, testing::Turn,
 };
 use agent_exec::Agent;
-use agent_middleware::{Capture, Delegation, Telemetry, TokenMetrics};
+use agent_middleware::{
+    Delegation, Telemetry,
+    telemetry::{Capture, TokenMetrics},
+};
 use futures::StreamExt;
 use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry_sdk::trace::SpanData;

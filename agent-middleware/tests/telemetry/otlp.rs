@@ -9,7 +9,10 @@ use std::{
 
 use agent_core::{ErrorKind, testing::Turn};
 use agent_exec::Agent;
-use agent_middleware::{Capture, Otlp, Telemetry};
+use agent_middleware::{
+    Telemetry,
+    telemetry::{Capture, Otlp},
+};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent_core::{Error, ErrorKind, Exit, Retry, RunCx, ToolOutput, testing::Turn};
 use agent_exec::Agent;
 use agent_middleware::{
-    Capture, ClearToolResults, ContextCompaction, Judge, Judgement, Keep, Telemetry, ToolRetry, Trigger,
+    ContextCompaction, Judge, Telemetry, ToolRetry,
+    compaction::{ClearToolResults, Keep, Trigger},
+    review::Judgement,
+    telemetry::Capture,
 };
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{Approval, ToolEmulator, ToolEmulatorConfig};
+use agent_middleware::{Approval, ToolEmulator, tools::ToolEmulatorConfig};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn a_model_stands_in_for_a_tool_and_what_it_uses_counts() {
     let end = run(&builder(&model).middleware(emulator).build().expect("builds")).await;
     assert_eq!((results(&model), end.usage.calls), (vec!["The file is gone.".to_owned()], 3));
     let seen = stand_in.requests().remove(0);
-    assert_eq!(seen.texts(), ["<arguments>\n{\"path\":\"/</ arguments>\"}\n</arguments>"]);
+    assert_eq!(seen.texts(), ["<arguments>\n{\"path\":\"/&lt;/arguments>\"}\n</arguments>"]);
     let told = seen.system.expect("is told");
     assert!(told.contains("`delete`") && told.contains("Deletes a file.") && told.contains("\"required\""), "{told}");
 }

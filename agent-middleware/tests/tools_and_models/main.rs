@@ -1,11 +1,11 @@
 //! Middleware about what a model is offered, what it remembers and how its answers are looked at: in whole runs.
 
-mod deferred;
 mod emulator;
 mod memory;
 mod replayed;
 mod review;
 mod selector;
+mod tool_search;
 
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +15,7 @@ use agent_core::{
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{
-    Approval, ChatHistory, DeferredTools, Events, Judge, Limits, LongTermMemory, PromptCaching, Reflection,
-    ToolEmulator, ToolSelector,
+    Approval, ChatHistory, Events, Judge, Limits, LongTermMemory, PromptCaching, ToolEmulator, ToolSearch, ToolSelector,
 };
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use agent_tools::{ToolExt, from_schema};
@@ -81,18 +80,15 @@ fn orders_that_cannot_work_are_refused_with_what_to_change() {
         Box::new(move |builder| builder.middleware(make()))
     }
     let selector = || ToolSelector::new(says(&[]));
-    let deferred = || DeferredTools::new().defer("*");
+    let deferred = || ToolSearch::new().defer("*");
     let judge = || Judge::new(says(&[]));
-    let critic = || Reflection::new(says(&[]));
+    let critic = || Judge::critic(says(&[]));
     let chats = || ChatHistory::new(InMemoryChatMessageStore::default());
     let emulator = || ToolEmulator::new().emulate("*");
     let memory = || LongTermMemory::new(InMemoryMemoryStore::default());
     let wrong: [([Add; 2], &str); 9] = [
-        (
-            [of(PromptCaching::new), of(deferred)],
-            "'deferred_tools' must be outside 'prompt_caching': register it before",
-        ),
-        ([of(selector), of(deferred)], "'deferred_tools' must be outside 'tool_selector': register it before"),
+        ([of(PromptCaching::new), of(deferred)], "'tool_search' must be outside 'prompt_caching': register it before"),
+        ([of(selector), of(deferred)], "'tool_search' must be outside 'tool_selector': register it before"),
         (
             [of(PromptCaching::new), of(selector)],
             "'tool_selector' must be outside 'prompt_caching': register it before",
@@ -101,7 +97,7 @@ fn orders_that_cannot_work_are_refused_with_what_to_change() {
         ([of(emulator), of(Approval::new)], "'tool_emulator' must be inside 'approval': register it after"),
         ([of(emulator), of(Limits::new)], "'tool_emulator' must be inside 'limits': register it after"),
         ([of(judge), of(judge)], "'judge' is registered twice"),
-        ([of(critic), of(critic)], "'reflection' is registered twice"),
+        ([of(critic), of(critic)], "'critic' is registered twice"),
         ([of(chats), of(chats)], "'chat_history' is registered twice"),
     ];
     for ([first, second], message) in wrong {

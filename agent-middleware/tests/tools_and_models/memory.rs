@@ -6,7 +6,10 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::{ChatHistory, ChatHistoryConfig, KeepOfRun, LongTermMemory, LongTermMemoryConfig, MemoryScope};
+use agent_middleware::{
+    ChatHistory, LongTermMemory,
+    memory::{ChatHistoryConfig, KeepOfRun, LongTermMemoryConfig, MemoryScope},
+};
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::{Map, Value, json};
 

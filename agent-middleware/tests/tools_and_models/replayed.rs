@@ -5,7 +5,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{ChatHistory, DeferredTools, Judge, LongTermMemory, Reflection, ToolEmulator, ToolSelector};
+use agent_middleware::{ChatHistory, Judge, LongTermMemory, ToolEmulator, ToolSearch, ToolSelector};
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ async fn a_replay_asks_no_judge_critic_selector_or_stand_in_again() {
     is_replayed(vec![Turn::text("1"), Turn::text("2")], &judge, |b| b.middleware(Judge::new(judge.clone()))).await;
     let critic = says(&["Longer."]);
     let drafts = vec![Turn::text("1"), Turn::text("2")];
-    is_replayed(drafts, &critic, |b| b.middleware(Reflection::new(critic.clone()))).await;
+    is_replayed(drafts, &critic, |b| b.middleware(Judge::critic(critic.clone()))).await;
     let small = says(&[r#"["look"]"#, r#"["look"]"#]);
     is_replayed(looks(), &small, |b| b.middleware(ToolSelector::new(small.clone()).max_tools(1))).await;
     let stand_in = says(&["nothing"]);
@@ -72,7 +72,7 @@ async fn a_replay_keeps_and_looks_up_nothing() {
 async fn a_replay_finds_the_tools_that_the_run_found() {
     let search = Turn::call("c1", "search_tools", json!({"query": "mail"}));
     let turns = vec![search, Turn::call("c2", "mail_send", json!({})), Turn::text("so")];
-    is_replayed(turns, &says(&[]), |b| b.middleware(DeferredTools::new().defer("mail_*"))).await;
+    is_replayed(turns, &says(&[]), |b| b.middleware(ToolSearch::new().defer("mail_*"))).await;
 }
 
 #[tokio::test]
@@ -83,8 +83,7 @@ async fn a_run_that_is_recovered_from_its_journal_still_knows_what_it_found() {
         Turn::calls([("c2", "wait", json!({})), ("c3", "mail_send", json!({}))]),
         Turn::text("so"),
     ]);
-    let agent =
-        || builder(&model, &journal).middleware(DeferredTools::new().defer("mail_send")).build().expect("builds");
+    let agent = || builder(&model, &journal).middleware(ToolSearch::new().defer("mail_send")).build().expect("builds");
     let end = agent().start(request()).await.expect("runs");
     let question = end.checkpoint().expect("waits").questions[0].id.clone();
     finished(agent().start(RunRequest::recover("s", [(question, json!("well"))])).await);

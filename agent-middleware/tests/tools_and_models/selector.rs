@@ -5,7 +5,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{ToolSelector, ToolSelectorConfig};
+use agent_middleware::{ToolSelector, tools::ToolSelectorConfig};
 use serde_json::json;
 
 use crate::{asks, finished, offered, run, says, tool, warnings};

@@ -5,10 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id};
+use agent_core::{
+    Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id,
+    search::{Bm25, words},
+};
 use serde_json::{Map, Value};
-
-use super::words;
 
 /// Memories in memory: gone with the process, and searched one by one with BM25. Cheap to clone; all clones are one store.
 ///
@@ -50,18 +51,17 @@ impl MemoryStore for InMemoryMemoryStore {
     async fn search(&self, user: &str, query: &MemoryQuery) -> Result<Vec<ScoredMemory>> {
         let users = self.users();
         let memories = users.get(user).map(Vec::as_slice).unwrap_or_default();
-        let terms: BTreeSet<_> = words(&query.text).collect();
-        let scores = match terms.is_empty() {
-            true => vec![None; memories.len()],
-            false => bm25(memories, &terms),
+        let newest: Vec<&Memory> = memories.iter().rev().collect(); // the ranking keeps this order among equals
+        let terms: BTreeSet<_> = words(&query.text).into_iter().collect();
+        let ranked = match terms.is_empty() {
+            true => (0..newest.len()).map(|at| (at, 0.0)).collect(),
+            false => {
+                let terms = terms.iter().map(|term| (term.as_str(), 1.0));
+                Bm25::new(newest.iter().map(|memory| words(&memory.text))).rank(terms)
+            }
         };
-        // Newest first; the sort below keeps that order among equals.
-        let scored = memories.iter().zip(scores).rev();
-        let fits = scored.filter(|(memory, score)| (terms.is_empty() || score.is_some()) && query.admits(memory));
-        let mut found: Vec<_> = fits.map(|(m, score)| ScoredMemory::new(m.clone(), score.unwrap_or(0.0))).collect();
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        found.truncate(query.top_k);
-        Ok(found)
+        let found = ranked.into_iter().map(|(at, score)| (newest[at], score)).filter(|(m, _)| query.admits(m));
+        Ok(found.take(query.top_k).map(|(memory, score)| ScoredMemory::new(memory.clone(), score)).collect())
     }
 
     async fn update(&self, user: &str, id: &str, text: &str, metadata: Map<String, Value>) -> Result<bool> {
@@ -81,29 +81,4 @@ impl MemoryStore for InMemoryMemoryStore {
     async fn delete_all(&self, user: &str) -> Result<usize> {
         Ok(self.users().remove(user).map_or(0, |kept| kept.len()))
     }
-}
-
-/// How well each memory fits, by Okapi BM25 with the usual k1 = 1.2 and b = 0.75; `None` for those without any of the terms.
-fn bm25(memories: &[Memory], terms: &BTreeSet<String>) -> Vec<Option<f64>> {
-    const K1: f64 = 1.2;
-    const B: f64 = 0.75;
-    /// The least that a term counts, however common it is.
-    const LEAST: f64 = 1e-6;
-    let texts: Vec<Vec<String>> = memories.iter().map(|memory| words(&memory.text).collect()).collect();
-    let count = |n: usize| n as f64;
-    let average = (count(texts.iter().map(Vec::len).sum()) / count(texts.len().max(1))).max(1.0);
-    let mut scores = vec![None; texts.len()];
-    for term in terms {
-        let frequencies: Vec<_> = texts.iter().map(|text| text.iter().filter(|word| *word == term).count()).collect();
-        let having = count(frequencies.iter().filter(|n| **n > 0).count());
-        let rarity = ((count(texts.len()) - having + 0.5) / (having + 0.5)).ln().max(LEAST);
-        for ((score, text), frequency) in scores.iter_mut().zip(&texts).zip(frequencies) {
-            if frequency > 0 {
-                let (frequency, length) = (count(frequency), count(text.len()) / average);
-                let fit = rarity * frequency * (K1 + 1.0) / (frequency + K1 * (1.0 - B + B * length));
-                *score = Some(score.unwrap_or(0.0) + fit);
-            }
-        }
-    }
-    scores
 }

@@ -2,11 +2,10 @@
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
-use agent_core::{Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id};
+use agent_core::{Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id, search::words};
 use rusqlite::{Row, ToSql};
 use serde_json::{Map, Value};
 
-use super::words;
 use crate::database::{Database, from_json, to_json};
 
 /// Memories in one SQLite file, found by its full-text index (FTS5) and ranked by its BM25. Cheap to clone. A
@@ -69,7 +68,7 @@ impl MemoryStore for SqliteMemoryStore {
     async fn search(&self, user: &str, query: &MemoryQuery) -> Result<Vec<ScoredMemory>> {
         let (user, query) = (user.to_owned(), query.clone());
         let search = self.0.run(move |tables| {
-            let terms: BTreeSet<_> = words(&query.text).map(|word| format!("\"{word}\"")).collect();
+            let terms: BTreeSet<_> = words(&query.text).into_iter().map(|word| format!("\"{word}\"")).collect();
             let terms = terms.into_iter().collect::<Vec<_>>().join(" OR ");
             let newest = "SELECT id, text, metadata, 0.0 FROM memory WHERE user = ?1 AND ?2 = '' ORDER BY seq DESC";
             let best = "SELECT id, memory.text, metadata, -bm25(memory_words) AS score

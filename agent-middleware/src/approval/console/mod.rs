@@ -23,7 +23,7 @@ use super::{ApprovalRequest, Approver, Decision, DecisionKind};
 /// answer is one. If nobody answers [in time](super::Approval::timeout), or the terminal is closed, the call is rejected.
 ///
 /// ```
-/// use agent_middleware::{Approval, ConsoleApprover};
+/// use agent_middleware::{Approval, approval::ConsoleApprover};
 /// use std::time::Duration;
 ///
 /// let approval = Approval::new().ask("*").decide_with(ConsoleApprover::new()).timeout(Duration::from_secs(60));

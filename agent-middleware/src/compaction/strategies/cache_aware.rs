@@ -150,13 +150,13 @@ struct Outlook {
 
 /// What a candidate leaves of a conversation, in tokens: all of it, and how much of the beginning is as it was.
 #[derive(Clone, Copy)]
-struct Left {
+struct Remainder {
     of: f64,
     all: f64,
     same: f64,
 }
 
-impl Left {
+impl Remainder {
     /// What it would leave of one of another size. As large a part: what was cleared once cannot be cleared again.
     fn of(self, size: f64) -> Self {
         let scale = size / self.of;
@@ -165,21 +165,21 @@ impl Left {
 }
 
 impl Outlook {
-    fn rewrite(&self, left: Left) -> f64 {
+    fn rewrite(&self, left: Remainder) -> f64 {
         left.same * self.prices.read + (left.all - left.same) * self.prices.write
     }
 
     /// What the steps cost after this compaction, with the same one again whenever the conversation is as long as it is now.
-    fn cost(&self, left: Left) -> f64 {
+    fn cost(&self, left: Remainder) -> f64 {
         self.from(left.all, left, self.rewrite(left), left.of.min(self.most))
     }
 
     /// What they cost if nothing is done until it must be, now and later, and then is done what leaves this.
-    fn waiting(&self, left: Left) -> f64 {
+    fn waiting(&self, left: Remainder) -> f64 {
         self.from(left.of, left, left.of * self.prices.read, self.most)
     }
 
-    fn from(&self, start: f64, again: Left, first: f64, most: f64) -> f64 {
+    fn from(&self, start: f64, again: Remainder, first: f64, most: f64) -> f64 {
         let (mut size, mut cost) = (start, first);
         for _ in 1..self.steps {
             size += self.growth;
@@ -208,7 +208,7 @@ impl Strategy for CacheAware {
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {
         let total = task.total(&units);
         let outlook = self.outlook(task, &units);
-        let mut fitting: Vec<(Vec<Unit>, Left, f64)> = Vec::new();
+        let mut fitting: Vec<(Vec<Unit>, Remainder, f64)> = Vec::new();
         for candidate in &self.candidates {
             let smaller = match candidate.compact(task, units.clone()).await {
                 Ok(smaller) => smaller,
@@ -223,7 +223,7 @@ impl Strategy for CacheAware {
             if all < total {
                 let same =
                     units.iter().zip(&smaller).take_while(|(old, new)| old == new).map(|(old, _)| task.tokens(old));
-                let left = Left { of: total as f64, all: all as f64, same: same.sum::<u64>() as f64 };
+                let left = Remainder { of: total as f64, all: all as f64, same: same.sum::<u64>() as f64 };
                 fitting.push((smaller, left, outlook.cost(left)));
             }
         }
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     fn a_rewrite_pays_only_if_enough_steps_follow() {
-        let left = Left { of: 8_000.0, all: 4_000.0, same: 500.0 };
+        let left = Remainder { of: 8_000.0, all: 4_000.0, same: 500.0 };
         let pays = |steps| outlook(steps).cost(left) < outlook(steps).waiting(left);
         assert!(!pays(2) && pays(50));
     }
 
     #[test]
     fn of_two_that_leave_as_much_the_one_that_keeps_the_prefix_is_cheaper() {
-        let cost = |same| outlook(5).cost(Left { of: 8_000.0, all: 4_000.0, same });
+        let cost = |same| outlook(5).cost(Remainder { of: 8_000.0, all: 4_000.0, same });
         assert!(cost(3_500.0) < cost(0.0));
     }
 }

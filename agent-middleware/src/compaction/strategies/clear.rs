@@ -77,7 +77,7 @@ impl ClearToolResults {
         self
     }
 
-    fn covers(&self, tool: &str) -> bool {
+    fn applies_to(&self, tool: &str) -> bool {
         let named = |tools: &[String]| tools.iter().any(|name| name == tool);
         self.only.as_ref().is_none_or(|only| named(only)) && !named(&self.except)
     }
@@ -91,7 +91,7 @@ impl Strategy for ClearToolResults {
 
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>> {
         let cleared = replace_results(task, self.keep, units.clone(), |result| {
-            if !self.covers(result.name()) {
+            if !self.applies_to(result.name()) {
                 return None;
             }
             Some(match task.has_archive() {

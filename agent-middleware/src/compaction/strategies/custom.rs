@@ -17,7 +17,7 @@ pub struct Custom<F> {
 /// Makes a strategy of a function.
 ///
 /// ```
-/// use agent_middleware::{ContextCompaction, strategy_fn};
+/// use agent_middleware::{ContextCompaction, compaction::strategy_fn};
 ///
 /// let newest = strategy_fn("newest", |_, mut units| {
 ///     let from = units.len().saturating_sub(10);

@@ -35,7 +35,7 @@ use super::{Task, Unit};
 ///
 /// ```
 /// use agent_core::{Result, async_trait};
-/// use agent_middleware::{Keep, Strategy, Task, Unit};
+/// use agent_middleware::compaction::{Keep, Strategy, Task, Unit};
 ///
 /// /// Forgets everything but the last round.
 /// struct Forgetful;

@@ -12,7 +12,8 @@ use crate::{
     compaction::{Keep, Note, Task, Unit},
     cut,
     digest::digest,
-    side_call::{self, SideCall, ends_the_run},
+    side_call::{SideCall, ends_the_run},
+    tags,
 };
 
 /// What the summariser is told, unless it is told something else.
@@ -147,7 +148,7 @@ impl Summary {
     }
 
     async fn call(&self, task: &Task<'_>, asked: String) -> Result<String> {
-        let call = SideCall::new(&*self.model, &self.prompt, asked).max_tokens(self.max_tokens);
+        let call = SideCall::new(&*self.model, &*self.prompt, asked).max_tokens(self.max_tokens);
         let notes = call.run(task.cx()).await?;
         if notes.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidAnswer, "the summariser said nothing"));
@@ -239,7 +240,7 @@ fn clip<'a>(task: &Task<'_>, text: &'a str, tokens: u64, cut: fn(&'a str, usize)
 
 /// The text without the tags between which it is put, so that nothing in it can end them.
 fn harmless(text: &str) -> String {
-    side_call::harmless(text, &["notes", "focus", "conversation"])
+    tags::harmless(text, &["notes", "focus", "conversation"])
 }
 
 impl std::fmt::Debug for Summary {

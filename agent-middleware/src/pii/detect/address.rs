@@ -3,7 +3,7 @@
 use std::{net::Ipv6Addr, ops::Range};
 
 use super::{is_at, is_before};
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// The longest that an IPv6 address is written.
 const LONGEST_V6: usize = 45;
@@ -62,7 +62,10 @@ fn v6(passage: &Passage<'_>) -> Vec<Range<usize>> {
     }
     // A word that ends in such letters, as in `std::vec`, is no part of an address.
     let letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let border = |at: usize| at == 0 || is_before(text, at, |b| b == b':' || b == b'.');
+    let border = |at: usize| {
+        (at == 0 || is_before(text, at, |b| b == b':' || b == b'.'))
+            && is_at(text, at, |b| b.is_ascii_hexdigit() || b == b':')
+    };
     while at < text.len() {
         let longest = text.len().min(at + LONGEST_V6);
         let ends = (at + 2..=longest).rev().filter(|end| !is_at(text, *end, |b| b.is_ascii_hexdigit()));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::digits::{between, digits, groups};
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// Thirteen to nineteen digits with a right check digit, of a network of cards (2 to 6), in groups with at most one separator.
 pub(super) struct CreditCard;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::is_letter;
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 pub(super) struct Email;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// International bank account numbers with right check digits: in groups (then in capitals), or in one piece.
 ///

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use agent_core::Result;
 
 use super::{PiiKind, config::Scope};
-use crate::Detector;
+use crate::pii::Detector;
 
 /// The detectors of a kind.
 pub(super) fn of(kind: &PiiKind) -> Result<Vec<Arc<dyn Detector>>> {
@@ -145,6 +145,32 @@ mod tests {
         let cards = found(&PiiKind::CreditCard, "2024 4111 1111 1111 1111 5500005555555559");
         assert_eq!(cards, ["4111 1111 1111 1111", "5500005555555559"]);
         assert_eq!(found(&PiiKind::Ip, "10.0.0.1:80,10.0.0.2"), ["10.0.0.1", "10.0.0.2"]);
+    }
+
+    #[test]
+    fn a_long_line_takes_time_in_proportion_to_its_length() {
+        let whole = [
+            PiiKind::Email,
+            PiiKind::CreditCard,
+            PiiKind::Ip,
+            PiiKind::Mac,
+            PiiKind::Url,
+            PiiKind::Phone,
+            PiiKind::Iban,
+            PiiKind::Secret,
+        ];
+        let lines = ["1 ", "01 ", "+1 ", "1.", "a@", "a@a.", "1:", "a://", ").", "sk-.", "sk-", "eyJ.", "DE89 ", "(1)"];
+        for line in lines {
+            let text = format!("{}{}", line.repeat(20_000), ").".repeat(20_000));
+            for kind in &whole {
+                let started = std::time::Instant::now();
+                for detector in of(kind).expect("sound") {
+                    detector.find(&Passage { text: &text, before: None, after: None });
+                }
+                let took = started.elapsed();
+                assert!(took.as_secs() < 15, "{kind:?} took {took:?} for a line of {line:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 use regex::{Regex, RegexBuilder};
 
 use super::Scope;
-use crate::{Detector, Passage, PiiPattern};
+use crate::pii::{Detector, Passage, PiiPattern};
 
 /// Bytes that a compiled expression may take.
 const LARGEST: usize = 1 << 20;

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::digits::{between, groups};
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
+
+/// The groups that the longest number may have: 15 digits, each by itself.
+const MOST_GROUPS: usize = 15;
 
 /// International numbers (`+49 30 123456`), North American ones in their groups (`(555) 123-4567`), and national ones that
 /// begin with a zero (`020 7946 0958`, `01 23 45 67 89`).
@@ -40,13 +43,14 @@ impl Detector for Phone {
     }
 }
 
-/// How many groups from `first` on belong together: their separators are short, and all are accepted.
+/// How many groups from `first` on belong together: their separators are short, and all are accepted. What is longer than
+/// any number is not followed to its end, so that a long line of numbers takes time in proportion to its length.
 fn together(text: &str, groups: &[Range<usize>], first: usize, accept: impl Fn(char) -> bool) -> usize {
     let near = |last: &usize| {
         let between = between(text, groups, *last);
         between.chars().count() <= 3 && between.chars().all(&accept)
     };
-    1 + (first..groups.len() - 1).take_while(near).count()
+    1 + (first..groups.len() - 1).take(MOST_GROUPS).take_while(near).count()
 }
 
 fn international(text: &str, groups: &[Range<usize>], first: usize) -> Option<usize> {

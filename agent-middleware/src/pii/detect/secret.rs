@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{is_at, is_before};
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// What the keys of well-known services begin with, and how many characters follow at least.
 const KEYS: [(&str, usize); 26] = [
@@ -48,18 +48,18 @@ impl Detector for Secret {
     }
 
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>> {
-        let text = passage.text;
+        let text = passage.text.trim_end_matches('.');
+        let end = text.len();
+        // Words with hyphens between have no digits, and no capitals among small letters.
+        let random = text.rfind(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase());
         let mut found: Vec<Range<usize>> = Vec::new();
         for (prefix, least) in KEYS {
             for (at, _) in text.match_indices(prefix) {
-                let end = text.trim_end_matches('.').len();
-                let rest = text.get(at + prefix.len()..end).unwrap_or_default();
-                // Words with hyphens between have no digits, and no capitals among small letters.
-                let random =
-                    rest.contains(|c: char| c.is_ascii_digit()) || rest.contains(|c: char| c.is_ascii_uppercase());
+                let rest = at + prefix.len();
                 let known = found.iter().any(|range| range.contains(&at));
                 let within = is_before(text, at, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-                if rest.len() >= least && random && !known && !within && is_at(rest, 0, |b| b.is_ascii_alphanumeric()) {
+                let is_key = end - rest >= least && is_at(text, rest, |b| b.is_ascii_alphanumeric());
+                if is_key && !known && !within && random.is_some_and(|at| at >= rest) {
                     found.push(at..end);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Detector, Passage};
+use crate::pii::{Detector, Passage};
 
 /// What begins with a scheme and `://`, or with `www.`.
 pub(super) struct Url;
@@ -24,9 +24,8 @@ impl Detector for Url {
         };
         let full = text.match_indices("://").filter_map(|(at, _)| Some((scheme(at)?, at + 3)));
         let www = text.match_indices("www.").filter(|(at, _)| !text[..*at].ends_with(char::is_alphanumeric));
+        let end = text.trim_end_matches(|c| ".,;:!?)]}'*_".contains(c)).len();
         let starts = full.chain(www.map(|(at, _)| (at, at + 4)));
-        let ends =
-            starts.map(|(start, name)| (start, name, text.trim_end_matches(|c| ".,;:!?)]}'*_".contains(c)).len()));
-        ends.filter(|(_, name, end)| name < end).map(|(start, _, end)| start..end).collect()
+        starts.filter(|(_, name)| *name < end).map(|(start, _)| start..end).collect()
     }
 }

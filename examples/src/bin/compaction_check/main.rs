@@ -25,7 +25,7 @@ use std::{
 };
 
 use agent::llm::{Catalogue, conformance::json};
-use agent::middleware::CachePrices;
+use agent::middleware::compaction::CachePrices;
 use clap::Parser;
 
 use self::{play::Player, report::Report, transcript::Transcript};

@@ -12,7 +12,11 @@ use agent::{
         AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,
         OpenAiResponsesCodec, Profile, conformance::refusals,
     },
-    middleware::{CachePrices, ContextCompaction, MemoryArchive, Strategy, Unit},
+    middleware::{
+        ContextCompaction,
+        archive::MemoryArchive,
+        compaction::{CachePrices, Strategy, Unit},
+    },
     testing::detached_run,
 };
 use tower::{Layer, ServiceExt, service_fn};

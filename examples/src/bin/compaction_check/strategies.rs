@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::{
     AssistantMessage, Model, ModelRequest, ModelResponse, Result, Usage, async_trait,
     core::{ApproximateCounter, ModelInfo, TokenCounter},
-    middleware::{
+    middleware::compaction::{
         CacheAware, CachePrices, ClampMessages, ClearToolResults, DedupReads, OffloadToolResults, SlidingWindow,
         Strategy, Summary, Tiers,
     },

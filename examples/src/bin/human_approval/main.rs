@@ -7,7 +7,8 @@ use std::{
 
 use agent::{
     middleware::{
-        Approval, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover, Decision,
+        Approval,
+        approval::{ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover, Decision},
     },
     prelude::*,
     testing::Turn,

@@ -1,0 +1,145 @@
+//! Counting a conversation that grows, each message once.
+
+use std::sync::Arc;
+
+use agent_core::{History, HistoryMark, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
+
+/// How far the provider's reports may put a count right, either way.
+const FURTHEST: f64 = 4.0;
+/// How much a conversation must have grown, by parts, until a compaction that came to nothing is tried again.
+const GROWTH: f64 = 1.05;
+
+/// What a run's conversation has in tokens. A step costs its new messages, however long the conversation is.
+#[derive(Debug)]
+pub(super) struct TokenCount {
+    /// What is counted in `messages`.
+    counted: HistoryMark,
+    messages: u64,
+    around: Option<Around>,
+    /// What the prompt under way was estimated at.
+    asked: u64,
+    /// What estimates are multiplied with.
+    factor: f64,
+    /// The estimate, not put right, at which a compaction came to nothing: a factor that is learned later does not change it.
+    declined: Option<u64>,
+    /// What a refused prompt was made to, for attempts that still hold the old one.
+    replaced: Option<Replaced>,
+    /// The step in which a prompt was refused: only once.
+    refused: Option<u32>,
+}
+
+/// System prompt and tools, which rarely change.
+#[derive(Debug)]
+struct Around {
+    system: Option<SystemMessage>,
+    tools: ToolSpecs,
+    tokens: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Replaced {
+    from: History,
+    to: Arc<History>,
+}
+
+/// Tokens of a prompt, put right by what the provider reported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Size {
+    pub(super) messages: u64,
+    pub(super) around: u64,
+    pub(super) factor: f64,
+}
+
+impl Size {
+    pub(super) fn prompt(&self) -> u64 {
+        self.messages + self.around
+    }
+}
+
+impl Default for TokenCount {
+    fn default() -> Self {
+        Self {
+            counted: HistoryMark::default(),
+            messages: 0,
+            around: None,
+            asked: 0,
+            factor: 1.0,
+            declined: None,
+            replaced: None,
+            refused: None,
+        }
+    }
+}
+
+fn sum<'a>(counter: &dyn TokenCounter, messages: impl Iterator<Item = &'a Message>) -> u64 {
+    messages.map(|message| counter.message(message)).sum()
+}
+
+impl TokenCount {
+    /// Counts the prompt of `req`, whose conversation is `kept` with perhaps something added for this call.
+    pub(super) fn measure(&mut self, counter: &dyn TokenCounter, req: &ModelRequest, kept: &History) -> Size {
+        self.messages = match kept.since(&self.counted) {
+            Some(new) => self.messages + sum(counter, new),
+            None => sum(counter, kept.iter()),
+        };
+        self.counted = kept.mark();
+        let added = req.messages.since(&self.counted).map_or(0, |added| sum(counter, added));
+        let (messages, around) = (self.messages + added, self.around(counter, req));
+        self.asked = messages + around;
+        let times = |tokens: u64| (tokens as f64 * self.factor).round() as u64;
+        Size { messages: times(messages), around: times(around), factor: self.factor }
+    }
+
+    fn around(&mut self, counter: &dyn TokenCounter, req: &ModelRequest) -> u64 {
+        let place = |system: &Option<SystemMessage>| system.as_ref().map(|system| system.parts().as_ptr());
+        let same = |known: &&Around| {
+            place(&known.system) == place(&req.system)
+                && std::ptr::eq(known.tools.as_ptr(), req.tools.as_ptr())
+                && known.tools.len() == req.tools.len()
+        };
+        if let Some(known) = self.around.as_ref().filter(same) {
+            return known.tokens;
+        }
+        let system = req.system.clone().map_or(0, |system| counter.message(&Message::System(system)));
+        let tokens = system + counter.tools(&req.tools);
+        self.around = Some(Around { system: req.system.clone(), tools: req.tools.clone(), tokens });
+        tokens
+    }
+
+    /// Learns from what the provider says the prompt had.
+    pub(super) fn learn(&mut self, used: &Usage) {
+        if used.calls == 1 && used.prompt() > 0 && self.asked > 0 {
+            self.factor = (used.prompt() as f64 / self.asked as f64).clamp(1.0 / FURTHEST, FURTHEST);
+        }
+    }
+
+    /// True if a compaction came to nothing and the conversation has hardly grown since.
+    pub(super) fn is_declined(&self) -> bool {
+        self.declined.is_some_and(|at| (self.asked as f64) < at as f64 * GROWTH)
+    }
+
+    /// Notes whether a compaction of what was counted last came to nothing.
+    pub(super) fn decline(&mut self, nothing: bool) {
+        self.declined = nothing.then_some(self.asked);
+    }
+
+    /// Notes that the provider refused the prompt of this step; false if it did so before.
+    pub(super) fn refuse(&mut self, step: u32) -> bool {
+        self.refused.replace(step) != Some(step)
+    }
+
+    /// Notes what a refused conversation was made to.
+    pub(super) fn replace(&mut self, from: History, to: History) {
+        self.replaced = Some(Replaced { from, to: Arc::new(to) });
+    }
+
+    /// What the conversation of an attempt was made to, if it is one that was refused.
+    pub(super) fn replacement(&self, of: &History) -> Option<Arc<History>> {
+        self.replaced.as_ref().filter(|replaced| of.continues(&replaced.from)).map(|replaced| replaced.to.clone())
+    }
+
+    /// A new call begins.
+    pub(super) fn begin(&mut self) {
+        (self.replaced, self.refused) = (None, None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Closures as tower layers, and as middleware with one hook.
+//!
+//! For policies of a few lines in one application. [`from_fn`] and [`before_model_fn`] and its like are at the root of the crate;
+//! here are the types that [`from_fn`] makes, for those who must name them.
+//!
+//! ```
+//! use agent_core::{ModelRequest, ModelResponse, ModelService, Result};
+//! use agent_middleware::from_fn::{FromFnLayer, from_fn};
+//! use tower::ServiceExt;
+//!
+//! async fn as_it_is(request: ModelRequest, next: ModelService) -> Result<ModelResponse> {
+//!     next.oneshot(request).await
+//! }
+//!
+//! fn layer() -> FromFnLayer<impl AsyncFn(ModelRequest, ModelService) -> Result<ModelResponse>> {
+//!     from_fn(as_it_is)
+//! }
+//! # drop(layer());
+//! ```
+
+mod hook_fn;
+
+use std::{
+    any::type_name,
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use agent_core::{Error, Result};
+use tower::{Layer, Service};
+
+pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn};
+
+/// Makes a tower layer of an async closure.
+///
+/// The closure is given the request and the rest of the stack. `next` is an ordinary service that can be cloned: run it
+/// once, not at all, or, on clones, as often as you like. The same function makes layers for models, tools and agents; the
+/// types of the closure's arguments say which.
+///
+/// | around | request | `next` |
+/// |---|---|---|
+/// | model calls | [`ModelRequest`](agent_core::ModelRequest) | [`ModelService`](agent_core::ModelService) |
+/// | tool calls | [`ToolRequest`](agent_core::ToolRequest) | [`ToolService`](agent_core::ToolService) |
+/// | whole runs | [`RunRequest`](agent_core::RunRequest) | [`AgentService`](agent_core::AgentService) |
+///
+/// Use it for a policy of a few lines in one application. A policy with a configuration, or one that needs more than one
+/// hook, is better a [`Middleware`](agent_core::Middleware).
+///
+/// # Order
+///
+/// The layer stands where it is registered, and is entered once per attempt of whatever retries outside it.
+///
+/// ```text
+/// // right: every attempt is timed apart
+/// builder.model_layer(retry).model_layer(from_fn(time_it))
+/// // wrong, if single attempts are meant: the time of all attempts and of the pauses between them
+/// builder.model_layer(from_fn(time_it)).model_layer(retry)
+/// ```
+///
+/// # Example
+///
+/// A model that may fail once:
+///
+/// ```
+/// use agent_core::{AssistantMessage, Error, ErrorKind, ModelRequest, ModelResponse, ModelService};
+/// use agent_middleware::from_fn;
+/// use tower::{Layer, ServiceExt, service_fn};
+///
+/// let once_more = from_fn(async |req: ModelRequest, next: ModelService| match next.clone().oneshot(req.clone()).await {
+///     Err(e) if e.is_retryable() => next.oneshot(req).await,
+///     answered => answered,
+/// });
+/// # use agent_core::{History, Retry, testing::detached_run};
+/// # use std::sync::atomic::{AtomicU32, Ordering};
+/// # static CALLS: AtomicU32 = AtomicU32::new(0);
+/// # let shaky = service_fn(|_: ModelRequest| async {
+/// #     match CALLS.fetch_add(1, Ordering::SeqCst) {
+/// #         0 => Err(Error::new(ErrorKind::Transport, "cut off").with_retry(Retry::Temporary(None))),
+/// #         _ => Ok(ModelResponse::new("fine")),
+/// #     }
+/// # });
+/// # let run = detached_run(History::default());
+/// # let req = ModelRequest::new(run.cx().clone());
+/// let model = once_more.layer(ModelService::new(shaky));
+/// # let rt = tokio::runtime::Builder::new_current_thread().build().expect("starts");
+/// # rt.block_on(async {
+/// assert_eq!(model.oneshot(req).await?.message.text(), "fine");
+/// # Ok::<_, Error>(()) })?;
+/// # Ok::<_, Error>(())
+/// ```
+pub fn from_fn<F, Req, Next, Fut, Res>(f: F) -> FromFnLayer<F>
+where
+    F: Fn(Req, Next) -> Fut,
+    Fut: Future<Output = Result<Res>>,
+{
+    FromFnLayer { f: Arc::new(f) }
+}
+
+/// The layer that [`from_fn`] makes.
+pub struct FromFnLayer<F> {
+    f: Arc<F>,
+}
+
+/// The service that [`FromFnLayer`] makes.
+pub struct FromFn<F, S> {
+    f: Arc<F>,
+    inner: S,
+}
+
+impl<F, S> Layer<S> for FromFnLayer<F> {
+    type Service = FromFn<F, S>;
+
+    fn layer(&self, inner: S) -> FromFn<F, S> {
+        FromFn { f: self.f.clone(), inner }
+    }
+}
+
+impl<F, S, Req, Fut, Res> Service<Req> for FromFn<F, S>
+where
+    F: Fn(Req, S) -> Fut,
+    Fut: Future<Output = Result<Res>>,
+    S: Service<Req, Error = Error> + Clone,
+{
+    type Response = Res;
+    type Error = Error;
+    type Future = Fut;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, req: Req) -> Fut {
+        // The closure gets the service that was made ready; the fresh clone stays.
+        let fresh = self.inner.clone();
+        let ready = std::mem::replace(&mut self.inner, fresh);
+        (self.f)(req, ready)
+    }
+}
+
+impl<F> Clone for FromFnLayer<F> {
+    fn clone(&self) -> Self {
+        Self { f: self.f.clone() }
+    }
+}
+
+impl<F, S: Clone> Clone for FromFn<F, S> {
+    fn clone(&self) -> Self {
+        Self { f: self.f.clone(), inner: self.inner.clone() }
+    }
+}
+
+impl<F> fmt::Debug for FromFnLayer<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FromFnLayer").field(&format_args!("{}", type_name::<F>())).finish()
+    }
+}
+
+impl<F, S: fmt::Debug> fmt::Debug for FromFn<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = type_name::<F>();
+        f.debug_struct("FromFn").field("f", &format_args!("{name}")).field("inner", &self.inner).finish()
+    }
+}

@@ -1,0 +1,197 @@
+//! [`ChatHistory`]: conversations of a store of their own.
+
+use std::sync::Arc;
+
+use agent_core::{
+    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Ordering,
+    Result, RunCx, RunEnd,
+};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::run_value::RunValue;
+
+/// The messages that the run was given, once it has begun.
+const GIVEN: RunValue<Option<Vec<Message>>> = RunValue::new("chat_history", "given");
+
+/// Which chat, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ChatHistoryConfig {
+    /// The chat's id. Default: the run's session.
+    pub chat: Option<String>,
+    /// The newest rounds that a run is given; a round is what a user says up to the answer that ends it. Unset is all of
+    /// them. Default: 10.
+    pub last_k: Option<usize>,
+}
+
+impl Default for ChatHistoryConfig {
+    fn default() -> Self {
+        Self { chat: None, last_k: Some(10) }
+    }
+}
+
+/// Puts the newest rounds of a chat before the messages of a run, and keeps what the run adds to it: for agents whose
+/// conversations are kept in a [`ChatMessageStore`], apart from runs.
+///
+/// An agent with a [journal](agent_core::Journal) of its own needs none of this: its sessions have their history already, and
+/// with both it would be there twice.
+///
+/// The run sees its own system messages, then what was kept, then what is new. When it has finished, its messages and what
+/// followed them are kept, under ids by which they are kept once however often that is tried; if compaction took the run's
+/// own messages out of the history, they and the answer are. A run that did not finish keeps nothing until it is gone on with.
+/// If keeping fails, a warning says so and the run ends as it did.
+///
+/// # Order
+///
+/// ```text
+/// // right: who looks at the history when the run begins sees all of it
+/// builder.middleware(ChatHistory::new(chats)).middleware(greet_new_users)
+/// // wrong: every user looks new
+/// builder.middleware(greet_new_users).middleware(ChatHistory::new(chats))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_core::{RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_exec::Agent;
+/// use agent_middleware::ChatHistory;
+/// use agent_store::InMemoryChatMessageStore;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("starts").block_on(async {
+/// let model = ScriptedModel::new([Turn::text("Hello, Ada."), Turn::text("Ada.")]);
+/// let chats = ChatHistory::new(InMemoryChatMessageStore::default());
+/// let agent = Agent::builder("chat", model.clone()).middleware(chats).build()?;
+/// agent.start(RunRequest::user("I am Ada.").session("s")).await?;
+/// agent.start(RunRequest::user("Who am I?").session("s")).await?;
+/// assert_eq!(model.requests()[1].texts(), ["I am Ada.", "Hello, Ada.", "Who am I?"]);
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("runs");
+/// ```
+#[derive(Clone)]
+pub struct ChatHistory {
+    store: Arc<dyn ChatMessageStore>,
+    config: ChatHistoryConfig,
+}
+
+impl ChatHistory {
+    /// The newest ten rounds of the chat that is called as the run's session, in this store.
+    pub fn new(store: impl ChatMessageStore) -> Self {
+        Self { store: Arc::new(store), config: ChatHistoryConfig::default() }
+    }
+
+    /// Sets everything that is data at once.
+    #[must_use]
+    pub fn config(mut self, config: ChatHistoryConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets the chat's id.
+    #[must_use]
+    pub fn chat(mut self, id: impl Into<String>) -> Self {
+        self.config.chat = Some(id.into());
+        self
+    }
+
+    /// Sets the newest rounds that a run is given.
+    #[must_use]
+    pub fn last_k(mut self, rounds: usize) -> Self {
+        self.config.last_k = Some(rounds);
+        self
+    }
+
+    fn chat_of<'a>(&'a self, cx: &'a RunCx) -> &'a str {
+        self.config.chat.as_deref().unwrap_or(&cx.ids().session)
+    }
+
+    async fn retrieve(&self, cx: &RunCx) -> Result<Vec<ChatMessage>> {
+        let broken = |e| Error::new(ErrorKind::Unexpected, "what was kept of a chat is no JSON").with_source(e);
+        let mut query = ChatQuery::default();
+        query.last_k = self.config.last_k;
+        let retrieved = async {
+            let messages = self.store.retrieve(self.chat_of(cx), &query).await?;
+            serde_json::to_value(messages).map_err(broken)
+        };
+        serde_json::from_value(cx.decide("chat_history", retrieved).await?).map_err(broken)
+    }
+
+    /// Keeps the messages, once: a replay keeps nothing. Gives how many are new.
+    async fn write(&self, cx: &RunCx, messages: Vec<Message>) -> Result<Value> {
+        let id = |at| format!("{}/{at}", cx.ids().run_id);
+        let messages = messages.into_iter().enumerate().map(|(at, message)| ChatMessage::new(id(at), message));
+        Ok(self.store.write(self.chat_of(cx), messages.collect()).await?.into())
+    }
+}
+
+/// What a run that was `given` these messages added to the chat.
+fn added(history: &History, given: &[Message], answer: &str) -> Vec<Message> {
+    let all: Vec<&Message> = history.iter().collect();
+    let spoken = |message: &&Message| !matches!(message, Message::System(_));
+    let given: Vec<&Message> = given.iter().filter(spoken).collect();
+    let begins = (0..=all.len().saturating_sub(given.len())).rev().find(|at| all[*at..].starts_with(&given));
+    match begins {
+        Some(at) => all[at..].iter().copied().cloned().collect(),
+        None => {
+            let answer = Some(answer).filter(|answer| !answer.is_empty()).map(Message::assistant);
+            given.into_iter().cloned().chain(answer).collect()
+        }
+    }
+}
+
+#[async_trait]
+impl Middleware for ChatHistory {
+    fn name(&self) -> &str {
+        "chat_history"
+    }
+
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().unique()
+    }
+
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        if GIVEN.update(cx, |given| given.is_some())? {
+            return Ok(()); // the run goes on, and has its history
+        }
+        let given: Vec<Message> = cx.history().iter().cloned().collect();
+        let kept = self.retrieve(cx).await?;
+        if !kept.is_empty() {
+            let (system, new): (Vec<_>, Vec<_>) =
+                given.iter().cloned().partition(|message| matches!(message, Message::System(_)));
+            let kept = kept.into_iter().map(|kept| kept.message);
+            let (history, repairs) = History::import(system.into_iter().chain(kept).chain(new));
+            for repair in repairs {
+                let message = format!("chat history: what was kept of the chat was repaired: {repair:?}");
+                cx.emit(EventKind::Warning { message });
+            }
+            cx.replace_history(history, "chat_history");
+        }
+        GIVEN.update(cx, |known| *known = Some(given.clone()))
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        if let Ok(RunEnd::Finished(finished)) = end {
+            let given = GIVEN.update(cx, |given| given.clone())?.unwrap_or_default();
+            let added = added(&finished.history, &given, &finished.answer);
+            if let Err(e) = cx.decide("chat_history/kept", self.write(cx, added)).await {
+                let message = format!("chat history: what the run added to the chat could not be kept: {e}");
+                cx.emit(EventKind::Warning { message });
+            }
+        }
+        GIVEN.end(cx, end);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ChatHistory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatHistory").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,23 @@
+//! What the model is told beside the conversation.
+//!
+//! [`RuntimeEnvironment`], [`TodoList`] and [`Reminders`] tell it something; [`PromptCaching`] asks providers to keep what does not
+//! change. Here are their configurations, and the [`Todo`]s for programs that show them.
+//!
+//! ```
+//! use agent_middleware::{PromptCaching, prompt::PromptCachingConfig};
+//!
+//! let caching = PromptCaching::from(PromptCachingConfig::default());
+//! # drop(caching);
+//! ```
+
+mod prompt_caching;
+mod reminders;
+mod runtime_environment;
+mod todo;
+
+pub use self::{
+    prompt_caching::{PromptCaching, PromptCachingConfig},
+    reminders::{Reminders, RemindersConfig, Repeated},
+    runtime_environment::{RuntimeEnvironment, RuntimeEnvironmentConfig},
+    todo::{Todo, TodoList, TodoListConfig, TodoStatus},
+};

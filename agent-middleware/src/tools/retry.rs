@@ -1,0 +1,174 @@
+//! [`ToolRetry`]: another try for tools that failed for a moment.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use agent_core::{
+    Backoff, Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed,
+};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::wrap::wrap;
+
+/// How often a tool is tried again, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolRetryConfig {
+    /// Most tries after the first. Default: 2.
+    pub retries: u32,
+    /// The longest time before the second try; each further delay is twice as long. In configuration files, seconds.
+    /// Default: 1 second.
+    #[serde(with = "crate::seconds::always")]
+    pub initial_delay: Duration,
+    /// The longest delay. An error that asks for a longer one is not tried again. In configuration files, seconds. Default:
+    /// 60 seconds.
+    #[serde(with = "crate::seconds::always")]
+    pub max_delay: Duration,
+    /// The tools that are tried again, by name. Default: none, which means all.
+    pub tools: BTreeSet<String>,
+    /// Whether errors that do not say if another try may help are tried again too. Default: false.
+    pub unknown: bool,
+}
+
+impl Default for ToolRetryConfig {
+    fn default() -> Self {
+        let (initial_delay, max_delay) = (Duration::from_secs(1), Duration::from_secs(60));
+        Self { retries: 2, initial_delay, max_delay, tools: BTreeSet::new(), unknown: false }
+    }
+}
+
+/// Tries a tool again that failed for a moment, after the delays of a [`Backoff`].
+///
+/// They grow, and how much of them is waited is left to chance. A delay that the error asks for is kept; if it is longer than
+/// the [longest](Self::max_delay), the tool is not tried again, and the error that the model is told says so: what a server
+/// calls too early must not be tried early.
+///
+/// Only errors that say so are tried again ([`Retry::Temporary`]), and only calls that may be repeated: those of tools whose
+/// [`Effect`] is `Pure` or `Idempotent`. What may happen once at most is never repeated by a layer; nor is what can be asked
+/// what happened, which a recovered run does. A result that a tool itself calls an error is a result. Each retry is an event.
+///
+/// # Order
+///
+/// ```text
+/// // right: one approval for all tries, and a timeout for each
+/// builder.middleware(Approval::new().ask("*")).middleware(ToolRetry::new()).tool_layer(TimeoutLayer::new(minute))
+/// // wrong: the timeout is for all tries together
+/// builder.tool_layer(TimeoutLayer::new(minute)).middleware(ToolRetry::new())
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agent_middleware::ToolRetry;
+///
+/// let retry = ToolRetry::new().retries(4).initial_delay(Duration::from_millis(200)).tool("web_search");
+/// # drop(retry);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ToolRetry {
+    config: ToolRetryConfig,
+}
+
+impl ToolRetry {
+    /// Two more tries for all tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most tries after the first.
+    #[must_use]
+    pub fn retries(mut self, most: u32) -> Self {
+        self.config.retries = most;
+        self
+    }
+
+    /// Sets the longest delay before the second try.
+    #[must_use]
+    pub fn initial_delay(mut self, delay: Duration) -> Self {
+        self.config.initial_delay = delay;
+        self
+    }
+
+    /// Sets the longest delay. An error that asks for a longer one is not tried again.
+    #[must_use]
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.config.max_delay = delay;
+        self
+    }
+
+    /// Adds a tool that is tried again; those that are not named are not, then.
+    #[must_use]
+    pub fn tool(mut self, name: impl Into<String>) -> Self {
+        self.config.tools.insert(name.into());
+        self
+    }
+
+    /// Tries errors again, too, that do not say if that may help.
+    #[must_use]
+    pub fn unknown(mut self) -> Self {
+        self.config.unknown = true;
+        self
+    }
+
+    fn applies_to(&self, req: &ToolRequest) -> bool {
+        let repeatable = matches!(req.effect, Effect::Pure | Effect::Idempotent);
+        let named = self.config.tools.is_empty() || self.config.tools.contains(&*req.call.name);
+        self.config.retries > 0 && repeatable && named
+    }
+
+    async fn tries(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        let ToolRetryConfig { retries, initial_delay, max_delay, unknown, .. } = self.config;
+        let backoff = Backoff::new().retries(retries).initial_delay(initial_delay).max_delay(max_delay);
+        let mut failed = 0;
+        loop {
+            let e = match next.run(req.clone()).await {
+                Err(e) => e,
+                answered => return answered,
+            };
+            let asked = match e.retry() {
+                Retry::Temporary(asked) if e.kind().is_told() => asked,
+                Retry::Unknown if unknown && e.kind().is_told() => None,
+                _ => return Err(e),
+            };
+            failed += 1;
+            let Some(delay) = backoff.delay(failed, asked) else { return Err(backoff.give_up(e)) };
+            req.cx.emit(EventKind::Retry {
+                attempt: failed + 1,
+                delay: delay.as_secs_f64(),
+                kind: e.kind(),
+                error: e.message().to_owned(),
+            });
+            tokio::time::sleep(delay).await;
+        }
+    }
+}
+
+impl From<ToolRetryConfig> for ToolRetry {
+    fn from(config: ToolRetryConfig) -> Self {
+        Self { config }
+    }
+}
+
+#[async_trait]
+impl Middleware for ToolRetry {
+    fn name(&self) -> &str {
+        "tool_retry"
+    }
+
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().inside("approval")
+    }
+
+    wrap! {
+        wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
+            if self.applies_to(&req) { boxed(|| self.tries(req, next)) } else { next.run(req) }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! [`ToolSearch`]: tools that a model finds when it needs them.
+
+mod config;
+mod tool;
+mod words;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_core::{
+    Flow, Middleware, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Tool, ToolBatch,
+    ToolChoice, ToolOutput, ToolSpecs,
+};
+use async_trait::async_trait;
+
+pub use self::config::ToolSearchConfig;
+use self::tool::SearchTool;
+use crate::{permissions::wildcard::any_fits, run_value::RunValue};
+
+/// The tools that a run has found, in the order in which it found them.
+const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
+
+/// Hides tools from the model until it looks for them: an agent with a hundred tools then tells the model of a few, and of
+/// one more with which it searches the others.
+///
+/// The model calls `search_tools` with a few words; a word with a `+` before it is required. A word of a tool's name counts
+/// most, then one of its [hint](Self::hint), then one of its description; `HTTPClient` has the words `http` and `client`. What
+/// fits best is loaded: it is offered from the next model call on, after the tools that were there, so that what a
+/// provider keeps of them stays of use as far as it can. A call of a tool that was not loaded is answered with how to load it.
+///
+/// What a run found is its own and goes with it. It survives a pause and a restart, and no other run sees it. A run that
+/// offers [only some tools](agent_core::RunRequest::tools_named) searches among those; if the search is not among them, they are
+/// all offered at once. So they are where fewer are deferred than the [threshold](Self::threshold), and then the search is
+/// not offered.
+///
+/// # Order
+///
+/// A [`ToolSelector`](crate::ToolSelector) stands inside, and must always include the search.
+///
+/// ```text
+/// // right: what is marked for the provider's cache is what the model is shown
+/// builder.middleware(ToolSearch::new().defer("jira_*")).middleware(PromptCaching::new())
+/// // wrong: the mark is on a tool that is hidden afterwards
+/// builder.middleware(PromptCaching::new()).middleware(ToolSearch::new().defer("jira_*"))
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use agent_core::testing::{ScriptedModel, Turn};
+/// use agent_exec::Agent;
+/// use agent_middleware::ToolSearch;
+/// use serde_json::json;
+/// # let tool = |name: &str| {
+/// #     let run = async |_: serde_json::Value, _: agent_core::ToolRequest| "done";
+/// #     agent_tools::from_schema(name, "", json!({"type": "object"}), run)
+/// # };
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("starts").block_on(async {
+/// let model = ScriptedModel::new([
+///     Turn::call("c1", "search_tools", json!({"query": "bug report"})),
+///     Turn::call("c2", "jira_create", json!({})),
+///     Turn::text("There is a ticket now."),
+/// ]);
+/// let agent = Agent::builder("office", model.clone())
+///     .tool(tool("clock"))
+///     .tool(tool("jira_create"))
+///     .tool(tool("jira_close"))
+///     .middleware(ToolSearch::new().defer("jira_*").hint("jira_create", "bug report"))
+///     .build()?;
+/// agent.run("It rains in.").await?;
+/// assert_eq!(model.requests()[0].tools, ["clock", "search_tools"]);
+/// assert_eq!(model.requests()[1].tools, ["clock", "search_tools", "jira_create"]);
+/// # Ok::<(), agent_core::Error>(())
+/// # }).expect("runs");
+/// ```
+#[derive(Default)]
+pub struct ToolSearch {
+    config: Arc<ToolSearchConfig>,
+    /// Tools that it brings along.
+    own: Vec<Arc<dyn Tool>>,
+    views: PerRun<Mutex<Option<View>>>,
+}
+
+/// What was shown of a set of tools; as long as nothing changes, it is what the wire wrote before.
+struct View {
+    offered: ToolSpecs,
+    loaded: Vec<String>,
+    shown: ToolSpecs,
+}
+
+impl ToolSearch {
+    /// Defers nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Defers the tools of this name; `*` stands for any characters.
+    #[must_use]
+    pub fn defer(mut self, name: impl Into<String>) -> Self {
+        self.edit().tools.insert(name.into());
+        self
+    }
+
+    /// Adds a tool to the agent, deferred.
+    #[must_use]
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.tool_set([Arc::new(tool) as Arc<dyn Tool>])
+    }
+
+    /// Adds tools to the agent, deferred.
+    #[must_use]
+    pub fn tool_set(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        for tool in tools {
+            self.edit().tools.insert(tool.spec().name);
+            self.own.push(tool);
+        }
+        self
+    }
+
+    /// Sets words by which a tool is found, beside those of its name and its description.
+    #[must_use]
+    pub fn hint(mut self, tool: impl Into<String>, words: impl Into<String>) -> Self {
+        self.edit().hints.insert(tool.into(), words.into());
+        self
+    }
+
+    /// Sets how many tools must be deferred for any to be hidden.
+    #[must_use]
+    pub fn threshold(mut self, tools: usize) -> Self {
+        self.edit().threshold = tools;
+        self
+    }
+
+    /// Sets the most tools that one search loads.
+    #[must_use]
+    pub fn max_results(mut self, most: usize) -> Self {
+        self.edit().max_results = most;
+        self
+    }
+
+    /// Sets what the tool that searches is called.
+    #[must_use]
+    pub fn search_tool(mut self, name: impl Into<String>) -> Self {
+        self.edit().search_tool = name.into();
+        self
+    }
+
+    fn edit(&mut self) -> &mut ToolSearchConfig {
+        Arc::make_mut(&mut self.config)
+    }
+
+    /// What the model is shown of the tools that the run offers.
+    fn show(&self, cx: &RunCx, offered: &ToolSpecs, loaded: Vec<String>) -> ToolSpecs {
+        let view = self.views.of(cx, Mutex::default);
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = &*view
+            && view.offered.as_ptr() == offered.as_ptr()
+            && view.loaded == loaded
+        {
+            return view.shown.clone();
+        }
+        let deferred = self.config.deferred(offered);
+        let needless = |name: &str| deferred.is_empty() && name == self.config.search_tool;
+        let hidden = |name: &str| deferred.iter().any(|tool| tool.name == name);
+        let always = offered.iter().filter(|tool| !needless(&tool.name) && !hidden(&tool.name));
+        let found = loaded.iter().filter_map(|name| deferred.iter().find(|tool| tool.name == *name).copied());
+        let shown: ToolSpecs = always.chain(found).cloned().collect();
+        *view = Some(View { offered: offered.clone(), loaded, shown: shown.clone() });
+        shown
+    }
+}
+
+impl From<ToolSearchConfig> for ToolSearch {
+    fn from(config: ToolSearchConfig) -> Self {
+        Self { config: Arc::new(config), ..Self::default() }
+    }
+}
+
+#[async_trait]
+impl Middleware for ToolSearch {
+    fn name(&self) -> &str {
+        "tool_search"
+    }
+
+    fn has_chunk_hook(&self) -> bool {
+        false
+    }
+
+    fn ordering(&self) -> Ordering {
+        Ordering::default().outside("tool_selector").outside("prompt_caching").unique()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let search = || Arc::new(SearchTool(self.config.clone())) as Arc<dyn Tool>;
+        let needed = (!self.config.tools.is_empty()).then(search);
+        self.own.iter().cloned().chain(needed).collect()
+    }
+
+    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        if self.config.tools.is_empty() {
+            return Ok(Flow::Continue);
+        }
+        let forced = match &req.params.tool_choice {
+            Some(ToolChoice::Tool(name)) => Some(name),
+            _ => None,
+        };
+        let forced = forced.filter(|name| any_fits(&self.config.tools, name));
+        let loaded = LOADED.update(cx, |loaded| {
+            loaded.extend(forced.filter(|name| !loaded.contains(name)).cloned()); // what must be called must be shown
+            loaded.clone()
+        })?;
+        req.tools = self.show(cx, &req.tools, loaded);
+        Ok(Flow::Continue)
+    }
+
+    async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()> {
+        if self.config.tools.is_empty() {
+            return Ok(());
+        }
+        let loaded = LOADED.update(cx, |loaded| loaded.clone())?;
+        for call in batch.calls.iter_mut().filter(|call| call.answer.is_none()) {
+            let name = call.request.call.name.clone();
+            let deferred = self.config.deferred(&call.request.offered);
+            if deferred.iter().any(|tool| *tool.name == *name) && !loaded.iter().any(|known| **known == *name) {
+                let search = &self.config.search_tool;
+                call.answer(ToolOutput::error(format!("Tool '{name}' is not loaded: find it with '{search}' first.")));
+            }
+        }
+        Ok(())
+    }
+
+    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
+        self.views.end(cx);
+        LOADED.end(cx, end);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ToolSearch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolSearch")
+            .field("config", &self.config)
+            .field("own", &self.own.len())
+            .field("views", &self.views)
+            .finish()
+    }
+}
