@@ -2,7 +2,6 @@
 
 mod compaction;
 mod events;
-mod flow;
 mod world;
 
 use agent_core::{

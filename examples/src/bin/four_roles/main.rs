@@ -1,7 +1,7 @@
 //! AgentFlow: a planner, a worker, a verifier and a generator solve a question step by step.
 
 use agent::{
-    exec::flow::{Models, Output, Solver},
+    flow::{Models, Output, Solver},
     prelude::*,
     testing::Turn,
 };

@@ -8,19 +8,20 @@ use std::{
 };
 
 use agent_core::{Error, ErrorKind, Finished, PerRun, Result, RunEnd, RunRequest, Tool};
+use agent_exec::{Agent, AgentBuilder};
 use serde_json::json;
 
-use super::{
+use crate::{
     DefaultPrompts, Models, Output, Prompts, Query, QueryCache, Solution, ToolMetadata,
+    command::MOST_CALLS,
     conductor::Conductor,
     progress::{PROGRESS, Progress},
     script::Script,
     tools::Toolbox,
 };
-use crate::{Agent, AgentBuilder};
 
 /// Model calls of one step at most (two tries of the planner, two of the worker, the verifier), and its waves of calls.
-const CALLS_OF_A_STEP: u32 = 5 + super::command::MOST_CALLS as u32;
+const CALLS_OF_A_STEP: u32 = 5 + MOST_CALLS as u32;
 
 /// Model calls beside the steps: base, analysis, final, direct.
 const OTHER_CALLS: u32 = 4;
@@ -34,7 +35,7 @@ const OTHER_CALLS: u32 = 4;
 ///
 /// ```
 /// use agent_core::testing::{ScriptedModel, Turn};
-/// use agent_exec::flow::{Ending, Models, Output, Solver};
+/// use agent_flow::{Ending, Models, Output, Solver};
 /// use agent_tools::from_schema;
 /// use serde_json::json;
 ///
@@ -219,7 +220,7 @@ impl SolverBuilder {
     ///
     /// ```
     /// # use agent_core::{MemoryJournal, testing::ScriptedModel};
-    /// # use agent_exec::flow::{Models, Solver};
+    /// # use agent_flow::{Models, Solver};
     /// let solver = Solver::builder(Models::all(ScriptedModel::new([]))).agent(|agent| agent.store(MemoryJournal::default()));
     /// ```
     pub fn agent(mut self, with: impl FnOnce(AgentBuilder) -> AgentBuilder + Send + 'static) -> Self {
@@ -253,13 +254,12 @@ impl SolverBuilder {
             builder = builder.resource(QueryCache::new(root));
         }
         builder = self.with.into_iter().fold(builder, |builder, with| with(builder));
-        if !builder.toolsets.is_empty() {
+        let steps = self.max_steps.saturating_mul(CALLS_OF_A_STEP).saturating_add(OTHER_CALLS);
+        let agent = builder.state_key(PROGRESS.name(), Progress::field()).max_steps(steps).build()?;
+        if !agent.toolsets().is_empty() {
             return Err(Error::config("a solver plans with tools that do not change: give them with tools(..)"));
         }
-        builder.schema = builder.schema.key(PROGRESS.name(), Progress::field());
-        let steps = self.max_steps.saturating_mul(CALLS_OF_A_STEP).saturating_add(OTHER_CALLS);
-        let agent = builder.max_steps(steps).build()?;
-        let tools = Toolbox::new(&agent.0.executor.specs, self.described)?;
+        let tools = Toolbox::new(agent.tools(), self.described)?;
         let (outputs, max_steps, base_tokens) = (self.outputs, self.max_steps, self.base_tokens);
         let ready = Script { prompts: self.prompts, tools, outputs, max_steps, base_tokens };
         if ready.has_steps() && max_steps > 0 && ready.tools.all().next().is_none() {

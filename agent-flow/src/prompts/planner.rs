@@ -1,6 +1,6 @@
 //! The planner: what the query needs, and what is to be done next.
 
-use super::Scene;
+use crate::Scene;
 
 pub(super) fn base_response(scene: &Scene<'_>) -> String {
     scene.memory.query.text.clone()

@@ -5,43 +5,43 @@ use std::time::Duration;
 use agent_core::{Key, Result, RunCx, StateField};
 use serde::{Deserialize, Serialize};
 
-use super::QueryFile;
+use crate::QueryFile;
 
 /// The state's key.
-pub(super) const PROGRESS: Key<Progress> = Key::new("flow");
+pub(crate) const PROGRESS: Key<Progress> = Key::new("flow");
 
 /// What a run keeps beside its history, from which everything else follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Where the run's messages begin in the session's history.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// How long the run was under way, in all processes together.
-    pub(super) elapsed_ms: u64,
+    pub(crate) elapsed_ms: u64,
     /// How many of the run's messages there were when the time for steps was up.
-    pub(super) cut: Option<usize>,
+    pub(crate) cut: Option<usize>,
     /// The query's files.
-    pub(super) files: Vec<QueryFile>,
+    pub(crate) files: Vec<QueryFile>,
 }
 
 impl Progress {
-    pub(super) fn field() -> StateField {
+    pub(crate) fn field() -> StateField {
         StateField::of::<Self>()
     }
 
-    pub(super) fn of(cx: &RunCx) -> Result<Self> {
+    pub(crate) fn of(cx: &RunCx) -> Result<Self> {
         Ok(cx.state().get(&PROGRESS)?.unwrap_or_default())
     }
 
-    pub(super) fn keep(&self, cx: &RunCx) -> Result<()> {
+    pub(crate) fn keep(&self, cx: &RunCx) -> Result<()> {
         cx.state().set(&PROGRESS, self)
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         Duration::from_millis(self.elapsed_ms)
     }
 
-    pub(super) fn set_elapsed(&mut self, elapsed: Duration) {
+    pub(crate) fn set_elapsed(&mut self, elapsed: Duration) {
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Query, ToolCommand};
+use crate::{Query, ToolCommand};
 
 /// Most characters of a result that the roles are shown.
 const LONGEST_RESULT: usize = 100_000;
@@ -76,13 +76,13 @@ pub enum StepProblem {
 }
 
 impl CallOutcome {
-    pub(super) fn new(id: &str, result: &str, is_error: bool) -> Self {
+    pub(crate) fn new(id: &str, result: &str, is_error: bool) -> Self {
         Self { id: id.to_owned(), result: shortened(result), is_error }
     }
 }
 
 impl Memory {
-    pub(super) fn new(query: Query) -> Self {
+    pub(crate) fn new(query: Query) -> Self {
         Self { query, ..Self::default() }
     }
 

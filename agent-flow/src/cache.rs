@@ -8,11 +8,11 @@ use std::{
 use agent_core::{Error, Result, RunCx};
 
 /// Where tools of a solver put what they make for one query: a directory for each run below the solver's
-/// [`cache_dir`](super::SolverBuilder::cache_dir). A run that goes on in another process finds its own again.
+/// [`cache_dir`](crate::SolverBuilder::cache_dir). A run that goes on in another process finds its own again.
 ///
 /// ```
 /// use agent_core::{Result, ToolRequest};
-/// use agent_exec::flow::QueryCache;
+/// use agent_flow::QueryCache;
 ///
 /// fn plot(req: &ToolRequest) -> Result<std::path::PathBuf> {
 ///     Ok(QueryCache::of(&req.cx)?.join("plot.png"))
@@ -22,7 +22,7 @@ use agent_core::{Error, Result, RunCx};
 pub struct QueryCache(PathBuf);
 
 impl QueryCache {
-    pub(super) fn new(root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf) -> Self {
         Self(root)
     }
 
@@ -34,7 +34,7 @@ impl QueryCache {
         Ok(Self::below(&cx.resources().get::<Self>()?.0, cx))
     }
 
-    pub(super) fn create(root: &Path, cx: &RunCx) -> Result<()> {
+    pub(crate) fn create(root: &Path, cx: &RunCx) -> Result<()> {
         let directory = Self::below(root, cx);
         fs::create_dir_all(&directory).map_err(|e| {
             let place = directory.display().to_string();

@@ -1,6 +1,6 @@
 //! The verifier: is it enough?
 
-use super::Scene;
+use crate::Scene;
 
 pub(super) fn verify(scene: &Scene<'_>) -> String {
     let (facts, tools) = (scene.facts(), scene.tool_list());

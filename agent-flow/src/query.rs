@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is to be solved: a question, with images and files.
 ///
 /// ```
-/// use agent_exec::flow::Query;
+/// use agent_flow::Query;
 ///
 /// let query = Query::new("How many rows are there?").file("data.csv");
 /// assert_eq!(query.files[0].description, "A CSV file: rows of comma-separated values.");
@@ -61,13 +61,13 @@ impl Query {
     }
 
     /// The message that begins the run.
-    pub(super) fn message(&self) -> Message {
+    pub(crate) fn message(&self) -> Message {
         let text = std::iter::once(Part::text(self.text.as_str()));
         Message::User(UserMessage::new(text.chain(self.attachments.iter().cloned()).collect()))
     }
 
     /// The query whose message this is.
-    pub(super) fn from_message(message: &UserMessage, files: Vec<QueryFile>) -> Self {
+    pub(crate) fn from_message(message: &UserMessage, files: Vec<QueryFile>) -> Self {
         let attachments = message.parts().iter().filter(|part| part.as_text().is_none()).cloned().collect();
         Self { text: message.text(), attachments, files }
     }

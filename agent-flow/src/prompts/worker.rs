@@ -1,6 +1,6 @@
 //! The worker: from a step to calls of its tool.
 
-use super::{NextStep, Scene, ToolMetadata};
+use crate::{NextStep, Scene, ToolMetadata};
 
 pub(super) fn tool_command(scene: &Scene<'_>, step: &NextStep, tool: &ToolMetadata) -> String {
     let facts = scene.facts();

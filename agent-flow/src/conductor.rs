@@ -16,7 +16,7 @@ use agent_core::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::{
+use crate::{
     QueryCache, Solution,
     ask::Ask,
     progress::Progress,
@@ -26,18 +26,18 @@ use super::{
 /// Stands for an answer without text.
 const SILENT: &str = "(nothing was said)";
 
-pub(super) struct Conductor {
+pub(crate) struct Conductor {
     /// Set when the agent is built, which knows the tools.
-    pub(super) script: Arc<OnceLock<Script>>,
-    pub(super) infos: [Option<Arc<ModelInfo>>; 4],
-    pub(super) max_time: Duration,
-    pub(super) output_time: Duration,
-    pub(super) cache: Option<PathBuf>,
-    pub(super) runs: PerRun<Mutex<Live>>,
+    pub(crate) script: Arc<OnceLock<Script>>,
+    pub(crate) infos: [Option<Arc<ModelInfo>>; 4],
+    pub(crate) max_time: Duration,
+    pub(crate) output_time: Duration,
+    pub(crate) cache: Option<PathBuf>,
+    pub(crate) runs: PerRun<Mutex<Live>>,
 }
 
 /// A run in this process.
-pub(super) struct Live {
+pub(crate) struct Live {
     since: Instant,
     /// How long it was under way in earlier processes.
     before: Duration,

@@ -4,7 +4,7 @@ use agent_core::OutputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::read::{field, object_with, sections};
+use crate::read::{field, object_with, sections};
 
 /// Why an answer could not be read; the role is told so once.
 pub type Unreadable = String;
@@ -48,7 +48,7 @@ pub struct MemoryVerification {
 }
 
 impl QueryAnalysis {
-    pub(super) fn format() -> OutputFormat {
+    pub(crate) fn format() -> OutputFormat {
         form(
             "query_analysis",
             &[
@@ -102,7 +102,7 @@ impl std::fmt::Display for QueryAnalysis {
 }
 
 impl NextStep {
-    pub(super) fn format() -> OutputFormat {
+    pub(crate) fn format() -> OutputFormat {
         form(
             "next_step",
             &[
@@ -148,7 +148,7 @@ impl NextStep {
 }
 
 impl MemoryVerification {
-    pub(super) fn format() -> OutputFormat {
+    pub(crate) fn format() -> OutputFormat {
         let mut format = form("memory_verification", &[("analysis", "What is complete, missing or inconsistent.")]);
         format.schema["properties"]["stop_signal"] =
             json!({"type": "boolean", "description": "True if what is known answers the query."});
@@ -186,7 +186,7 @@ fn verdict(line: &str) -> Option<bool> {
 }
 
 /// An object of texts that are all required.
-pub(super) fn form(name: &str, fields: &[(&str, &str)]) -> OutputFormat {
+pub(crate) fn form(name: &str, fields: &[(&str, &str)]) -> OutputFormat {
     let text = |(name, says): &(&str, &str)| ((*name).to_owned(), json!({"type": "string", "description": says}));
     let properties: Map<_, _> = fields.iter().map(text).collect();
     let required: Vec<_> = fields.iter().map(|(name, _)| name).collect();

@@ -1,6 +1,6 @@
 //! The generator: what the user is told.
 
-use super::Scene;
+use crate::Scene;
 
 pub(super) fn final_output(scene: &Scene<'_>) -> String {
     let facts = scene.facts();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::PlannedCall;
+use crate::PlannedCall;
 
 /// Deepest nesting of lists and dictionaries.
 const DEEPEST: usize = 64;

@@ -8,14 +8,14 @@ use agent_tools::ArgumentSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub(super) use self::reference::{Known, references, resolve};
-use super::{
+pub(crate) use self::reference::{Known, references, resolve};
+use crate::{
     read::{field, object_with},
     schemas::{Unreadable, form},
 };
 
 /// Most calls of one command.
-pub(super) const MOST_CALLS: usize = 16;
+pub(crate) const MOST_CALLS: usize = 16;
 
 /// What the worker planned for one step: calls of the step's tool, which the executor runs as any other calls.
 ///
@@ -46,7 +46,7 @@ pub struct PlannedCall {
 }
 
 impl ToolCommand {
-    pub(super) fn format(parameters: &Value) -> OutputFormat {
+    pub(crate) fn format(parameters: &Value) -> OutputFormat {
         let mut format = form(
             "tool_command",
             &[("analysis", "What the step asks for."), ("explanation", "How the calls reach it.")],
@@ -92,7 +92,7 @@ impl ToolCommand {
     ///
     /// # Errors
     /// All that is wrong.
-    pub(super) fn checked(mut self, schema: &ArgumentSchema) -> Result<Self, Unreadable> {
+    pub(crate) fn checked(mut self, schema: &ArgumentSchema) -> Result<Self, Unreadable> {
         let mut problems = Vec::new();
         for call in &mut self.calls {
             let arguments = Value::Object(std::mem::take(&mut call.arguments));

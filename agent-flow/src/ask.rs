@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::{OutputFormat, Part};
 use serde::{Deserialize, Serialize};
 
-use super::Slot;
+use crate::Slot;
 
 /// What a role is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,21 +65,21 @@ impl Method {
     }
 
     /// Whether it is asked after the steps.
-    pub(super) fn is_output(self) -> bool {
+    pub(crate) fn is_output(self) -> bool {
         self.role() == Role::Generator
     }
 }
 
 /// One question to a role.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
-    pub(super) method: Method,
+pub(crate) struct Ask {
+    pub(crate) method: Method,
     /// The step that it belongs to; 0 before the first.
-    pub(super) step: u32,
-    pub(super) prompt: String,
-    pub(super) attachments: Vec<Part>,
-    pub(super) format: Option<Arc<OutputFormat>>,
-    pub(super) max_tokens: Option<u64>,
+    pub(crate) step: u32,
+    pub(crate) prompt: String,
+    pub(crate) attachments: Vec<Part>,
+    pub(crate) format: Option<Arc<OutputFormat>>,
+    pub(crate) max_tokens: Option<u64>,
 }
 
 /// One question to a role with its answer.

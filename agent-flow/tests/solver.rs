@@ -1,7 +1,5 @@
 //! A planner, a worker, a verifier and a generator on the executor.
 
-mod common;
-
 use std::{
     sync::{
         Arc,
@@ -11,11 +9,11 @@ use std::{
 };
 
 use agent_core::{
-    Effect, ErrorKind, Media, MemoryJournal, Message, ModelInfo, Part, Result, RunRequest, Tool, ToolOptions,
-    ToolOutput, ToolRequest, ToolSpec, async_trait,
+    Effect, ErrorKind, Media, MemoryJournal, Message, ModelInfo, Part, Result, RunCx, RunRequest, StateField,
+    StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Toolset, async_trait,
     testing::{ScriptedModel, Turn},
 };
-use agent_exec::flow::{
+use agent_flow::{
     Ending, Method, Models, Output, Prompts, Query, QueryCache, Role, Scene, Slot, Solution, Solver, StepProblem,
     ToolMetadata,
 };
@@ -336,6 +334,33 @@ fn a_slot_that_is_missing_or_never_asked_is_refused_and_so_is_a_solver_without_t
     let unknown = ToolMetadata::of(&ToolSpec::new("other", "", json!({})));
     let e = Solver::builder(Models::all(model())).tool(search()).describe(unknown).build().expect_err("unknown");
     assert!(e.to_string().contains("there are: Web_Search_Tool"), "{e}");
+}
+
+#[test]
+fn tools_that_change_during_a_run_are_refused() {
+    struct Changing;
+
+    #[async_trait]
+    impl Toolset for Changing {
+        async fn tools(&self, _: &RunCx) -> Result<Vec<Arc<dyn Tool>>> {
+            Ok(vec![Arc::new(search())])
+        }
+    }
+
+    let builder = Solver::builder(Models::all(ScriptedModel::new([]))).tool(search());
+    let e = builder.agent(|agent| agent.toolset(Changing)).build().expect_err("is refused");
+    assert!(e.to_string().contains("tools that do not change"), "{e}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_s_own_state_stays_beside_the_solver_s() {
+    let schema = StateSchema::default().key("mood", StateField::of::<String>().default_value(json!("good")));
+    let model = ScriptedModel::new([Turn::text("Hello.")]);
+    let builder = Solver::builder(Models::new().planner_main(model)).outputs([Output::Base]);
+    let solver = builder.agent(|agent| agent.state(schema)).build().expect("builds");
+    let end = solver.agent().start(solver.request("Hi.")).await.expect("runs").finished().expect("finishes");
+    assert_eq!(end.state["mood"], "good");
+    assert_eq!(solver.solution(&end).expect("a solver's").answer(), Some("Hello."));
 }
 
 #[tokio::test(start_paused = true)]

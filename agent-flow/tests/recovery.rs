@@ -4,11 +4,11 @@ use agent_core::{
     Effect, ExitReason, Finished, Journal, MemoryJournal, Model, ModelInfo, ModelRequest, ModelResponse, Result,
     RunRequest, async_trait, testing::MortalJournal,
 };
-use agent_exec::flow::{Ending, Models, Output, Solution, Solver};
+use agent_flow::{Ending, Models, Output, Solution, Solver};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
-use super::world::SESSION;
+const SESSION: &str = "s";
 
 /// A model that knows from the question alone what to say.
 struct Roles;

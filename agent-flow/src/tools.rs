@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What the roles are told of a tool. What the tool itself says is there; the rest can be added with
-/// [`SolverBuilder::describe`](super::SolverBuilder::describe).
+/// [`SolverBuilder::describe`](crate::SolverBuilder::describe).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetadata {
@@ -49,11 +49,11 @@ impl ToolMetadata {
 }
 
 /// The tools of a solver, by name.
-pub(super) struct Toolbox(Vec<(ToolMetadata, ArgumentSchema)>);
+pub(crate) struct Toolbox(Vec<(ToolMetadata, ArgumentSchema)>);
 
 impl Toolbox {
     /// The agent's tools, with what is `described` of some.
-    pub(super) fn new(specs: &[ToolSpec], described: Vec<ToolMetadata>) -> Result<Self> {
+    pub(crate) fn new(specs: &[ToolSpec], described: Vec<ToolMetadata>) -> Result<Self> {
         let tools = specs.iter().filter(|spec| !spec.is_server_side());
         let tools = tools.map(|spec| Ok((ToolMetadata::of(spec), ArgumentSchema::compile(spec)?)));
         let mut tools = tools.collect::<Result<Vec<_>>>()?;
@@ -69,12 +69,12 @@ impl Toolbox {
         Ok(Self(tools))
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &ToolMetadata> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ToolMetadata> {
         self.0.iter().map(|(metadata, _)| metadata)
     }
 
     /// The tool that a planner means: case, spaces, underscores, hyphens and quotes around the name do not matter.
-    pub(super) fn find(&self, written: &str) -> Option<&(ToolMetadata, ArgumentSchema)> {
+    pub(crate) fn find(&self, written: &str) -> Option<&(ToolMetadata, ArgumentSchema)> {
         let meant = normalised(written);
         let exact = self.0.iter().find(|(tool, _)| tool.tool_name == written.trim());
         exact.or_else(|| self.0.iter().find(|(tool, _)| normalised(&tool.tool_name) == meant))

@@ -38,7 +38,7 @@ impl Slot {
 ///
 /// ```
 /// use agent_core::testing::ScriptedModel;
-/// use agent_exec::flow::Models;
+/// use agent_flow::Models;
 ///
 /// # let (trained, large) = (ScriptedModel::new([]), ScriptedModel::new([]));
 /// let models = Models::all(large).planner_main(trained);
@@ -92,7 +92,7 @@ impl Models {
     }
 
     /// The cast, of which exactly the slots in `needed` are asked.
-    pub(super) fn cast(self, needed: &[Slot]) -> Result<Cast> {
+    pub(crate) fn cast(self, needed: &[Slot]) -> Result<Cast> {
         let given = self.slots.iter().filter(|slot| slot.is_some()).count();
         if self.others.is_some() && given == self.slots.len() {
             return Err(Error::config("all four slots have a model of their own: leave out the one of Models::all"));
@@ -123,13 +123,13 @@ impl Models {
 type Part = (Arc<ModelInfo>, Arc<dyn Model>);
 
 /// The models as one: each call says by its [`ModelRequest::model`] who is meant.
-pub(super) struct Cast {
+pub(crate) struct Cast {
     parts: [Option<Part>; 4],
 }
 
 impl Cast {
     /// What is known of the model in a slot; its address is the slot's name in requests.
-    pub(super) fn infos(&self) -> [Option<Arc<ModelInfo>>; 4] {
+    pub(crate) fn infos(&self) -> [Option<Arc<ModelInfo>>; 4] {
         self.parts.each_ref().map(|part| part.as_ref().map(|(info, _)| info.clone()))
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use agent_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::Slot;
+use crate::Slot;
 
 /// What is to come out of a solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Output {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for anything else, and for nothing.
     ///
     /// ```
-    /// use agent_exec::flow::Output;
+    /// use agent_flow::Output;
     ///
     /// assert_eq!(Output::list("Base, final")?, [Output::Base, Output::Final]);
     /// assert!(Output::list("foo").is_err());
@@ -38,7 +38,7 @@ impl Output {
     }
 
     /// The slots that are asked for these outputs.
-    pub(super) fn slots(outputs: &[Self]) -> Vec<Slot> {
+    pub(crate) fn slots(outputs: &[Self]) -> Vec<Slot> {
         match outputs.iter().all(|output| *output == Self::Base) {
             true => vec![Slot::PlannerMain],
             false => Slot::ALL.to_vec(),

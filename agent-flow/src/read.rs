@@ -4,7 +4,7 @@ use agent_tools::json_in;
 use serde_json::{Map, Value};
 
 /// The last JSON object in the text that has all these fields.
-pub(super) fn object_with(text: &str, fields: &[&str]) -> Option<Map<String, Value>> {
+pub(crate) fn object_with(text: &str, fields: &[&str]) -> Option<Map<String, Value>> {
     let objects = json_in(text).into_iter().rev().filter_map(|value| match value {
         Value::Object(object) => Some(object),
         _ => None,
@@ -13,7 +13,7 @@ pub(super) fn object_with(text: &str, fields: &[&str]) -> Option<Map<String, Val
 }
 
 /// The text of a field, whatever its type; empty if it is not there.
-pub(super) fn field(object: &Map<String, Value>, name: &str) -> String {
+pub(crate) fn field(object: &Map<String, Value>, name: &str) -> String {
     match object.get(name) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.trim().to_owned(),
@@ -23,7 +23,7 @@ pub(super) fn field(object: &Map<String, Value>, name: &str) -> String {
 
 /// What follows each label, up to the next one; where a label stands more than once, the last counts. Case, marks of
 /// Markdown and the hyphens and spaces inside a label do not matter.
-pub(super) fn sections<const N: usize>(text: &str, labels: [&str; N]) -> [Option<String>; N] {
+pub(crate) fn sections<const N: usize>(text: &str, labels: [&str; N]) -> [Option<String>; N] {
     let mut found: [Option<String>; N] = [const { None }; N];
     let mut open = None;
     for line in text.lines() {

@@ -1,5 +1,7 @@
 //! Four roles on one executor: [`Solver`] has a planner, a worker, a verifier and a generator solve a query.
 //!
+//! It is an application on `agent-exec`, and uses nothing of it that a stranger's crate could not use.
+//!
 //! * [`Models`] says which model plays which role, [`Prompts`] what they are asked.
 //! * [`QueryAnalysis`], [`NextStep`], [`ToolCommand`] and [`MemoryVerification`] are the forms of what they answer. Each has a
 //!   tolerant reader, which never guesses.

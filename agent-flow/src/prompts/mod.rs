@@ -7,7 +7,7 @@ mod worker;
 
 use std::fmt::Write;
 
-use super::{Memory, NextStep, ToolMetadata};
+use crate::{Memory, NextStep, ToolMetadata};
 
 /// What a role is to know when it is asked.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +31,15 @@ pub struct Scene<'a> {
 /// | method | role | slot | the answer is read as |
 /// |---|---|---|---|
 /// | [`base_response`](Self::base_response) | planner | `planner_main` | text |
-/// | [`analyze_query`](Self::analyze_query) | planner | `planner_fixed` | [`QueryAnalysis`](super::QueryAnalysis) |
+/// | [`analyze_query`](Self::analyze_query) | planner | `planner_fixed` | [`QueryAnalysis`](crate::QueryAnalysis) |
 /// | [`next_step`](Self::next_step) | planner | `planner_main` | [`NextStep`] |
-/// | [`tool_command`](Self::tool_command) | worker | `executor` | [`ToolCommand`](super::ToolCommand) |
-/// | [`verify`](Self::verify) | verifier | `verifier` | [`MemoryVerification`](super::MemoryVerification) |
+/// | [`tool_command`](Self::tool_command) | worker | `executor` | [`ToolCommand`](crate::ToolCommand) |
+/// | [`verify`](Self::verify) | verifier | `verifier` | [`MemoryVerification`](crate::MemoryVerification) |
 /// | [`final_output`](Self::final_output) | generator | `planner_fixed` | text |
 /// | [`direct_output`](Self::direct_output) | generator | `planner_fixed` | text |
 ///
 /// ```
-/// use agent_exec::flow::{Prompts, Scene};
+/// use agent_flow::{Prompts, Scene};
 ///
 /// struct Terse;
 ///

@@ -6,7 +6,7 @@ use agent_core::{Block, Message, OutputFormat, ToolMessage};
 use agent_tools::ArgumentSchema;
 use serde_json::Value;
 
-use super::{
+use crate::{
     Action, Ending, Memory, MemoryVerification, Method, NextStep, Output, Prompts, Query, QueryAnalysis, RoleCall,
     Scene, StepProblem, ToolCommand, ToolMetadata,
     ask::Ask,
@@ -17,19 +17,19 @@ use super::{
 };
 
 /// Stands for an answer that did not come in time.
-pub(super) const TOO_LATE: &str = "(no answer: the time was up)";
+pub(crate) const TOO_LATE: &str = "(no answer: the time was up)";
 
 /// What a solver does, whatever the query.
-pub(super) struct Script {
-    pub(super) prompts: Box<dyn Prompts>,
-    pub(super) tools: Toolbox,
-    pub(super) outputs: Vec<Output>,
-    pub(super) max_steps: u32,
-    pub(super) base_tokens: u64,
+pub(crate) struct Script {
+    pub(crate) prompts: Box<dyn Prompts>,
+    pub(crate) tools: Toolbox,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) max_steps: u32,
+    pub(crate) base_tokens: u64,
 }
 
 /// What comes next.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// A role is asked.
     Ask(Box<Ask>),
     /// Tools are called.
@@ -39,15 +39,15 @@ pub(super) enum Next {
 }
 
 /// A run as far as its history goes.
-pub(super) struct Play<'a> {
+pub(crate) struct Play<'a> {
     script: &'a Script,
     tape: Tape<'a>,
-    pub(super) memory: Memory,
-    pub(super) calls: Vec<RoleCall>,
-    pub(super) analysis: Option<QueryAnalysis>,
-    pub(super) outputs: Vec<(Output, Option<String>)>,
-    pub(super) ending: Option<Ending>,
-    pub(super) next: Next,
+    pub(crate) memory: Memory,
+    pub(crate) calls: Vec<RoleCall>,
+    pub(crate) analysis: Option<QueryAnalysis>,
+    pub(crate) outputs: Vec<(Output, Option<String>)>,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) next: Next,
     step: u32,
     known: Known,
 }
@@ -68,12 +68,12 @@ struct Tape<'a> {
 
 impl Script {
     /// Whether anything but the answer without steps is wanted.
-    pub(super) fn has_steps(&self) -> bool {
+    pub(crate) fn has_steps(&self) -> bool {
         self.outputs.iter().any(|output| *output != Output::Base)
     }
 
     /// Plays over the messages of a run, of which the first is the query.
-    pub(super) fn play<'a>(&'a self, messages: &'a [&'a Message], progress: &Progress) -> Play<'a> {
+    pub(crate) fn play<'a>(&'a self, messages: &'a [&'a Message], progress: &Progress) -> Play<'a> {
         let query = match messages.first() {
             Some(Message::User(query)) => Query::from_message(query, progress.files.clone()),
             _ => Query::default(),
@@ -184,7 +184,7 @@ impl<'a> Play<'a> {
         self.known.retain(|name, _| name.contains('/')); // the short names are those of this step
         let mut open: Vec<_> = command.calls.iter().collect();
         while !open.is_empty() {
-            let waits = |call: &super::PlannedCall| {
+            let waits = |call: &crate::PlannedCall| {
                 let arguments = Value::Object(call.arguments.clone());
                 references(&arguments).iter().any(|name| open.iter().any(|other| other.id == *name))
             };

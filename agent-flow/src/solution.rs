@@ -6,7 +6,7 @@ use agent_core::History;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Memory, Method, Output, QueryAnalysis, RoleCall, ask::Role, progress::Progress, script::Script};
+use crate::{Memory, Method, Output, QueryAnalysis, RoleCall, ask::Role, progress::Progress, script::Script};
 
 /// How the steps of a solver came to their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct RoleTrace {
 }
 
 impl Solution {
-    pub(super) fn new(script: &Script, history: &History, progress: &Progress) -> Self {
+    pub(crate) fn new(script: &Script, history: &History, progress: &Progress) -> Self {
         let messages: Vec<_> = history.iter().skip(progress.start).collect();
         let play = script.play(&messages, progress);
         Self {
