@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, WhenBusy, WhenWaiting, fork_at,
+    StateSchema, SubAgents, ToolSpec, Toolset, WhenBusy, WhenWaiting, fork_at,
 };
 use tower::Service;
 
@@ -87,6 +87,17 @@ impl Agent {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known
+    /// before a run.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.0.executor.specs
+    }
+
+    /// The sets of tools that may change while a run is under way.
+    pub fn toolsets(&self) -> &[Arc<dyn Toolset>] {
+        &self.0.executor.toolsets
     }
 
     /// The composed order of hooks, wraps and layers, the tools and the limits, in words.

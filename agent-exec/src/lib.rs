@@ -22,7 +22,6 @@ mod builder;
 mod definition;
 mod drain;
 mod executor;
-pub mod flow;
 mod lifecycle;
 mod pending;
 mod prompts;

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
+//! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
@@ -20,6 +21,8 @@
 
 pub use agent_core as core;
 pub use agent_exec as exec;
+#[cfg(feature = "flow")]
+pub use agent_flow as flow;
 pub use agent_llm as llm;
 #[cfg(feature = "middleware")]
 pub use agent_middleware as middleware;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use agent::{
     Error, Model, Result,
-    llm::{OpenAiChat, local},
+    llm::{OpenAiChat, local, offline::OfflineModel},
     testing::{ScriptedModel, Turn},
 };
-use clap::Args;
+use clap::{Args, Parser};
 
 /// How to reach a model.
 #[derive(Args, Debug)]
@@ -51,6 +51,19 @@ impl ModelArgs {
         Ok(Some((self.server(&found.base_url, name)?, which)))
     }
 
+    /// The model of a real server, or else a stand-in that answers from what its tools find. Which it is, is said on standard
+    /// error.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn or_offline(&self) -> Result<Arc<dyn Model>> {
+        let offline =
+            "Model: the embedded extractive stand-in (no model is connected; set OPENAI_BASE_URL, or try --local).";
+        let (model, which) = self.connect().await?.unwrap_or_else(|| (Arc::new(OfflineModel), offline.into()));
+        eprintln!("{which}");
+        Ok(model)
+    }
+
     /// The model of a real server, or else one that says these turns. Which it is, is said on standard error.
     ///
     /// # Errors
@@ -75,6 +88,19 @@ impl ModelArgs {
         };
         Ok(Arc::new(builder.build()?))
     }
+}
+
+/// As [`ModelArgs::or_script`], for programs that have no other options.
+///
+/// # Errors
+/// As there.
+pub async fn or_script(turns: impl IntoIterator<Item = Turn>) -> Result<Arc<dyn Model>> {
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        model: ModelArgs,
+    }
+    Options::parse().model.or_script(turns).await
 }
 
 /// What is given; a variable of the environment that is set to nothing gives nothing.

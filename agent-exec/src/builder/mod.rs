@@ -325,6 +325,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Declares one more key of what a run keeps: for whoever adds to an agent that somebody else described.
+    pub fn state_key(mut self, name: impl Into<String>, field: StateField) -> Self {
+        self.schema = self.schema.key(name, field);
+        self
+    }
+
     /// Sets the storage that the hierarchy shares; it wins over what a session kept. Default: each run has one of its own,
     /// with what its session kept.
     pub fn globals(mut self, globals: GlobalStorage) -> Self {

@@ -4,7 +4,6 @@
 mod common;
 mod compaction;
 mod events;
-mod flow;
 mod storage;
 mod world;
 

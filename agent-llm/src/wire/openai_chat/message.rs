@@ -119,9 +119,10 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
     let content = if parts.iter().all(|part| is_plain(manner, part)) {
         Said::Text(joined(parts))
     } else {
-        let shown: Vec<_> = parts.iter().filter_map(|part| part_json(manner, part)).collect();
-        if shown.is_empty() { Said::Text(EMPTY.into()) } else { Said::Parts(shown) }
+        Said::Parts(parts.iter().filter_map(|part| part_json(manner, part)).collect())
     };
+    // Some servers refuse a message that says nothing.
+    let content = if content.is_empty() { Said::Text(EMPTY.into()) } else { content };
     write(&Spoken { role, content }, out);
 }
 

@@ -18,6 +18,15 @@ pub(super) enum Said<'a> {
     Parts(Vec<PartJson<'a>>),
 }
 
+impl Said<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Parts(parts) => parts.is_empty(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum PartJson<'a> {

@@ -1,0 +1,50 @@
+//! A directory for each query.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use agent_core::{Error, Result, RunCx};
+
+/// Where tools of a solver put what they make for one query: a directory for each run below the solver's
+/// [`cache_dir`](crate::SolverBuilder::cache_dir). A run that goes on in another process finds its own again.
+///
+/// ```
+/// use agent_core::{Result, ToolRequest};
+/// use agent_flow::QueryCache;
+///
+/// fn plot(req: &ToolRequest) -> Result<std::path::PathBuf> {
+///     Ok(QueryCache::of(&req.cx)?.join("plot.png"))
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct QueryCache(PathBuf);
+
+impl QueryCache {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self(root)
+    }
+
+    /// The directory of the run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the solver has no cache directory.
+    pub fn of(cx: &RunCx) -> Result<PathBuf> {
+        Ok(Self::below(&cx.resources().get::<Self>()?.0, cx))
+    }
+
+    pub(crate) fn create(root: &Path, cx: &RunCx) -> Result<()> {
+        let directory = Self::below(root, cx);
+        fs::create_dir_all(&directory).map_err(|e| {
+            let place = directory.display().to_string();
+            Error::config("the query's cache directory cannot be created")
+                .with_context("directory", place)
+                .with_source(e)
+        })
+    }
+
+    fn below(root: &Path, cx: &RunCx) -> PathBuf {
+        root.join(&*cx.ids().root_run_id)
+    }
+}

@@ -1,0 +1,69 @@
+//! Long conversations, made of recorded ones.
+
+use std::{collections::BTreeMap, io, path::Path};
+
+use agent::{
+    core::{ApproximateCounter, History, TokenCounter},
+    llm::Codec,
+};
+
+use crate::recordings::{Exchange, WIRES};
+
+/// A long conversation in the words of one wire.
+pub(crate) struct Transcript {
+    pub(crate) wire: &'static str,
+    pub(crate) sessions: usize,
+    pub(crate) history: History,
+}
+
+impl Transcript {
+    /// About `wanted` transcripts, as many of each wire as of any other, of the longest sessions in the file.
+    pub(crate) fn read(file: &Path, wanted: usize) -> io::Result<Vec<Self>> {
+        let mut longest: BTreeMap<(&'static str, String), History> = BTreeMap::new();
+        for exchange in Exchange::read(file)? {
+            let exchange = exchange?;
+            let Some((wire, history)) = conversation(&exchange) else { continue };
+            // A session's later requests hold all that was said before.
+            let session = exchange.id.rsplit_once('#').map_or(exchange.id.as_str(), |(session, _)| session);
+            let known = longest.entry((wire, session.to_owned())).or_default();
+            if history.len() > known.len() {
+                *known = history;
+            }
+        }
+        let mut by_wire: BTreeMap<&'static str, Vec<History>> = BTreeMap::new();
+        for ((wire, _), history) in longest {
+            by_wire.entry(wire).or_default().push(history);
+        }
+        let piles = wanted.div_ceil(by_wire.len().max(1));
+        Ok(by_wire.into_iter().flat_map(|(wire, sessions)| deal(wire, sessions, piles)).take(wanted).collect())
+    }
+}
+
+/// Tokens of the largest message: one that alone is a good part of a transcript would decide all that is compared.
+const LARGEST: u64 = 400;
+
+/// What was said when this request was made; none if it was not a longer conversation, or is not read.
+fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
+    let wire = WIRES.iter().find(|wire| wire.api() == exchange.api)?;
+    let body = exchange.request.json.as_ref().filter(|_| exchange.status().is_success())?;
+    let codec: Box<dyn Codec> = wire.codec(exchange).ok()?;
+    let history = codec.decode_request(body.to_string().as_bytes()).ok()?.messages;
+    let has_turn = history.len() > 2 && history.iter().any(|message| message.as_assistant().is_some());
+    let is_even = history.iter().all(|message| ApproximateCounter.message(message) <= LARGEST);
+    (has_turn && is_even).then(|| (wire.api(), history))
+}
+
+/// The sessions in so many piles of about the same length, each put together to one conversation.
+fn deal(wire: &'static str, mut sessions: Vec<History>, piles: usize) -> Vec<Transcript> {
+    /// Sessions of one transcript: enough that it is long.
+    const MOST: usize = 25;
+    sessions.sort_by_key(|history| std::cmp::Reverse(history.len()));
+    sessions.truncate(piles * MOST);
+    let pile = |at: usize| {
+        let own: Vec<_> = sessions.iter().skip(at).step_by(piles).collect();
+        let messages = own.iter().flat_map(|history| history.iter().cloned());
+        let (history, _) = History::import(messages);
+        Transcript { wire, sessions: own.len(), history }
+    };
+    (0..piles).map(pile).filter(|transcript| !transcript.history.is_empty()).collect()
+}

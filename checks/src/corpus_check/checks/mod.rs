@@ -1,0 +1,124 @@
+//! The four checks.
+//!
+//! * **decode**: a body with a good status becomes a response, an error a typed error, and nothing panics. Every text and
+//!   number of the assistant's turn is in the response; text, reasoning and calls in its blocks are those of an independent
+//!   reading; the tokens add up to the provider's own total.
+//! * **fold**: the response that a stream makes is the response that the equivalent whole body makes, where that body is put
+//!   together without the codec. `MessageBuilder` makes the same blocks of the chunks, and each block ends once.
+//! * **replay**: the turn, unedited and followed by results of its calls, goes back to its provider as it came: every key
+//!   and item, numbers by value, texts byte for byte. Marked as edited but unchanged, it still says the same.
+//! * **request**: a recorded request that is read and encoded again *keeps* every field: the same fields with equal values,
+//!   list items in the same order, nothing added. At the top of the request alone, a field that is `null` and
+//!   `"stream": false` may be left out: leaving them out says the same.
+
+mod decode;
+mod fold;
+mod replay;
+mod request;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use agent::{
+    ModelResponse, Result,
+    core::Chunk,
+    llm::{Codec, SseSplitter},
+};
+
+pub(crate) use self::{decode::to_json, replay::encoded as sent_again};
+use crate::recordings::{Exchange, Recording, Wire};
+
+/// The checks, in the order in which they run and are reported.
+pub(crate) const CHECKS: [Check; 4] = [Check::Decode, Check::Fold, Check::Replay, Check::Request];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Check {
+    Decode,
+    Fold,
+    Replay,
+    Request,
+}
+
+impl Check {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Fold => "fold",
+            Self::Replay => "replay",
+            Self::Request => "request",
+        }
+    }
+}
+
+/// What became of one check of one exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    /// What is wrong, one line each.
+    Failed(Vec<String>),
+    /// The recording does not allow the check.
+    NotCheckable(&'static str),
+    /// The check is not about such an exchange.
+    NotMeant,
+}
+
+impl Outcome {
+    /// Passed if there are no complaints.
+    fn of(complaints: Vec<String>) -> Self {
+        if complaints.is_empty() { Self::Passed } else { Self::Failed(complaints) }
+    }
+
+    fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(vec![why.into()])
+    }
+}
+
+/// One exchange, ready to be checked.
+pub(crate) struct Subject<'a> {
+    pub(crate) wire: &'a dyn Wire,
+    pub(crate) exchange: &'a Exchange,
+    pub(crate) recording: Recording,
+    pub(crate) codec: Box<dyn Codec>,
+}
+
+impl<'a> Subject<'a> {
+    /// # Errors
+    /// If there is no codec for the exchange.
+    pub(crate) fn new(wire: &'a dyn Wire, exchange: &'a Exchange) -> Result<Self> {
+        Ok(Self { wire, exchange, recording: exchange.recording(wire), codec: wire.codec(exchange)? })
+    }
+
+    /// What the codec makes of the answer, whole or streamed.
+    pub(crate) fn response(&self) -> Result<ModelResponse> {
+        if self.exchange.stream {
+            self.streamed(true).map(|(response, _)| response)
+        } else {
+            self.codec.decode(self.exchange.response.body.as_bytes())
+        }
+    }
+
+    /// What the codec makes of the stream, with its chunks if they are wanted.
+    fn streamed(&self, chunks: bool) -> Result<(ModelResponse, Vec<Chunk>)> {
+        let (mut decoder, mut heard) = (self.codec.decoder(chunks), Vec::new());
+        let mut splitter = SseSplitter::default();
+        splitter.push(self.exchange.response.body.as_bytes(), |event| decoder.frame(event.data, &mut heard))?;
+        splitter.finish(|event| decoder.frame(event.data, &mut heard))?;
+        Ok((decoder.finish(&mut heard)?, heard))
+    }
+
+    /// Runs one check; a panic is a failure.
+    pub(crate) fn check(&self, check: Check) -> Outcome {
+        if let Some(why) = self.wire.foreign(self.exchange) {
+            return Outcome::NotCheckable(why);
+        }
+        let run = || match check {
+            Check::Decode => decode::check(self),
+            Check::Fold => fold::check(self),
+            Check::Replay => replay::check(self),
+            Check::Request => request::check(self),
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Outcome::failed(format!("panicked: {}", said.unwrap_or("without a message")))
+        })
+    }
+}

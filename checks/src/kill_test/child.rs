@@ -1,0 +1,110 @@
+//! One process: it begins the run or goes on with it, until it is over or killed.
+
+use std::{io::Write, path::Path, sync::Arc};
+
+use agent::{
+    Checkpoint, Result, RunEnd, RunRequest,
+    core::{Ack, Entry, Error, IN_DOUBT, Journal, JournalWriter, async_trait},
+};
+use serde_json::{Value, json};
+
+use super::{
+    counter::Counter,
+    moments::Moments,
+    picture::digest,
+    store::Store,
+    world::{self, SESSION},
+};
+
+/// What a process is told.
+pub(crate) struct Orders<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) store: Store,
+    pub(crate) generation: u64,
+    pub(crate) dies_at: Option<u64>,
+}
+
+/// Begins the run, or goes on with it. Tells the parent of each acknowledged entry, and at the end how many moments there
+/// were.
+pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
+    let moments = Moments::new(orders.dies_at);
+    let counter = Counter::open(orders.dir).map_err(|e| Error::config("no counter").with_source(e))?;
+    let journal =
+        Watched { journal: orders.store.open(orders.dir, orders.generation).await?, moments: moments.clone() };
+    let agent = world::tree(journal.clone(), &counter, &moments)?;
+    loop {
+        let request = match agent.unfinished(SESSION).await? {
+            Some(stands) => RunRequest::recover(SESSION, answers(&stands, &counter)),
+            None if journal.read(SESSION, 0, 1).await?.is_empty() => RunRequest::user("Go.").session(SESSION),
+            None => break, // it was over when the last process was killed
+        };
+        match agent.start(request).await? {
+            RunEnd::Finished(_) => break,
+            RunEnd::Interrupted(_) => {}
+            other => return Err(Error::config(format!("nobody asked for a run that is {}", other.as_str()))),
+        }
+    }
+    tell(&format!("end {}\n", moments.passed()));
+    Ok(())
+}
+
+/// What a person would say who looked at the world outside.
+fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Value)> {
+    let in_doubt = stands.questions.iter().filter(|question| question.kind == IN_DOUBT);
+    let answer = in_doubt.map(|question| {
+        let happened = question.payload["idempotency_key"].as_str().is_some_and(|key| counter.has(key));
+        let given = json!({"happened": world::given(&question.payload["arguments"])});
+        (question.id.clone(), if happened { given } else { json!("did_not") })
+    });
+    answer.collect()
+}
+
+/// One write, so that the parent reads a line whole or not at all.
+fn tell(line: &str) {
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
+}
+
+/// A journal that tells the parent what it acknowledged, with moments around every append.
+#[derive(Clone)]
+struct Watched {
+    journal: Arc<dyn Journal>,
+    moments: Moments,
+}
+
+struct WatchedWriter(Arc<dyn JournalWriter>, Moments);
+
+#[async_trait]
+impl Journal for Watched {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        Ok(Arc::new(WatchedWriter(self.journal.open(session, agent).await?, self.moments.clone())))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.journal.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.journal.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.journal.delete(session).await
+    }
+}
+
+impl JournalWriter for WatchedWriter {
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        let digests: Vec<_> = entries.iter().map(digest).collect();
+        self.1.pass(); // nothing of it is written
+        let ack = self.0.append(entries);
+        self.1.pass(); // it is being written
+        let moments = self.1.clone();
+        Ack::Later(Box::pin(async move {
+            let first = ack.await?;
+            let lines = (first..).zip(digests).map(|(seq, digest)| format!("ack {seq} {digest}\n"));
+            tell(&lines.collect::<String>());
+            moments.pass(); // it is acknowledged
+            Ok(first)
+        }))
+    }
+}

@@ -1,0 +1,140 @@
+//! What a session's journal holds at the end, as far as two runs can be compared.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use agent::{
+    Result,
+    core::{Effect, Entry, EntryBody, IN_DOUBT, Journal, RunIds},
+};
+use serde_json::Value;
+
+use super::world::{SESSION, TOOLS};
+
+/// Tells one entry's content from another's; its time and its place are not part of it.
+pub(crate) fn digest(entry: &Entry) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&*entry.run, entry.body.to_json().unwrap_or_default()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// One run of the tree, with the ids of runs replaced by their places.
+#[derive(Debug, PartialEq)]
+struct RunPicture {
+    agent: Arc<str>,
+    history: String,
+    state: BTreeMap<String, Value>,
+    ended: Option<String>,
+}
+
+/// What must be the same however often the processes were killed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Picture(Vec<RunPicture>);
+
+impl Picture {
+    /// What differs first.
+    pub(crate) fn differs(&self, whole: &Self) -> Option<String> {
+        if self.0.len() != whole.0.len() {
+            return Some(format!("{} runs instead of {}", self.0.len(), whole.0.len()));
+        }
+        let (now, then) = self.0.iter().zip(&whole.0).find(|(now, then)| now != then)?;
+        Some(format!("{now:?}\n  instead of\n{then:?}"))
+    }
+}
+
+/// A session as its journal tells it.
+pub(crate) struct Told {
+    pub(crate) picture: Picture,
+    /// What each entry holds, by sequence number.
+    pub(crate) digests: HashMap<u64, u64>,
+    /// What was meant, by idempotency key.
+    pub(crate) intents: BTreeMap<String, Effect>,
+    pub(crate) steps: u64,
+    /// Questions about at-most-once calls that had to be asked, by the end of their ids.
+    pub(crate) doubts: BTreeSet<String>,
+    /// Questions that were asked.
+    pub(crate) asked: BTreeSet<String>,
+}
+
+impl Told {
+    pub(crate) async fn read(journal: &dyn Journal) -> Result<Self> {
+        let entries = journal.read(SESSION, 0, usize::MAX).await?;
+        let mut walk = Walk::default();
+        entries.iter().for_each(|entry| walk.apply(entry));
+        let mut runs = Vec::new();
+        for ids in &walk.runs {
+            let history = journal.index(SESSION).await?.look(|index| index.history(&ids.agent_id));
+            let mut history = serde_json::to_string(&history).unwrap_or_default();
+            for (place, known) in walk.runs.iter().enumerate() {
+                history = history.replace(&*known.run_id, &format!("run-{place}"));
+            }
+            let state = walk.states.remove(&ids.run_id).unwrap_or_default();
+            let ended = walk.ended.remove(&ids.run_id);
+            runs.push(RunPicture { agent: ids.agent.clone(), history, state, ended });
+        }
+        Ok(Self {
+            picture: Picture(runs),
+            digests: entries.iter().map(|entry| (entry.seq, digest(entry))).collect(),
+            intents: walk.intents,
+            steps: walk.accepted,
+            doubts: walk.doubts,
+            asked: walk.asked,
+        })
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Walk {
+    runs: Vec<Arc<RunIds>>,
+    states: HashMap<Arc<str>, BTreeMap<String, Value>>,
+    ended: HashMap<Arc<str>, String>,
+    steps: HashMap<Arc<str>, u32>,
+    accepted: u64,
+    intents: BTreeMap<String, Effect>,
+    /// At-most-once calls without a result, with the attempts that began them.
+    open: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
+    doubts: BTreeSet<String>,
+    asked: BTreeSet<String>,
+}
+
+impl Walk {
+    fn apply(&mut self, entry: &Entry) {
+        let run = &entry.run;
+        match &entry.body {
+            EntryBody::RunStarted { ids, .. } => self.runs.push(ids.clone()),
+            // Whatever an earlier attempt began and left without a result is in doubt now.
+            EntryBody::RunResumed { .. } => {
+                let left = self.open.iter().filter(|((of, _), _)| of == run);
+                self.doubts.extend(left.map(|((_, call), attempt)| format!("{call}/{IN_DOUBT}/{attempt}")));
+            }
+            EntryBody::RunEnded { status, answer, .. } => {
+                self.ended.insert(run.clone(), format!("{status:?} {answer:?}"));
+            }
+            EntryBody::ModelAccepted { step, .. } => {
+                self.steps.insert(run.clone(), *step);
+                self.accepted += 1;
+            }
+            EntryBody::StateChanged { state, .. } => {
+                self.states.entry(run.clone()).or_default().extend(state.clone());
+            }
+            EntryBody::ToolStarted { call_id, name, effect, attempt } if TOOLS.iter().any(|(t, _)| **t == **name) => {
+                let step = self.steps.get(run).copied().unwrap_or_default();
+                self.intents.insert(format!("{run}/{step}/{call_id}"), *effect);
+                if *effect == Effect::AtMostOnce {
+                    self.open.insert((run.clone(), call_id.clone()), attempt.clone());
+                }
+            }
+            EntryBody::ToolFinished { call_id, .. } => drop(self.open.remove(&(run.clone(), call_id.clone()))),
+            EntryBody::Asked { question } if question.kind == IN_DOUBT => {
+                // In front of it are the calls of the runs above.
+                let end = question.id.rsplitn(4, '/').take(3).collect::<Vec<_>>();
+                self.asked.insert(end.into_iter().rev().collect::<Vec<_>>().join("/"));
+            }
+            _ => {}
+        }
+    }
+}

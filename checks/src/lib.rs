@@ -1,0 +1,3 @@
+//! What the programs that measure have in common.
+
+pub mod builtins;

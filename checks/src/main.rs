@@ -1,0 +1,70 @@
+//! What is claimed of the framework, checked and measured: one subcommand for each claim. Each ends with 1 if its claim does
+//! not hold.
+
+mod budget_storm;
+mod cancel_storm;
+mod compaction_check;
+mod corpus_check;
+mod journal_bench;
+mod kill_test;
+mod middleware_bench;
+mod recordings;
+mod simulate;
+mod stack_lint;
+
+use std::process::ExitCode;
+
+use agent::core::BoxError;
+use clap::Parser;
+
+/// Checks what is claimed of the framework, and measures it.
+#[derive(Debug, Parser)]
+#[command(name = "agent-checks")]
+enum Program {
+    BudgetStorm(budget_storm::Args),
+    CancelStorm(cancel_storm::Args),
+    CompactionCheck(compaction_check::Args),
+    CorpusCheck(corpus_check::Args),
+    JournalBench(journal_bench::Args),
+    #[command(name = kill_test::NAME)]
+    KillTest(kill_test::Args),
+    MiddlewareBench(middleware_bench::Args),
+    Simulate(simulate::Args),
+    StackLint(stack_lint::Args),
+}
+
+impl Program {
+    /// True if the claim holds.
+    fn run(&self) -> Result<bool, BoxError> {
+        Ok(match self {
+            Self::BudgetStorm(args) => block_on(budget_storm::run(args))??,
+            Self::CancelStorm(args) => block_on(cancel_storm::run(args))??,
+            Self::CompactionCheck(args) => block_on(compaction_check::run(args))??,
+            Self::CorpusCheck(args) => corpus_check::run(args)?,
+            Self::JournalBench(args) => block_on(journal_bench::run(args))??,
+            Self::KillTest(args) => kill_test::run(args)?,
+            Self::MiddlewareBench(args) => middleware_bench::run(args)?,
+            Self::Simulate(args) => simulate::run(args),
+            Self::StackLint(args) => stack_lint::run(args),
+        })
+    }
+}
+
+/// On four threads, also where there are fewer processors: what races is to race everywhere.
+fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
+    Ok(runtime.block_on(work))
+}
+
+fn main() -> ExitCode {
+    match Program::parse().run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("{e}");
+            let sources = std::iter::successors(e.source(), |e| e.source());
+            sources.for_each(|source| eprintln!("  because of: {source}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What built-in middlewares cost a step when they have nothing to do, beside as many whose hooks are bare.
+//!
+//! Prints a table and ends with 1 if a bar is missed that does not depend on the machine's load. See `--help`.
+
+mod measure;
+
+use agent::{Agent, AgentBuilder, middleware::Telemetry, testing::EveryHook};
+use agent_checks::builtins::{BUILTINS, with};
+
+use self::measure::{Idle, Instantly, Noop, cost, marks};
+
+/// Measures what a step costs with 0, 5, 10 and 20 built-in middlewares: nanoseconds and allocations.
+///
+/// A step is a model call, a tool call,
+/// and what is kept of them; the model and the tool answer at once, so that all that is measured is overhead. Allocations
+/// are exact; times are the best of several batches, and mean nothing in a build without optimisation.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Steps of one run.
+    #[arg(long, default_value_t = 50)]
+    steps: usize,
+    /// Batches; the best one counts.
+    #[arg(long, default_value_t = 100)]
+    batches: usize,
+    /// Steps of the long run, whose end is compared with its beginning; at least 300.
+    #[arg(long, default_value_t = 1000)]
+    long: usize,
+    /// Names the built-ins, outermost first.
+    #[arg(long)]
+    list: bool,
+}
+
+/// True if no bar is missed that does not depend on the load.
+pub(crate) fn run(args: &Args) -> agent::Result<bool> {
+    if args.list {
+        BUILTINS.iter().for_each(|(name, _)| println!("{name}"));
+        return Ok(true);
+    }
+    let build = |steps: usize, add: &dyn Fn(AgentBuilder) -> AgentBuilder| {
+        let model = Instantly::new(steps);
+        let agent = add(Agent::builder("bench", model.clone()).tool(Noop).max_steps(u32::MAX)).build()?;
+        Ok::<_, agent::Error>((agent, model))
+    };
+    let of = |add: &dyn Fn(AgentBuilder) -> AgentBuilder| {
+        let (agent, _) = build(args.steps, add)?;
+        cost(&agent, args.steps, args.batches)
+    };
+
+    println!("{:<44} {:>10} {:>13} {:>10}", "one step", "ns", "allocations", "bytes");
+    for count in [0, 5, 10, 20] {
+        eprintln!("measuring {count} middlewares ..");
+        let own = of(&|agent| with(agent, count))?;
+        println!("{:<44} {own}", format!("{count} built-ins"));
+        if count > 0 {
+            let bare = of(&|agent| (0..count).fold(agent, |agent, _| agent.middleware(EveryHook)))?;
+            println!("{:<44} {bare}", format!("{count} middlewares that override every hook"));
+            let idle = of(&|agent| (0..count).fold(agent, |agent, _| agent.middleware(Idle)))?;
+            println!("{:<44} {idle}", format!("{count} middlewares that override nothing"));
+        }
+    }
+
+    let idle = of(&|agent| agent.middleware(Idle))?;
+    let telemetry = of(&|agent| agent.middleware(Telemetry::new()))?;
+    let (ns, allocations) = (telemetry.ns - idle.ns, telemetry.allocations - idle.allocations);
+    println!(
+        "\ntelemetry that nobody listens to: {ns:.0} ns and {allocations:.2} allocations a step (bars: 1000 and 0)"
+    );
+    // Its two hooks around the run are shared by the steps.
+    let free = allocations * args.steps as f64 <= 2.5;
+
+    eprintln!("measuring a long run ..");
+    let (agent, model) = build(args.long, &|agent| with(agent, 10))?;
+    let (early, late) = marks(&agent, &model, args.long)?;
+    println!(
+        "ten built-ins, allocations of a step: {early:.1} at the beginning and {late:.1} at the end of {}",
+        args.long
+    );
+    let flat = late <= early + 0.5;
+
+    for (holds, what) in [(free, "telemetry without a subscriber allocates"), (flat, "a step costs more late in a run")]
+    {
+        if !holds {
+            println!("MISSED: {what}");
+        }
+    }
+    Ok(free && flat)
+}

@@ -1,0 +1,50 @@
+//! A model that is there when its provider is not: retries, a time limit and a circuit breaker for each of two, and the second
+//! where the first has done what it can.
+
+use std::{sync::Arc, time::Duration};
+
+use agent::{
+    Model, Retry,
+    llm::{Breakers, Failover, LayeredModel, RetryLayer},
+    prelude::*,
+    testing::{ScriptedModel, Turn},
+};
+use agent_examples::models;
+use futures::StreamExt;
+use tower::timeout::TimeoutLayer;
+
+/// What stands around each model, outermost first: the order decides what each of them sees.
+fn reliable(model: impl Model, breakers: &Breakers) -> impl Model {
+    let layers = (
+        breakers.layer_for(&model.info()), // leaves it alone while it is down: a failed call with all its attempts counts once
+        RetryLayer::new().retries(2).max_delay(Duration::from_millis(500)), // what may pass is tried again
+        TimeoutLayer::new(Duration::from_secs(60)), // each attempt has its own minute
+    );
+    LayeredModel::new(model, layers)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    // The first model is overloaded, however often it is asked; whoever you connect is the second.
+    let busy = || Error::new(ErrorKind::Overloaded, "too many requests").with_retry(Retry::Temporary(None));
+    let first = ScriptedModel::new([busy, busy, busy].map(Turn::error));
+    let second: Arc<dyn Model> = models::or_script([Turn::text("Here I am.")]).await?;
+
+    let breakers = Breakers::new();
+    let model = Failover::builder(reliable(first, &breakers)).fallback(reliable(second, &breakers)).build()?;
+    // For the agent it is one model, and each call is one call: one reservation of its budget, one entry in its journal.
+    let agent = Agent::builder("assistant", model).build()?;
+
+    let mut run = agent.start(RunRequest::user("Is anybody there?"));
+    while let Some(event) = run.next().await {
+        match &event.kind {
+            EventKind::Retry { attempt, error, .. } => println!("attempt {attempt} comes, after: {error}"),
+            EventKind::Failover { from, to, .. } => println!("{from} has done what it could, now {to} is asked"),
+            _ => {}
+        }
+    }
+    if let RunEnd::Finished(end) = run.await? {
+        println!("{}", end.answer);
+    }
+    Ok(())
+}
