@@ -48,9 +48,9 @@ pub use self::{
     future::boxed,
     history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
-        Ack, Divergence, Durable, Entry, EntryBody, Fold, Journal, JournalWriter, MemoryJournal, OpenTurn,
-        RecordedBeginning, Recording, RunLog, RunStatus, SessionInfo, SessionView, Standing, Step, StepBody,
-        StepResult, SubAgentRecord, diff, each_entry, fold_session, fork_at, recover, standing, sub_agents_of,
+        Ack, Divergence, Durable, EDITED, Entry, EntryBody, IndexCache, Journal, JournalWriter, Liveness,
+        MemoryJournal, RecordedBeginning, Recording, RunLog, RunRecord, RunStatus, SessionIndex, SessionInfo,
+        SessionView, SharedIndex, Step, StepBody, StepResult, SubAgentRecord, diff, each_entry, fork_at,
     },
     memory::{
         ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
@@ -71,7 +71,7 @@ pub use self::{
     run::{
         Answer, Ask, BackgroundRun, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox,
         Parent, Pause, PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds,
-        RunInput, RunParts, RunRequest, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
+        RunInput, RunParts, RunRequest, RunState, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
         UsageMeter, WhenBusy, WhenWaiting, canonical_json, new_id,
     },
     service::{AgentService, ModelService, SharedService, ToolService},

@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, WhenBusy, WhenWaiting, fork_at, recover,
+    StateSchema, SubAgents, WhenBusy, WhenWaiting, fork_at,
 };
 use tower::Service;
 
@@ -106,7 +106,7 @@ impl Agent {
     /// # Errors
     /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
     pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
-        recover(&**self.journal()?, session, &self.0.name).await
+        Ok(self.journal()?.index(session).await?.look(|index| index.unfinished(&self.0.name)))
     }
 
     /// The sessions in its store: to list and delete them, and to read and edit what was said.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Phase, Result, RunLog, RunStatus, Standing, standing,
+    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Liveness, Phase, Result, RunLog, RunStatus,
 };
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
@@ -24,14 +24,15 @@ impl Anchor {
     /// # Errors
     /// [`ErrorKind::Stale`] if the run went on elsewhere, unless `despite_newer`.
     pub(crate) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
-        let why = match standing(journal, &checkpoint.ids.session, &checkpoint.ids).await? {
-            Standing::Unknown => return Ok(Self::Whole),
-            Standing::Open { attempt: None } => return Ok(Self::None),
+        let index = journal.index(&checkpoint.ids.session).await?;
+        let why = match index.look(|index| index.liveness(&checkpoint.ids)) {
+            Liveness::Unknown => return Ok(Self::Whole),
+            Liveness::Open { attempt: None } => return Ok(Self::None),
             // A checkpoint without the nonce is of a release that did not write it.
-            Standing::Open { attempt } if checkpoint.attempt.is_none() || attempt == checkpoint.attempt => {
+            Liveness::Open { attempt } if checkpoint.attempt.is_none() || attempt == checkpoint.attempt => {
                 return Ok(Self::None);
             }
-            Standing::Over(why) => why,
+            Liveness::Over(why) => why,
             _ => "the run went on from a newer one",
         };
         if despite_newer {
@@ -48,7 +49,8 @@ impl Anchor {
     /// Writes down the run as it stands, with those below it that wait.
     pub(crate) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
         if self == Self::Instead {
-            log.record(EntryBody::Undone { before_run: checkpoint.ids.run_id.clone() });
+            let run = checkpoint.ids.run_id.clone();
+            log.import([(run.clone(), EntryBody::Undone { before_run: run })]);
         }
         if self != Self::None {
             stand(log, checkpoint);
@@ -59,7 +61,7 @@ impl Anchor {
 fn stand(log: &RunLog, checkpoint: &Checkpoint) {
     let ids = Arc::new(checkpoint.ids.clone());
     let run = ids.run_id.clone();
-    let note = |body| log.record_for(&run, body);
+    let note = |body| log.import([(run.clone(), body)]);
     note(EntryBody::RunStarted { ids, fingerprint: checkpoint.fingerprint.clone() });
     let history = checkpoint.history.clone();
     note(EntryBody::HistoryReplaced { reason: "resumed".into(), before: 0, history });

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
-    Answer, Budget, Checkpoint, Clock, Durable, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason,
-    Finished, GlobalStorage, History, Inbox, Journal, JournalWriter, MemoryJournal, Message, Parent, Pause, Phase,
-    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, Standing, State,
-    UsageMeter, WhenWaiting, boxed, fold_session, new_id, recover, standing,
+    Answer, Budget, Checkpoint, Clock, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason, Finished,
+    GlobalStorage, History, Inbox, Journal, JournalWriter, Liveness, MemoryJournal, Message, Parent, Pause, Phase,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State,
+    UsageMeter, WhenWaiting, boxed, new_id,
 };
 use serde_json::Value;
 
@@ -209,22 +209,21 @@ async fn run_as(
     let values = checkpoint.as_ref().map_or_else(|| request.state.clone(), |c| c.state.clone());
     let state = State::new(agent.schema.clone(), values)?;
     let emitter = Emitter::new(place.ids.clone(), place.hub.clone(), place.above.clone());
-    let decisions = checkpoint.as_ref().map(|c| c.decisions.clone()).unwrap_or_default();
-    let run_id = place.ids.run_id.clone();
-    let log = RunLog::new(run_id, writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    let above = request.parent.as_ref().map(|p| &p.cx);
+    let above_log = above.map(|cx| cx.log());
+    let log = RunLog::new(place.ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
     let _over = Over(log.clone());
-    if is_root && agent.journal.is_none() {
-        log.hold_back();
+    match &checkpoint {
+        Some(checkpoint) => log.adopt(checkpoint),
+        None => log.seed(beginning.history.clone()),
     }
     if let Some(recording) = &recording {
         log.replay(recording);
     }
     record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning);
 
-    let above = request.parent.as_ref().map(|p| &p.cx);
     let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
     let mut parts = RunParts::new(place.ids.clone(), emitter, log.clone());
-    parts.history = beginning.history;
     parts.state = state;
     parts.globals = globals;
     parts.resources = agent.resources.clone().extended(&request.resources);
@@ -257,8 +256,6 @@ async fn run_as(
             parts.questions = std::mem::take(&mut c.questions);
             parts.background = std::mem::take(&mut c.background);
             parts.usage = UsageMeter::new(meter, c.usage, c.tree_usage);
-            log.restore_tool_calls(&c.tool_calls);
-            log.restore(&mut c);
             phase = c.phase;
         }
         None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
@@ -319,7 +316,8 @@ async fn begin(
                 if request.run_id.is_some() {
                     refuse_again(place).await?;
                 }
-                let kept = fold_session(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
+                let index = place.journal.index(&place.ids.session).await?;
+                let kept = index.look(|index| index.view(&place.ids.agent_id));
                 let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
                 if waits && request.when_waiting.unwrap_or(agent.when_waiting) == WhenWaiting::Reject {
                     return Err(waiting(place).await?);
@@ -328,8 +326,8 @@ async fn begin(
                 beginning.globals = kept.globals;
             } else if !is_root && let Some(copied) = &request.history {
                 beginning.history = copied.clone();
-            } else if !is_root && let Some(recalled) = &request.agent_id {
-                beginning.history = fold_session(&*place.journal, &place.ids.session, recalled).await?.history;
+            } else if let (Some(parent), Some(recalled)) = (&request.parent, &request.agent_id) {
+                beginning.history = parent.cx.log().look_at_session(|index| index.history(recalled)).await?;
             }
             Ok(beginning)
         }
@@ -371,7 +369,7 @@ async fn begin(
 /// The refusal of a run whose session waits for answers.
 async fn waiting(place: &Place) -> Result<Error> {
     let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
-    let asked = recover(&*place.journal, session, agent_id).await?;
+    let asked = place.journal.index(session).await?.look(|index| index.unfinished(agent_id));
     let questions = asked.iter().flat_map(|checkpoint| &checkpoint.questions);
     let questions: Vec<_> = questions.map(|question| format!("'{}' ({})", question.id, question.kind)).collect();
     let message = format!(
@@ -389,7 +387,7 @@ async fn waiting(place: &Place) -> Result<Error> {
 /// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
 async fn refuse_again(place: &Place) -> Result<()> {
     let (run, session) = (&place.ids.run_id, &place.ids.session);
-    if standing(&*place.journal, session, &place.ids).await? == Standing::Unknown {
+    if place.journal.index(session).await?.look(|index| index.liveness(&place.ids)) == Liveness::Unknown {
         return Ok(());
     }
     let message = format!(
@@ -406,7 +404,7 @@ async fn unfinished(agent: &Inner, place: &Place) -> Result<Checkpoint> {
         return Err(Error::config("there is nothing to recover from: give the agent a store with store(..)"));
     }
     let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
-    recover(&*place.journal, session, agent_id).await?.ok_or_else(nothing)
+    place.journal.index(session).await?.look(|index| index.unfinished(agent_id)).ok_or_else(nothing)
 }
 
 /// The end of a run that was over already, for the run above that did not take it.
@@ -438,7 +436,7 @@ fn record_begin(
         return;
     };
     beginning.anchor.record(log, checkpoint);
-    log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_owned() });
+    log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_string() });
     for question in &checkpoint.questions {
         if let Some(answer) = beginning.answers.get(&question.id) {
             log.record(EntryBody::answered(&question.id, answer));

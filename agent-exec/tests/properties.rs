@@ -8,8 +8,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Checkpoint, Finished, Flow, History, MemoryJournal, Message, ModelRequest, ModelService,
-    RunEnd, RunRequest, StateField, StateSchema, Tool, ToolBatch, ToolOutput, ToolRequest, ToolService, fold_session,
+    AssistantMessage, Block, Checkpoint, Finished, Flow, History, Journal, MemoryJournal, Message, ModelRequest,
+    ModelService, RunEnd, RunRequest, StateField, StateSchema, Tool, ToolBatch, ToolOutput, ToolRequest, ToolService,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -231,7 +231,7 @@ proptest! {
         merged.sort_by_key(Value::to_string);
         prop_assert_eq!(merged, wrote, "every result is merged into the state once");
 
-        let session = on_paused_clock(fold_session(&journal, "s", "a")).expect("reads");
+        let session = on_paused_clock(journal.index("s")).expect("reads").look(|index| index.view("a"));
         prop_assert_eq!(session.history, end.history, "the journal says the same");
     }
 }

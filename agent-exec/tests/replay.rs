@@ -11,7 +11,7 @@ use std::sync::{
 use agent_core::{
     Checkpoint, Effect, EntryBody, Error, ErrorKind, Event, EventKind, Flow, History, Journal, Key, MemoryJournal,
     Message, Middleware, ModelRequest, ModelResponse, Recording, Result, RunCx, RunRequest, StateField, StateSchema,
-    ToolOutput, Usage, diff, fold_session,
+    ToolOutput, Usage, diff,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -215,7 +215,7 @@ async fn a_fork_goes_on_from_a_step_in_a_session_of_its_own_and_the_old_one_stay
     let end = finished(other.start(RunRequest::resume(fork, [])).await);
     assert_eq!((end.answer.as_str(), end.steps), ("in another way", 2));
 
-    let kept = fold_session(&journal, "forked", "root").await.expect("folds");
+    let kept = journal.index("forked").await.expect("folds").look(|index| index.view("root"));
     assert_eq!((&kept.history, kept.globals["count"].clone()), (&end.history, json!(1)));
     assert_eq!(kept.history.iter().next().map(Message::text), Some("go elsewhere".into()));
     assert_eq!(journal.read("s", 0, 999).await.expect("reads"), before, "the old session is as it was");
@@ -305,7 +305,7 @@ async fn a_checkpoint_that_a_run_went_on_from_is_refused_unless_one_means_to_go_
 
     let back = RunRequest::resume(old, []).despite_newer();
     let end = finished(agent(vec![Turn::text("again")]).start(back).await);
-    let kept = fold_session(&journal, "s", "root").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("root"));
     assert_eq!((kept.history, end.answer.as_str()), (end.history, "again"));
 }
 
@@ -331,7 +331,7 @@ async fn a_checkpoint_that_a_store_does_not_know_is_kept_there_from_then_on() {
     let stands = paused(&tree(vec![], &here, &calls).build().expect("builds"), "s").await;
     let agent = tree(turns(), &there, &calls).build().expect("builds");
     let end = finished(agent.start(RunRequest::resume(stands, [])).await);
-    assert_eq!(fold_session(&there, "s", "root").await.expect("folds").history, end.history);
+    assert_eq!(there.index("s").await.expect("folds").look(|index| index.view("root")).history, end.history);
 }
 
 #[tokio::test(start_paused = true)]

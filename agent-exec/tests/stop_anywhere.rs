@@ -3,8 +3,8 @@
 mod common;
 
 use agent_core::{
-    AssistantMessage, Block, Finished, MemoryJournal, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    RunRequest, Usage, async_trait, fold_session,
+    AssistantMessage, Block, Finished, Journal, MemoryJournal, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    Result, RunRequest, Usage, async_trait,
 };
 use agent_exec::{Agent, RunHandle};
 use agent_middleware::Delegation;
@@ -72,7 +72,7 @@ async fn run(stops: &[u64], stop: fn(&RunHandle), log: &Log) -> (Finished, usize
         stopped += 1;
     }
     let end = finished(tree(&journal, log).start(request).await);
-    let kept = fold_session(&journal, "s", "boss").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("boss"));
     assert_eq!((&kept.history, kept.usage), (&end.history, end.usage), "the session knows the same: {stops:?}");
     (end, stopped)
 }

@@ -58,7 +58,6 @@ impl Emitter {
     /// Sends this run's events, and those of the runs below it, to `sink` too: those of entries that are not written yet, and
     /// all that follow.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
-        self.hub.catch_up();
         let attached = Attached { projector: Mutex::new(Projector::for_run(&self.run.ids)), sink };
         self.run.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
         self.run.has_sinks.store(true, Ordering::Release);

@@ -33,8 +33,6 @@ struct Inner {
     session: Mutex<Arc<str>>,
     outbox: Outbox,
     readers: AtomicUsize,
-    /// Runs below others that began and did not end.
-    below: AtomicUsize,
     ring: Mutex<Ring>,
 }
 
@@ -66,21 +64,14 @@ impl EventHub {
             closed: false,
             wakers: Vec::new(),
         };
-        let (outbox, readers, below) = (Outbox::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (outbox, readers) = (Outbox::default(), AtomicUsize::new(0));
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session, outbox, readers, below, ring }))
+        Self(Arc::new(Inner { journal, session, outbox, readers, ring }))
     }
 
-    /// The session's journal. From now on a run without a store, which hands nothing to its own before somebody looks, hands
-    /// over as any other.
+    /// The session's journal.
     pub fn journal(&self) -> &Arc<dyn Journal> {
-        self.0.outbox.held().release(self);
         &self.0.journal
-    }
-
-    /// Has what is held back handed to the journal, for readers who come late.
-    pub(crate) fn catch_up(&self) {
-        self.0.outbox.held().catch_up(self);
     }
 
     /// The session.
@@ -98,26 +89,9 @@ impl EventHub {
         &self.0.outbox
     }
 
-    /// A run below another begins.
-    pub(crate) fn begins_below(&self) {
-        self.0.below.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// A run below another ended, and its caller has its end.
-    pub(crate) fn ended_below(&self) {
-        self.0.below.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// True if a run below another began and did not end: it is under way, or was dropped, and then only the journal knows
-    /// what it did.
-    pub fn has_open_below(&self) -> bool {
-        self.0.below.load(Ordering::Acquire) > 0
-    }
-
     /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.
     pub fn subscribe(&self) -> EventStream {
         self.0.readers.fetch_add(1, Ordering::AcqRel);
-        self.catch_up();
         let ring = self.ring();
         EventStream {
             cursor: ring.first + ring.items.len() as u64,

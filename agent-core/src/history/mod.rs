@@ -80,18 +80,26 @@ impl History {
     /// # Errors
     /// [`ErrorKind::History`] for anything else, and for an assistant message that says nothing.
     pub fn push(&mut self, message: Message) -> Result<()> {
-        match &message {
-            Message::Tool(result) => {
-                return Err(refused(format!("the result of call '{}' has no call before it", result.call_id())));
-            }
-            Message::Assistant(m) if m.has_calls() => {
-                return Err(refused("a message with tool calls enters together with its results: use push_turn"));
-            }
-            Message::Assistant(m) if m.is_empty() => return Err(refused("an assistant message must say something")),
-            _ => {}
-        }
+        Self::check(&message)?;
         self.0.push(message);
         Ok(())
+    }
+
+    /// Tells whether [`push`](Self::push) takes the message: that does not depend on what is there.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn check(message: &Message) -> Result<()> {
+        match message {
+            Message::Tool(result) => {
+                Err(refused(format!("the result of call '{}' has no call before it", result.call_id())))
+            }
+            Message::Assistant(m) if m.has_calls() => {
+                Err(refused("a message with tool calls enters together with its results: use push_turn"))
+            }
+            Message::Assistant(m) if m.is_empty() => Err(refused("an assistant message must say something")),
+            _ => Ok(()),
+        }
     }
 
     /// Appends a message with tool calls and the result of each, in call order.
@@ -99,19 +107,27 @@ impl History {
     /// # Errors
     /// [`ErrorKind::History`] if the results do not answer exactly the calls, in their order, or two calls share an id.
     pub fn push_turn(&mut self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
-        if !message.calls().map(|c| &*c.id).eq(results.iter().map(ToolMessage::call_id)) {
-            let calls: Vec<_> = message.calls().map(|c| &c.id).collect();
-            let answers: Vec<_> = results.iter().map(ToolMessage::call_id).collect();
+        Self::check_turn(&message, results.iter().map(ToolMessage::call_id))?;
+        self.0.push(Message::Assistant(message));
+        results.into_iter().for_each(|r| self.0.push(Message::Tool(r)));
+        Ok(())
+    }
+
+    /// Tells whether [`push_turn`](Self::push_turn) takes the message with results of the calls `answers`.
+    ///
+    /// # Errors
+    /// As [`push_turn`](Self::push_turn).
+    pub fn check_turn<'a>(message: &AssistantMessage, answers: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+        if !message.calls().map(|c| &*c.id).eq(answers.clone()) {
+            let (calls, answers): (Vec<_>, Vec<_>) = (message.calls().map(|c| &c.id).collect(), answers.collect());
             return Err(refused(format!("results {answers:?} do not answer calls {calls:?} in order")));
         }
-        if let Some(id) = repair::first_duplicate(&message) {
+        if let Some(id) = repair::first_duplicate(message) {
             return Err(refused(format!("two calls of one message share the id '{id}'")));
         }
         if message.is_empty() {
             return Err(refused("an assistant message must say something"));
         }
-        self.0.push(Message::Assistant(message));
-        results.into_iter().for_each(|r| self.0.push(Message::Tool(r)));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, EntryBody, Fold, Journal, fold::each_entry};
+use super::{Entry, EntryBody, Journal, SessionIndex, each_entry};
 use crate::{AssistantMessage, Checkpoint, Error, Result, RunIds};
 
 /// Where a run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own in the
@@ -22,7 +22,7 @@ pub async fn fork_at(
     into: impl Into<Arc<str>>,
 ) -> Result<Checkpoint> {
     let mut found = None;
-    each_entry(journal, session, |entry| {
+    each_entry(journal, session, 0, |entry| {
         if let EntryBody::RunStarted { ids, fingerprint } = &entry.body
             && run.map_or(ids.parent_run_id.is_none() && *ids.agent_id == *agent_id, |run| *ids.run_id == *run)
         {
@@ -40,20 +40,11 @@ pub async fn fork_at(
     if old.parent_run_id.is_none() {
         ids.agent_id = old.agent_id.clone();
     }
-    let (mut fold, mut checkpoint) = (Fold::new(old.agent_id.clone()), Checkpoint::new(ids, fingerprint));
-    let mut cut = Cut { ids: old, step, at: 0, calls: false, place: Place::Before };
-    each_entry(journal, session, |entry| {
+    let mut index = SessionIndex::default();
+    let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, place: Place::Before };
+    each_entry(journal, session, 0, |entry| {
         if cut.takes(entry) {
-            fold.apply(entry);
-            match &entry.body {
-                _ if entry.run != cut.ids.run_id => {}
-                EntryBody::StateChanged { state, .. } => checkpoint.state.extend(state.clone()),
-                // What holds for the whole run, such as its system prompt, holds for the fork.
-                EntryBody::Decided { name, value, beginning: true } => {
-                    checkpoint.decisions.push((name.clone(), value.clone()));
-                }
-                _ => {}
-            }
+            index.apply(entry);
         }
     })
     .await?;
@@ -61,8 +52,14 @@ pub async fn fork_at(
         let reached = cut.at;
         return Err(Error::config(format!("the run ended after step {reached}: it cannot be forked at step {step}")));
     }
-    let view = fold.finish();
-    (checkpoint.history, checkpoint.globals) = (view.history, Some(view.globals));
+    let stood = index.state(&old.run_id);
+    let mut checkpoint = Checkpoint::new(ids, fingerprint);
+    checkpoint.state.clone_from(&stood.state);
+    // What holds for the whole run, such as its system prompt, holds for the fork.
+    checkpoint.decisions = stood.decisions[..stood.beginning].to_vec();
+    checkpoint.beginning = stood.beginning;
+    checkpoint.history = index.history(&old.agent_id);
+    checkpoint.globals = Some(index.globals().clone());
     checkpoint.step = step;
     Ok(checkpoint)
 }

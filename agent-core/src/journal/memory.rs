@@ -1,66 +1,84 @@
 //! A journal in memory.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashSet, VecDeque},
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 
-use super::{Ack, Entry, Journal, JournalWriter, SessionInfo};
+use super::{Ack, Entry, Journal, JournalWriter, SessionInfo, SharedIndex};
 use crate::{Error, ErrorKind, Result};
 
 /// Sessions in memory: gone with the process. What agents without a store use, one for each run.
 ///
 /// Entries are kept as they come, not serialised. Cheap to clone; every clone is the same journal.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryJournal(Arc<Mutex<Inner>>);
+pub struct MemoryJournal(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// In boxes: a map has room for several, and most have one.
-    sessions: BTreeMap<Arc<str>, Box<Session>>,
+    /// How many entries of a session are kept; all of them if unset.
+    most: Option<usize>,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    logs: BTreeMap<Arc<str>, Log>,
     held: HashSet<(Arc<str>, Arc<str>)>,
 }
 
-/// The batches of a session as they came, each with the sequence number of its first entry.
+/// The newest entries of a session, and what all of them mean.
 #[derive(Debug, Default)]
-struct Session {
-    batches: Vec<(u64, Vec<Entry>)>,
+struct Log {
+    kept: VecDeque<Arc<Entry>>,
+    /// The number of entries that came so far.
     entries: u64,
-    /// What is known of it without its content, up to the batch of this number: nobody may ever ask.
-    known: (SessionInfo, usize),
+    /// Of the entries up to the one that it took last: of the others nobody may ever ask.
+    index: SharedIndex,
 }
 
-impl Session {
-    fn append(&mut self, batch: Vec<Entry>) -> u64 {
+impl Log {
+    fn append(&mut self, batch: Vec<Entry>, most: Option<usize>) -> u64 {
         let first = self.entries + 1;
-        self.entries += batch.len() as u64;
-        if !batch.is_empty() {
-            self.batches.push((first, batch));
+        for entry in batch {
+            self.entries += 1;
+            self.kept.push_back(Arc::new(Entry { seq: self.entries, ..entry }));
+        }
+        while most.is_some_and(|most| self.kept.len() > most)
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            let mut index = self.index.lock();
+            if index.seq() < oldest.seq {
+                index.apply(&oldest);
+            }
         }
         first
     }
 
-    fn info(&mut self) -> Option<SessionInfo> {
-        let (info, upto) = &mut self.known;
-        self.batches[*upto..].iter().flat_map(|(_, batch)| batch).for_each(|entry| info.apply(entry));
-        *upto = self.batches.len();
-        (self.entries > 0).then(|| info.clone())
+    fn index(&self) -> SharedIndex {
+        let seq = self.index.look(super::SessionIndex::seq);
+        let mut index = self.index.lock();
+        self.after(seq).for_each(|entry| index.apply(entry));
+        self.index.clone()
     }
 
-    fn read(&self, after: u64, limit: usize) -> Vec<Arc<Entry>> {
-        let from = self.batches.partition_point(|(first, batch)| first + (batch.len() as u64 - 1) <= after);
-        let entries = self.batches[from..].iter().flat_map(|(first, batch)| (*first..).zip(batch));
-        let wanted = entries.skip_while(|(seq, _)| *seq <= after).take(limit);
-        wanted.map(|(seq, entry)| Arc::new(Entry { seq, ..entry.clone() })).collect()
+    fn after(&self, seq: u64) -> impl Iterator<Item = &Arc<Entry>> {
+        self.kept.range(self.kept.partition_point(|entry| entry.seq <= seq)..)
     }
 }
 
 impl MemoryJournal {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A journal that keeps at most the `most` newest entries of each session: for readers of events that fall behind. What
+    /// the entries before them meant for the session is kept.
+    pub fn bounded(most: usize) -> Self {
+        Self(Arc::new(Inner { most: Some(most), ..Inner::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`Journal::open`], at once.
@@ -83,12 +101,12 @@ struct Writer {
 
 impl JournalWriter for Writer {
     fn append(&self, entries: Vec<Entry>) -> Ack {
-        let mut inner = self.journal.lock();
-        let log = match inner.sessions.get_mut(&self.key.0) {
+        let mut sessions = self.journal.lock();
+        let log = match sessions.logs.get_mut(&self.key.0) {
             Some(log) => log,
-            None => inner.sessions.entry(self.key.0.clone()).or_default(),
+            None => sessions.logs.entry(self.key.0.clone()).or_default(),
         };
-        Ack::Done(Some(Ok(log.append(entries))))
+        Ack::Done(Some(Ok(log.append(entries, self.journal.0.most))))
     }
 }
 
@@ -105,35 +123,44 @@ impl Journal for MemoryJournal {
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
-        let inner = self.lock();
-        Ok(inner.sessions.get(session).map(|log| log.read(after, limit)).unwrap_or_default())
+        let sessions = self.lock();
+        let log = sessions.logs.get(session);
+        Ok(log.map(|log| log.after(after).take(limit).cloned().collect()).unwrap_or_default())
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {
-        Ok(self.lock().sessions.keys().map(ToString::to_string).collect())
+        Ok(self.lock().logs.keys().map(ToString::to_string).collect())
     }
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
-        let inner = self.lock();
-        Ok(inner.sessions.get(session).and_then(|log| log.read(log.entries.saturating_sub(1), 1).pop()))
+        Ok(self.lock().logs.get(session).and_then(|log| log.kept.back().cloned()))
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
-        Ok(self.lock().sessions.get_mut(session).and_then(|log| log.info()))
+        Ok(self
+            .lock()
+            .logs
+            .get(session)
+            .filter(|log| log.entries > 0)
+            .map(|log| log.index().look(|index| index.info().clone())))
+    }
+
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        Ok(self.lock().logs.get(session).map(Log::index).unwrap_or_default())
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
-        let inner = self.lock();
+        let sessions = self.lock();
         let from = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
-        let names = inner.sessions.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| &**name);
+        let names = sessions.logs.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| &**name);
         Ok(names.take_while(|name| name.starts_with(prefix)).take(limit).map(str::to_owned).collect())
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {
-        let mut inner = self.lock();
-        if inner.held.iter().any(|(s, _)| &**s == session) {
+        let mut sessions = self.lock();
+        if sessions.held.iter().any(|(s, _)| &**s == session) {
             return Err(Error::new(ErrorKind::Busy, format!("session '{session}' is in use")));
         }
-        Ok(inner.sessions.remove(session).is_some())
+        Ok(sessions.logs.remove(session).is_some())
     }
 }

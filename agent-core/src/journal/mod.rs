@@ -2,18 +2,14 @@
 
 mod durable;
 mod entry;
-mod fold;
 mod fork;
-mod info;
+mod index;
 mod json;
 mod log;
 mod memory;
 mod outbox;
 mod recording;
-mod recover;
 mod replay;
-mod standing;
-mod sub_agents;
 
 use std::{
     fmt,
@@ -29,16 +25,14 @@ pub(crate) use self::outbox::Outbox;
 pub use self::{
     durable::{Durable, Step, StepBody, StepResult},
     entry::{Entry, EntryBody, RunStatus},
-    fold::{Fold, OpenTurn, SessionView, each_entry, fold_session},
     fork::fork_at,
-    info::SessionInfo,
+    index::{
+        EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
+    },
     log::RunLog,
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
-    recover::recover,
     replay::RecordedBeginning,
-    standing::{Standing, standing},
-    sub_agents::{SubAgentRecord, sub_agents_of},
 };
 use crate::Result;
 
@@ -91,7 +85,15 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
-        info::read_info(self, session).await
+        index::read_info(self, session).await
+    }
+
+    /// What a session's entries mean. The default reads all of it; a store that has an [`IndexCache`] reads what is new.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        Ok(SessionIndex::read(self, session).await?.into())
     }
 
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
@@ -111,6 +113,27 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a writer holds it.
     async fn delete(&self, session: &str) -> Result<bool>;
+}
+
+/// Gives every entry of a session after `after` to `take`, oldest first, reading page by page.
+///
+/// # Errors
+/// Those of [`Journal::read`].
+pub async fn each_entry(
+    journal: &(impl Journal + ?Sized),
+    session: &str,
+    mut after: u64,
+    mut take: impl FnMut(&Entry),
+) -> Result<()> {
+    const PAGE: usize = 500;
+    loop {
+        let page = journal.read(session, after, PAGE).await?;
+        page.iter().for_each(|entry| take(entry));
+        match page.last() {
+            Some(last) if page.len() == PAGE => after = last.seq,
+            _ => return Ok(()),
+        }
+    }
 }
 
 #[async_trait]
@@ -133,6 +156,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         (**self).info(session).await
+    }
+
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        (**self).index(session).await
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, Wake, Waker, ready},
 };
 
-use super::{Ack, Entry, log::Held};
+use super::{Ack, Entry};
 use crate::{Emitter, Error, ErrorKind, Result};
 
 /// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
@@ -22,7 +22,6 @@ pub(crate) struct Outbox {
     /// Held while readers are told, so that events leave in order.
     telling: Mutex<()>,
     waiters: Arc<Waiters>,
-    held: Held,
 }
 
 /// Batches are numbered from 1 in the order in which the journal got them.
@@ -109,11 +108,6 @@ impl Outbox {
             queue.waiting.push_back(sent);
         }
         Ok(())
-    }
-
-    /// What is not handed over because nobody looks.
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

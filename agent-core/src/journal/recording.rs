@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Entry, EntryBody, Journal, RunStatus, fold::each_entry};
+use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
 use crate::{Error, Message, Result, RunIds, ToolOutput};
 
 /// One run, as its session's journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay) drives again, and what
@@ -43,7 +43,7 @@ impl Recording {
     /// The newest run that is meant, with what was before it and what belongs to it.
     async fn find(journal: &dyn Journal, session: &str, is_it: impl Fn(&RunIds) -> bool) -> Result<Option<Self>> {
         let (mut all, mut newest) = (Vec::new(), None);
-        each_entry(journal, session, |entry| {
+        each_entry(journal, session, 0, |entry| {
             if let EntryBody::RunStarted { ids, .. } = &entry.body
                 && is_it(ids)
             {

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Entry, EntryBody, Fold, Recording};
+use super::{Entry, EntryBody, Recording, SessionIndex};
 use crate::{Answer, Error, ErrorKind, History, Message, ModelResponse, Result, SessionView, ToolOutput, Usage};
 
 /// The recorded results of one run, by step.
@@ -160,9 +160,9 @@ impl Replay {
 impl Recording {
     /// How the run began: what its session held, the steps it had taken, its messages and state.
     pub fn beginning(&self) -> RecordedBeginning {
-        let mut fold = Fold::new(self.ids.agent_id.clone());
-        self.past.iter().for_each(|entry| fold.apply(entry));
-        let mut before = fold.finish();
+        let mut index = SessionIndex::default();
+        self.past.iter().for_each(|entry| index.apply(entry));
+        let mut before = index.view(&self.ids.agent_id);
         let (mut messages, mut anchored, mut state) = (Vec::new(), None, BTreeMap::new());
         let mut first = true;
         let mut answers = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Answer, Question, RunCx, clock::millis, digest};
-use crate::{Durable, EntryBody, Error, ErrorKind, Result};
+use crate::{EntryBody, Error, ErrorKind, Result};
 
 /// A question as a tool or a hook puts it.
 ///

@@ -19,8 +19,8 @@ use super::{
     per_run::Live, tasks::Tasks,
 };
 use crate::{
-    Budget, Emitter, EntryBody, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason,
-    Resources, Result, RunDeadline, RunLog, State, Usage,
+    Budget, Emitter, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason, Resources,
+    Result, RunDeadline, RunLog, State, Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
@@ -29,7 +29,6 @@ pub struct RunCx(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) ids: Arc<RunIds>,
-    pub(super) history: Mutex<History>,
     pub(super) step: AtomicU32,
     /// True when the `before_agent` hooks have run.
     pub(super) entered: AtomicBool,
@@ -100,15 +99,12 @@ impl RunCx {
 
     /// The kept conversation. A turn whose tools are still running is not in it.
     pub fn history(&self) -> History {
-        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.log.history()
     }
 
     /// Replaces the kept conversation: a journal entry and an event. (Editing a request's `messages` changes one call only.)
     pub fn replace_history(&self, history: History, reason: impl Into<ReplaceReason>) {
-        let mut kept = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = kept.len();
-        *kept = history.clone();
-        self.0.log.record(EntryBody::HistoryReplaced { reason: reason.into(), before, history });
+        self.0.log.record_history(history, reason.into());
     }
 
     /// What this run keeps, declared by the agent's schema.

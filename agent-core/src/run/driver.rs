@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
@@ -16,18 +16,13 @@ use super::{
     cx::{Control, Inner, id_below},
     tasks::Tasks,
 };
-use crate::{
-    AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
-    RunDeadline, RunLog, State, ToolMessage,
-};
+use crate::{Budget, Emitter, GlobalStorage, Message, Middlewares, Resources, Result, RunDeadline, RunLog, State};
 
 /// Everything a run is made of.
 #[non_exhaustive]
 pub struct RunParts {
     /// Who runs.
     pub ids: Arc<RunIds>,
-    /// The conversation so far.
-    pub history: History,
     /// Steps taken so far.
     pub step: u32,
     /// The run's state.
@@ -73,7 +68,6 @@ impl RunParts {
     pub fn new(ids: Arc<RunIds>, emitter: Emitter, log: RunLog) -> Self {
         Self {
             ids,
-            history: History::default(),
             step: 0,
             state: State::default(),
             globals: GlobalStorage::default(),
@@ -105,7 +99,6 @@ impl RunDriver {
     pub fn new(parts: RunParts) -> Self {
         let cx = RunCx(Arc::new(Inner {
             ids: parts.ids,
-            history: Mutex::new(parts.history),
             step: AtomicU32::new(parts.step),
             entered: AtomicBool::new(false),
             state: parts.state,
@@ -160,31 +153,9 @@ impl RunDriver {
     /// Appends a message that neither calls a tool nor answers a call, and notes it in the journal.
     ///
     /// # Errors
-    /// As [`History::push`].
+    /// As [`History::push`](crate::History::push).
     pub fn push(&self, message: Message) -> Result<()> {
-        self.history(|h| h.push(message.clone()))?;
-        self.0.log().record(EntryBody::MessageAppended { message });
-        Ok(())
-    }
-
-    /// Appends the model's final message. The journal has it as the accepted answer.
-    ///
-    /// # Errors
-    /// As [`History::push`].
-    pub fn push_answer(&self, message: AssistantMessage) -> Result<()> {
-        self.history(|h| h.push(Message::Assistant(message)))
-    }
-
-    /// Appends a complete turn. The journal has its parts already.
-    ///
-    /// # Errors
-    /// As [`History::push_turn`].
-    pub fn push_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
-        self.history(|h| h.push_turn(message, results))
-    }
-
-    fn history<R>(&self, change: impl FnOnce(&mut History) -> R) -> R {
-        change(&mut self.0.0.history.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.log().record_message(message)
     }
 
     /// Takes the messages that steer the run.

@@ -43,11 +43,6 @@ struct State {
 }
 
 impl Inbox {
-    /// Reads it without a lock, for the sake of its [place in memory](crate::RunCx::prefetch).
-    pub(super) fn glance(&self) -> bool {
-        self.0.state.is_poisoned()
-    }
-
     /// Adds a message. It is handed to the run's journal here, and durable when the run takes its next step at the latest.
     ///
     /// # Errors

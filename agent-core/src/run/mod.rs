@@ -6,7 +6,6 @@ mod background;
 mod booking;
 mod busy;
 mod call_model;
-mod checkpoint;
 mod clock;
 mod cx;
 mod digest;
@@ -16,21 +15,21 @@ mod ids;
 mod inbox;
 mod pause;
 mod per_run;
-mod prefetch;
 mod question;
 mod request;
+mod state;
 mod sub_agent;
 mod sub_run;
 mod tasks;
 mod usage;
 
+pub(crate) use self::state::{Child, Trail};
 pub use self::{
     answer::{Answer, Refusal},
     ask::Ask,
     background::BackgroundRun,
     booking::Booking,
     busy::{WhenBusy, WhenWaiting},
-    checkpoint::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase},
     clock::Clock,
     cx::RunCx,
     digest::canonical_json,
@@ -42,6 +41,7 @@ pub use self::{
     per_run::PerRun,
     question::Question,
     request::{Parent, RunInput, RunRequest, ToolChoices},
+    state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState},
     sub_agent::{SubAgent, SubAgents},
     sub_run::{SubAgentCall, SubRun, SubRunHandle},
     usage::UsageMeter,

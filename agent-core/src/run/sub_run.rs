@@ -11,7 +11,7 @@ use super::{
     Answer, BackgroundRun, Checkpoint, Finished, Inbox, Parent, Pause, RunCx, RunEnd, RunInput, RunRequest, SubAgent,
     new_id,
 };
-use crate::{AgentService, EntryBody, Error, ErrorKind, Message, Result, SubAgentRecord, ToolRequest, sub_agents_of};
+use crate::{AgentService, EntryBody, Error, ErrorKind, Message, Result, SessionIndex, SubAgentRecord, ToolRequest};
 
 /// How a sub-agent is called: anew, recalled by its id, or with a copy of the caller's conversation; in the background or
 /// waited for.
@@ -156,7 +156,7 @@ impl SubRun {
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
         let end = self.service.run(self.request).await;
-        self.at_work.ended();
+        drop(self.at_work);
         end
     }
 
@@ -204,9 +204,8 @@ impl RunCx {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
-        let journal = self.emitter().hub().journal(); // from here on nothing is held back from it
-        self.log().commit().await?;
-        sub_agents_of(&**journal, &self.ids().session, &self.ids().agent_id).await
+        let known = |index: &SessionIndex| index.sub_agents(&self.ids().agent_id).cloned().collect();
+        self.log().look_at_session(known).await
     }
 
     async fn begin_sub_run(&self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {
@@ -320,13 +319,7 @@ impl AtWork {
             )));
         }
         control.at_work.push(id.clone());
-        cx.emitter().hub().begins_below();
         Ok(Self { cx: cx.clone(), id: id.clone() })
-    }
-
-    /// Whoever waited has the run's end.
-    fn ended(self) {
-        self.cx.emitter().hub().ended_below();
     }
 }
 

@@ -50,11 +50,6 @@ impl UsageMeter {
         self.lock().tree
     }
 
-    /// Reads it without a lock, for the sake of its [place in memory](crate::RunCx::prefetch).
-    pub(super) fn glance(&self) -> bool {
-        self.0.totals.is_poisoned()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Totals> {
         self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -33,8 +33,9 @@ pub fn detached_run_as(ids: RunIds, history: History) -> RunDriver {
     let hub = EventHub::new(Arc::new(journal), ids.session.clone());
     let emitter = Emitter::new(ids.clone(), hub, None);
     let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+    log.seed(history);
     let mut parts = RunParts::new(ids, emitter, log);
-    (parts.history, parts.state, parts.globals) = (history, state, globals);
+    (parts.state, parts.globals) = (state, globals);
     RunDriver::new(parts)
 }

@@ -48,7 +48,7 @@ impl Branch {
         let ids = Arc::new(ids);
         let emitter = Emitter::new(ids.clone(), hub.clone(), above);
         let (state, globals) = (State::default(), GlobalStorage::default());
-        let log = RunLog::new(ids.run_id.clone(), writer.clone(), emitter.clone(), state, globals, Vec::new());
+        let log = RunLog::new(ids.clone(), writer.clone(), emitter.clone(), state, globals, None);
         Self { ids, emitter, log }
     }
 

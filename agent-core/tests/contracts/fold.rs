@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{EntryBody, Journal, MemoryJournal, Message, ModelResponse, ToolOutput, Usage, fold_session};
+use agent_core::{EntryBody, Journal, MemoryJournal, Message, ModelResponse, ToolOutput, Usage};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -210,7 +210,7 @@ async fn a_session_of_many_pages_folds_like_its_entries() {
         log.run("a", "r1");
         (0..length).for_each(|n| log.heard("r1", &format!("{n}")));
         writer.append(log.0.clone()).await.expect("appends");
-        let view = fold_session(&journal, "s", "a").await.expect("folds");
+        let view = journal.index("s").await.expect("folds").look(|index| index.view("a"));
         assert_eq!((view.history.len(), &view), (length, &log.fold("a")));
     }
 }

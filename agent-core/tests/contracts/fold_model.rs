@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Entry, EntryBody, ExitReason, Fold, History, Message, ModelResponse, RunIds,
-    RunStatus, SessionView, ToolMessage, ToolOutput, Usage,
+    AssistantMessage, Block, Effect, Entry, EntryBody, ExitReason, History, Message, ModelResponse, RunIds, RunStatus,
+    SessionIndex, SessionView, ToolMessage, ToolOutput, Usage,
 };
 
 /// A log under construction.
@@ -49,9 +49,9 @@ impl Log {
     }
 
     pub(crate) fn fold(&self, agent: &str) -> SessionView {
-        let mut fold = Fold::new(agent);
-        self.0.iter().for_each(|entry| fold.apply(entry));
-        fold.finish()
+        let mut index = SessionIndex::default();
+        self.0.iter().for_each(|entry| index.apply(entry));
+        index.view(agent)
     }
 
     /// The texts of the agent's history.

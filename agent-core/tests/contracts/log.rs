@@ -1,4 +1,4 @@
-//! What a run holds back while nobody looks: the same entries as if it had handed over each at once.
+//! What a run writes: only what is new, and so that whoever reads it stands where the run stands.
 
 use std::{
     collections::BTreeMap,
@@ -7,8 +7,8 @@ use std::{
 
 use agent_core::{
     AssistantMessage, Block, Effect, Emitter, Entry, EntryBody, Error, ErrorKind, Event, EventHub, EventKind, Exit,
-    ExitReason, GlobalStorage, Journal, Key, MemoryJournal, Message, ModelResponse, RunIds, RunLog, State, StateField,
-    StateSchema, ToolOutput,
+    ExitReason, GlobalStorage, Journal, Key, MemoryJournal, Message, ModelResponse, Phase, RunIds, RunLog, RunState,
+    State, StateField, StateSchema, ToolOutput,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -20,7 +20,6 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A run's log over a journal of its own.
 struct World {
-    ids: Arc<RunIds>,
     hub: EventHub,
     emitter: Emitter,
     globals: GlobalStorage,
@@ -52,15 +51,16 @@ impl Expected {
 impl World {
     fn new() -> Self {
         let ids = Arc::new(RunIds::root("a", "s"));
+        let started = EntryBody::RunStarted { ids: ids.clone(), fingerprint: String::new() };
         let journal = MemoryJournal::default();
         let writer = journal.open_now("s", "a").expect("is free");
         let hub = EventHub::new(Arc::new(journal), "s".into());
         let emitter = Emitter::new(ids.clone(), hub.clone(), None);
         let schema = StateSchema::default().key("n", StateField::of::<u32>());
         let (state, globals) = (State::new(schema, BTreeMap::new()).expect("fits"), GlobalStorage::default());
-        let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), Vec::new());
+        let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+        log.record(started.clone());
         Self {
-            ids,
             hub,
             emitter,
             globals,
@@ -68,14 +68,8 @@ impl World {
             log,
             said: None,
             given: BTreeMap::new(),
-            expected: Expected::default(),
+            expected: Expected { entries: vec![started], ..Expected::default() },
         }
-    }
-
-    fn holding_back() -> Self {
-        let world = Self::new();
-        world.log.hold_back();
-        world
     }
 
     fn hears(&self, text: &str) {
@@ -127,7 +121,8 @@ impl World {
                 let output = given.unwrap_or_else(|| ToolOutput::text("changed"));
                 let (call_id, name) = (call.as_str().into(), name.as_str().into());
                 self.log.record_answered(&call_id, &name, &output);
-                let output = Some(output).filter(|output| self.expected.given.get(call) != Some(output));
+                let given = self.expected.given.remove(call);
+                let output = Some(output).filter(|output| given.as_ref() != Some(output));
                 self.expected.entries.push(EntryBody::ToolAnswered { call_id, name, output });
             }
             Doing::EndTurn { step, changed, ends } => {
@@ -142,17 +137,16 @@ impl World {
                 let message = Message::user("a note");
                 self.expected.entries.push(EntryBody::MessageAppended { message });
             }
-            Doing::Look => {}
         }
     }
 
-    /// What a checkpoint of this moment would hold of the step under way.
-    fn standing(&self) -> String {
-        let (log, calls) = (&self.log, || CALLS.into_iter());
-        let begun = log.begun_tools(calls());
-        let begun: Vec<_> = begun.iter().map(|(call, begun)| (call, begun.effect)).collect();
-        let counts = (log.tool_calls(), log.tool_calls_but(calls()));
-        format!("{:?} {begun:?} {counts:?} {:?}", log.finished_tools(calls()), log.answered())
+    /// Where the run stands, by its own state and by what is written of it.
+    fn stands(&self) -> (RunState, RunState) {
+        self.log.flush();
+        let index = block_on(self.hub.journal().index("s")).expect("reads");
+        let mut written = index.look(|index| index.unfinished("a")).expect("it did not end");
+        written.globals = None;
+        (self.log.at_rest(written.phase.clone()), written)
     }
 
     /// All entries, without what is another one's in every run.
@@ -179,33 +173,12 @@ fn exit() -> Exit {
 /// What a run does, in whatever order: layers may call models and tools again, or answer in their place.
 #[derive(Clone, Debug)]
 enum Doing {
-    Model {
-        step: u32,
-    },
-    Accept {
-        step: u32,
-        changed: bool,
-        ends: bool,
-    },
-    Tool {
-        call: String,
-        name: String,
-        effect: Effect,
-        end: Option<u32>,
-    },
-    Answer {
-        call: String,
-        name: String,
-        changed: bool,
-    },
-    EndTurn {
-        step: u32,
-        changed: bool,
-        ends: bool,
-    },
+    Model { step: u32 },
+    Accept { step: u32, changed: bool, ends: bool },
+    Tool { call: String, name: String, effect: Effect, end: Option<u32> },
+    Answer { call: String, name: String, changed: bool },
+    EndTurn { step: u32, changed: bool, ends: bool },
     Note,
-    /// A reader comes, and goes again.
-    Look,
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
@@ -224,7 +197,6 @@ fn doing() -> impl Strategy<Value = Doing> {
         }),
         2 => (1_u32..9, seldom(), seldom()).prop_map(|(step, changed, ends)| Doing::EndTurn { step, changed, ends }),
         1 => Just(Doing::Note),
-        1 => Just(Doing::Look),
     ]
 }
 
@@ -232,20 +204,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_is_held_back_is_what_would_have_been_written(doings in vec(doing(), 0..80)) {
-        let (mut held, mut eager) = (World::holding_back(), World::new());
+    fn what_is_written_is_what_is_new_and_tells_where_the_run_stands(doings in vec(doing(), 0..80)) {
+        let mut world = World::new();
         for doing in &doings {
-            held.apply(doing);
-            eager.apply(doing);
-            eager.log.flush();
-            if let Doing::Look = doing {
-                drop(held.hub.subscribe());
-            }
-            prop_assert_eq!(held.standing(), eager.standing());
+            world.apply(doing);
+            let (own, written) = world.stands();
+            prop_assert_eq!(own, written);
         }
-        prop_assert_eq!(held.entries(), eager.entries());
-        let expected: Vec<_> = (1..).zip(held.expected.entries.iter().cloned()).collect();
-        prop_assert_eq!(held.entries(), expected);
+        let expected: Vec<_> = (1..).zip(world.expected.entries.iter().cloned()).collect();
+        prop_assert_eq!(world.entries(), expected);
     }
 }
 
@@ -257,8 +224,10 @@ fn a_call_that_is_tried_again_as_another_tool_counts_as_the_first() {
         world.apply(&Doing::Tool { call, name, effect: Effect::Pure, end: None });
     }
     assert_eq!(world.log.tool_calls(), BTreeMap::from([("first".into(), 1), ("second".into(), 1)]));
-    assert_eq!(world.log.tool_calls_but(["c1"].into_iter()), BTreeMap::from([("second".into(), 1)]));
-    assert_eq!(world.log.tool_calls_but(["c1", "c2"].into_iter()), BTreeMap::new());
+    let at_rest = |world: &World| world.log.at_rest(Phase::default()).tool_calls;
+    assert_eq!(at_rest(&world), BTreeMap::new(), "a call that is open counts when it is gone on with");
+    world.apply(&Doing::Answer { call: "c1".into(), name: "second".into(), changed: false });
+    assert_eq!(at_rest(&world), BTreeMap::from([("first".into(), 1)]));
 }
 
 /// What there is to read now.
@@ -275,16 +244,9 @@ fn texts(kinds: &[EventKind]) -> Vec<String> {
     kinds.iter().filter_map(text).collect()
 }
 
-/// A run whose events people hear of: that it began.
-fn begun() -> World {
-    let world = World::holding_back();
-    world.log.record(EntryBody::RunStarted { ids: world.ids.clone(), fingerprint: String::new() });
-    world
-}
-
 #[test]
-fn a_reader_who_comes_late_gets_what_is_held_back_at_once() {
-    let world = begun();
+fn a_reader_who_comes_late_gets_what_was_before() {
+    let world = World::new();
     (0..100).for_each(|n| world.hears(&n.to_string()));
     let numbers: Vec<_> = (0..100).map(|n: u32| n.to_string()).collect();
     assert_eq!(texts(&read(&world.hub)), numbers);
@@ -294,9 +256,10 @@ fn a_reader_who_comes_late_gets_what_is_held_back_at_once() {
 
 #[test]
 fn what_a_run_left_behind_is_there_for_whoever_comes_later() {
-    let world = begun();
+    let world = World::new();
     world.hears("before the end");
     world.globals.set(&Key::<u32>::new("n"), &1).expect("sets");
+    world.log.flush();
     world.log.close();
     world.log.record(EntryBody::MessageAppended { message: Message::user("after the end") });
     world.log.flush();
@@ -311,19 +274,8 @@ fn what_a_run_left_behind_is_there_for_whoever_comes_later() {
 }
 
 #[test]
-fn a_reader_who_is_there_at_the_end_misses_nothing() {
-    let world = begun();
-    let mut reader = world.hub.subscribe();
-    world.log.record(EntryBody::MessageAppended { message: Message::user("never handed over") });
-    world.log.close();
-    world.hub.close();
-    let kinds: Vec<_> = block_on(reader.by_ref().map(|event| event.kind).collect());
-    assert_eq!(texts(&kinds), ["never handed over"]);
-}
-
-#[test]
 fn a_sink_that_comes_in_the_middle_hears_only_what_follows() {
-    let world = begun();
+    let world = World::new();
     let heard = || {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = heard.clone();
@@ -341,25 +293,11 @@ fn a_sink_that_comes_in_the_middle_hears_only_what_follows() {
 
 #[test]
 fn a_sink_that_is_the_first_but_comes_late_hears_nothing_of_what_was() {
-    let world = begun();
+    let world = World::new();
     world.hears("1");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
     world.emitter.attach(Arc::new(move |event: &Event| sink.lock().expect("free").push(event.kind.clone())));
     world.hears("2");
     assert_eq!(texts(&heard.lock().expect("free")), ["2"]);
-}
-
-#[test]
-fn changes_are_noted_between_the_steps_that_made_them_even_if_nobody_looks() {
-    let world = begun();
-    for n in 0..100 {
-        world.state.set(&Key::<u32>::new("n"), &n).expect("sets");
-        world.hears("went on");
-    }
-    let changed = |(_, body): &(u64, EntryBody)| matches!(body, EntryBody::StateChanged { .. });
-    let entries = world.entries();
-    let places: Vec<_> = entries.iter().filter(|entry| changed(entry)).map(|(seq, _)| *seq).collect();
-    let gaps: Vec<_> = [0].iter().chain(&places).zip(&places).map(|(one, next)| next - one).collect();
-    assert!(gaps.len() > 3 && gaps.iter().all(|gap| *gap <= 20), "{places:?}");
 }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, PendingCall, PendingTurn, Phase,
-    Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, History, PendingCall,
+    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -297,9 +297,9 @@ impl Active<'_> {
                 wanted => verdict = wanted,
             }
         }
+        History::check_turn(&turn.message, results.results.iter().map(|result| &*result.call_id))?;
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
-        self.driver.push_turn(turn.message.clone(), results.results.iter().map(CallResult::to_message).collect())?;
         let exit = match (verdict, self.exits.after_tools(&results)) {
             (Verdict::Finish, _) => Some(Exit::new(ExitReason::Verdict, self.last_text())),
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),

@@ -19,7 +19,6 @@ pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output 
     let cancelled = pin!(cx.cancellation().cancelled());
     let mut tasks = Tasks { cx, known: None, cancelled, running: None };
     poll_fn(|context| {
-        cx.prefetch();
         let done = main.as_mut().poll(context);
         if done.is_pending() {
             tasks.poll(context);

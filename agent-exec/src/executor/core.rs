@@ -155,7 +155,7 @@ impl ToolBody {
             _ => self.ask_about(request, &begun)?,
         };
         match &found {
-            Some(output) => log.resolve_doubt(call_id, &self.name, output),
+            Some(output) => log.resolve_doubt(call_id, output),
             None => log.clear_doubt(call_id),
         }
         Ok(found)

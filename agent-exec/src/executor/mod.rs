@@ -17,9 +17,9 @@ mod turns;
 use std::{collections::HashMap, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Deadlines, Durable, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason,
-    Finished, History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx,
-    RunDriver, RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    AssistantMessage, Checkpoint, Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished,
+    History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver,
+    RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
 use tokio::time::Instant;
@@ -121,7 +121,7 @@ impl Executor {
         let list = cx.covering(&self.middlewares);
         let mut entered = 0;
         let mut end = self.drive(job, &list, &mut entered).await;
-        catch_up(&cx, &mut end, false).await;
+        catch_up(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let result = m.after_agent(&cx, &mut end).await;
@@ -178,9 +178,7 @@ impl Executor {
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
         let written = cx.log().commit().await;
-        if written.is_ok() {
-            catch_up(cx, &mut end, true).await;
-        }
+        catch_up(cx, &mut end, true);
         cx.log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
@@ -233,8 +231,8 @@ impl Active<'_> {
             match message {
                 Message::Assistant(m) if m.has_calls() => {
                     let results = std::iter::from_fn(|| new.next_if(|m| m.as_tool().is_some()));
-                    let results = results.filter_map(|m| m.as_tool().cloned()).collect();
-                    self.adopt_turn(m, results)?;
+                    let results: Vec<_> = results.filter_map(|m| m.as_tool().cloned()).collect();
+                    self.adopt_turn(m, &results);
                 }
                 other => self.driver.push(other)?,
             }
@@ -351,9 +349,6 @@ impl Active<'_> {
                     response.message = model::without_calls(response.message);
                     let exit = Exit::new(ExitReason::StepLimit, response.message.text());
                     self.cx().log().record_accepted(step, &response.message, Some(exit));
-                    if !response.message.is_empty() {
-                        self.driver.push_answer(response.message)?;
-                    }
                 }
                 Err(e) => {
                     if let Some(stop) = self.not_answered(e)? {
@@ -435,33 +430,23 @@ impl Active<'_> {
         finished
     }
 
+    /// Where the run stands, with what its accounts say.
     fn checkpoint(&mut self) -> Box<Checkpoint> {
         let cx = self.driver.cx();
-        let mut c = Checkpoint::new((**cx.ids()).clone(), self.fingerprint);
-        c.attempt = Some(cx.log().attempt().into());
+        let mut c = cx.log().at_rest(std::mem::take(&mut self.phase));
+        c.fingerprint = self.fingerprint.to_owned();
         c.step = cx.step();
-        c.history = cx.history();
         c.state = cx.state().snapshot();
         c.globals = (cx.ids().depth == 0).then(|| cx.globals().snapshot());
         c.questions = self.driver.take_questions();
         c.answers = self.driver.answers();
         c.steering = self.driver.close_steering();
-        c.decisions = cx.log().decisions();
         c.usage = cx.usage();
         c.tree_usage = cx.tree_usage();
-        c.phase = std::mem::take(&mut self.phase);
-        c.tool_calls = cx.tool_calls();
         c.spent = cx.budget().spent();
         c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
         c.sub_agents = cx.sub_agents_started();
         c.background = cx.take_background(|_| true);
-        if let Phase::Tools(turn) = &c.phase {
-            c.tool_calls = cx.log().tool_calls_but(turn.open_calls());
-            c.finished = cx.log().finished_tools(turn.open_calls());
-            c.begun = cx.log().begun_tools(turn.open_calls());
-        } else {
-            c.answered = cx.log().answered();
-        }
         Box::new(c)
     }
 }

@@ -71,12 +71,9 @@ impl Active<'_> {
         let exit = reason.map(|reason| Exit::new(reason, message.text()));
         if message.has_calls() {
             self.cx().log().record_accepted(step, &message, None);
-            self.refuse_calls(step, message, exit.clone())?;
+            self.refuse_calls(step, &message, exit.clone());
         } else {
             self.cx().log().record_accepted(step, &message, exit.clone());
-            if !message.is_empty() {
-                self.driver.push_answer(message)?;
-            }
         }
         match exit {
             Some(exit) => self.exit(exit).await,
@@ -124,23 +121,17 @@ impl Active<'_> {
     }
 
     /// The run was finished with calls pending: each is answered, so that the history stays paired.
-    fn refuse_calls(&self, step: u32, message: AssistantMessage, exit: Option<Exit>) -> Result<()> {
+    fn refuse_calls(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let log = self.cx().log();
-        let mut results = Vec::new();
         for call in message.calls() {
-            let output = ToolOutput::error("Not run: the run was finished.");
-            log.record_answered(&call.id, &call.name, &output);
-            results.push(output.to_message(call.id.clone(), call.name.clone()));
+            log.record_answered(&call.id, &call.name, &ToolOutput::error("Not run: the run was finished."));
         }
         log.record_turn_ended(step, Default::default(), exit);
-        self.driver.push_turn(message, results)
     }
 
     /// A turn that came with the request: the caller's own history.
-    pub(super) fn adopt_turn(&self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
-        let log = self.cx().log();
-        EntryBody::of_turn(message.clone(), &results).into_iter().for_each(|body| log.record(body));
-        self.driver.push_turn(message, results)
+    pub(super) fn adopt_turn(&self, message: AssistantMessage, results: &[ToolMessage]) {
+        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.cx().log().record(body));
     }
 }
 

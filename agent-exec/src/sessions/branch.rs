@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Entry, EntryBody, Fold, Journal, JournalWriter, ReplaceReason, Result, RunStatus, SessionView, each_entry, new_id,
+    EntryBody, Journal, JournalWriter, ReplaceReason, Result, SessionIndex, SessionView, each_entry, new_id,
 };
 
 use super::edit;
@@ -15,7 +15,7 @@ pub(super) async fn branch(
     session: &str,
     agent_id: &Arc<str>,
 ) -> Result<(Arc<str>, Arc<dyn JournalWriter>)> {
-    let held = last_finished(journal, session, agent_id).await?;
+    let held = settled(journal, session, agent_id).await?;
     let name: Arc<str> = format!("{session}~{}", new_id()).into();
     let writer = journal.open(&name, agent_id).await?;
     let reason = ReplaceReason::from("fork");
@@ -25,31 +25,17 @@ pub(super) async fn branch(
     Ok((name, writer))
 }
 
-async fn last_finished(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<SessionView> {
-    let mut open = None;
-    each_entry(journal, session, |entry| note_open(&mut open, entry, agent_id)).await?;
-    let until = open.map_or(u64::MAX, |(_, seq)| seq);
-    let mut fold = Fold::new(agent_id);
-    each_entry(journal, session, |entry| {
-        if entry.seq < until {
-            fold.apply(entry);
+async fn settled(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<SessionView> {
+    let now = journal.index(session).await?;
+    let Some(open) = now.look(|index| index.open_since(agent_id)) else {
+        return Ok(now.look(|index| index.view(agent_id)));
+    };
+    let mut then = SessionIndex::default();
+    each_entry(journal, session, 0, |entry| {
+        if entry.seq < open {
+            then.apply(entry);
         }
     })
     .await?;
-    Ok(fold.finish())
-}
-
-/// Keeps the agent's newest run at the top, and where it began, in `open` until it is finished.
-fn note_open(open: &mut Option<(Arc<str>, u64)>, entry: &Entry, agent_id: &str) {
-    match &entry.body {
-        EntryBody::RunStarted { ids, .. } if *ids.agent_id == *agent_id && ids.parent_run_id.is_none() => {
-            *open = Some((ids.run_id.clone(), entry.seq));
-        }
-        EntryBody::RunEnded { status: RunStatus::Finished(_), .. }
-            if open.as_ref().is_some_and(|(run, _)| *run == entry.run) =>
-        {
-            *open = None;
-        }
-        _ => {}
-    }
+    Ok(then.view(agent_id))
 }

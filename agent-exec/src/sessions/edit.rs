@@ -7,13 +7,10 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Entry, EntryBody, ExitReason, History, JournalWriter, Message, Result, RunIds, RunStatus,
+    AssistantMessage, EDITED, Entry, EntryBody, ExitReason, History, JournalWriter, Message, Result, RunIds, RunStatus,
     ToolMessage,
 };
 use serde_json::Value;
-
-/// How an edit's run ends, and is told from a run of the agent.
-pub(super) const EDITED: &str = "edited";
 
 /// Writes what `bodies` say as a run of its own that is over at once, so that it can be listed and undone as one, and
 /// supersedes a run that waits. All or nothing; gives the run's id.

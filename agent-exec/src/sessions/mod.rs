@@ -10,11 +10,12 @@ mod edit;
 mod id;
 mod lines;
 mod list;
-mod runs;
 mod session;
 
 pub(crate) use self::{
     admit::{Admission, admit},
     lines::Lines,
 };
-pub use self::{id::SessionId, list::Sessions, runs::RunRecord, session::Session};
+pub use agent_core::RunRecord;
+
+pub use self::{id::SessionId, list::Sessions, session::Session};

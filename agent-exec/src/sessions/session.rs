@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Checkpoint, EntryBody, Error, ErrorKind, History, Journal, JournalWriter, Message, Repair, ReplaceReason, Result,
-    SessionView, Standing, fold_session, recover, standing,
+    Checkpoint, EntryBody, Error, ErrorKind, History, Journal, JournalWriter, Liveness, Message, Repair, ReplaceReason,
+    Result, RunRecord, SessionIndex, SessionView,
 };
 
-use super::{RunRecord, edit, runs};
+use super::edit;
 
 /// One agent's side of a session, outside of runs: to read it, to edit it, and to see what is open.
 ///
@@ -58,7 +58,7 @@ impl Session {
     /// # Errors
     /// Those of the store.
     pub async fn view(&self) -> Result<SessionView> {
-        fold_session(&*self.journal, &self.name, &self.agent_id).await
+        self.look(|index| index.view(&self.agent_id)).await
     }
 
     /// The agent's runs, oldest first, edits among them.
@@ -66,7 +66,7 @@ impl Session {
     /// # Errors
     /// Those of the store.
     pub async fn runs(&self) -> Result<Vec<RunRecord>> {
-        runs::read(&*self.journal, &self.name, &self.agent_id).await
+        self.look(|index| index.runs(&self.agent_id).to_vec()).await
     }
 
     /// Where the newest run stands, if it is not finished: with the questions that it waits for. Any process can go on with
@@ -75,7 +75,7 @@ impl Session {
     /// # Errors
     /// Those of the store.
     pub async fn unfinished(&self) -> Result<Option<Checkpoint>> {
-        recover(&*self.journal, &self.name, &self.agent_id).await
+        self.look(|index| index.unfinished(&self.agent_id)).await
     }
 
     // --- editing ---
@@ -153,11 +153,15 @@ impl Session {
         if let Some(key) = key {
             (ids.run_id, ids.root_run_id) = (key.clone(), key);
             // Nobody else writes meanwhile.
-            if standing(&*self.journal, &self.name, &ids).await? != Standing::Unknown {
+            if self.look(|index| index.liveness(&ids)).await? != Liveness::Unknown {
                 return Ok(ids.run_id);
             }
         }
         edit::write(&*writer, ids, bodies).await
+    }
+
+    async fn look<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
+        Ok(self.journal.index(&self.name).await?.look(look))
     }
 
     async fn open(&self) -> Result<Arc<dyn JournalWriter>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Finished, History, Journal, Usage, fold_session};
+use agent_core::{Entry, EntryBody, Finished, History, Journal, Usage};
 
 use super::{World, simulation::SESSION};
 
@@ -24,10 +24,10 @@ async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -
     if paired.as_ref().ok() != Some(&finished.history) {
         return Err(format!("the conversation is not paired: {paired:?}"));
     }
-    let folded = fold_session(&world.kept, SESSION, &finished.ids.agent_id).await;
-    let folded = folded.map_err(|e| format!("the journal is not read: {e}"))?;
-    if folded.history != finished.history {
-        let (journal, end) = (&folded.history, &finished.history);
+    let index = world.kept.index(SESSION).await.map_err(|e| format!("the journal is not read: {e}"))?;
+    let kept = index.look(|index| index.history(&finished.ids.agent_id));
+    if kept != finished.history {
+        let (journal, end) = (&kept, &finished.history);
         return Err(format!("the journal and the run's end differ:\njournal {journal:#?}\nend {end:#?}"));
     }
     let (mut own, mut tree) = (Usage::default(), Usage::default());

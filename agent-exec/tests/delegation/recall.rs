@@ -1,6 +1,6 @@
 //! Sub-agents that go on with what they know.
 
-use agent_core::{ErrorKind, MemoryJournal, RunRequest, sub_agents_of};
+use agent_core::{ErrorKind, Journal, MemoryJournal, RunRequest};
 
 use super::*;
 use crate::common::finished;
@@ -35,10 +35,22 @@ async fn a_sub_agent_is_recalled_in_a_later_run_of_a_session_that_is_kept() {
     let end = finished(run().await);
     assert_eq!(texts(&end), ["one", "one, two"]);
 
-    let known = sub_agents_of(&journal, session, "boss").await.expect("reads");
+    let known = journal
+        .index(session)
+        .await
+        .expect("reads")
+        .look(|index| index.sub_agents("boss").cloned().collect::<Vec<_>>());
     assert_eq!(known.len(), 1);
     assert_eq!((known[0].key.as_str(), known[0].answer.as_deref()), ("helper", Some("one, two")));
-    assert!(sub_agents_of(&journal, session, "another").await.expect("reads").is_empty(), "they are the caller's own");
+    assert!(
+        journal
+            .index(session)
+            .await
+            .expect("reads")
+            .look(|index| index.sub_agents("another").cloned().collect::<Vec<_>>())
+            .is_empty(),
+        "they are the caller's own"
+    );
 }
 
 #[tokio::test]

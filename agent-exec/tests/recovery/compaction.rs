@@ -8,7 +8,7 @@ use std::sync::{
 use agent_core::{
     ApproximateCounter, AssistantMessage, Block, Effect, EntryBody, Error, ErrorKind, Finished, Journal, MemoryJournal,
     Model, ModelInfo, ModelRequest, ModelResponse, Result, RunRequest, TokenCounter, Tool, Usage, async_trait,
-    fold_session, testing::MortalJournal,
+    testing::MortalJournal,
 };
 use agent_exec::Agent;
 use agent_middleware::{ContextCompaction, Keep, SessionArchive, Summary, Trigger};
@@ -133,7 +133,7 @@ async fn dies_everywhere(refused: bool) {
         let end = goes_on(journal.clone(), &asked, refused).await;
         assert_eq!(end.history, whole.history, "died at {dies_at}");
         assert_eq!((&end.answer, end.steps), (&whole.answer, whole.steps), "died at {dies_at}");
-        let view = fold_session(&journal, SESSION, "reader").await.expect("folds");
+        let view = journal.index(SESSION).await.expect("folds").look(|index| index.view("reader"));
         assert_eq!(view.history, end.history, "died at {dies_at}");
 
         // What was written down is not asked for again, and what was not is asked for once more.

@@ -7,7 +7,7 @@ mod world;
 
 use agent_core::{
     Effect, EntryBody, Error, ExitReason, IN_DOUBT, Journal, MemoryJournal, Message, Reconciled, Result, RunRequest,
-    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, fold_session,
+    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
     testing::{MortalJournal, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -75,7 +75,7 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
         let again = outside.0.lock().expect("lock").clone();
         let only_pure_again = again.iter().all(|(key, n)| *n == 1 || key.ends_with("/r1"));
         assert!(only_pure_again && again.keys().eq(marks.keys()), "died at {dies_at}: {again:?}");
-        let view = fold_session(&journal, SESSION, "root").await.expect("folds");
+        let view = journal.index(SESSION).await.expect("folds").look(|index| index.view("root"));
         assert_eq!(view.history, end.history, "died at {dies_at}");
         in_doubt += doubted;
     }
@@ -106,7 +106,7 @@ async fn dies_often(seed: u64) {
     }
     let whole = (MemoryJournal::default(), Outside::default());
     let end = finish(&whole.0, &whole.1, &mut Asked::default()).await;
-    let view = fold_session(&journal, SESSION, "root").await.expect("folds");
+    let view = journal.index(SESSION).await.expect("folds").look(|index| index.view("root"));
     assert_eq!(said(&view.history), said(&end.history), "seed {seed}");
     assert_eq!(view.usage, end.usage, "seed {seed}");
     let marks = outside.0.lock().expect("lock").clone();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    ErrorKind, Journal, MemoryJournal, RunRequest, WhenBusy, WhenWaiting, fold_session,
+    ErrorKind, Journal, MemoryJournal, RunRequest, WhenBusy, WhenWaiting,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -236,12 +236,12 @@ async fn a_fork_begins_with_what_the_session_held_before_the_run_under_way() {
     let session = fork.ids.session.clone();
     assert!(session.starts_with("s~"), "{session}");
     assert_eq!(model.requests()[1].texts(), ["hi", "", "visit 1", "hello", "meanwhile"]);
-    let kept = fold_session(&journal, &session, "a").await.expect("folds");
+    let kept = journal.index(&session).await.expect("folds").look(|index| index.view("a"));
     assert_eq!((kept.history, &kept.globals["visits"]), (fork.history, &json!(2)), "its storage is its own");
 
     let first = finished(held.ends().await);
     assert_eq!((first.answer.as_str(), &*first.ids.session), ("one", "s"));
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!((kept.history, &kept.globals["visits"]), (first.history, &json!(1)));
     // The branch is a session as any other.
     let again = finished(agent.start(RunRequest::user("and?").session(session)).await);
@@ -304,7 +304,7 @@ async fn a_process_that_slept_through_a_takeover_writes_nothing_and_its_run_fail
     assert_eq!(e.kind(), ErrorKind::Store);
     assert!(e.message().contains("lease of agent 'a' in session 's' was lost"), "{e}");
     assert_eq!(entries(&journal, "s").await, before, "not an entry of the sleeper");
-    assert_eq!(fold_session(&journal, "s", "a").await.expect("folds").history, end.history);
+    assert_eq!(journal.index("s").await.expect("folds").look(|index| index.view("a")).history, end.history);
 }
 
 #[tokio::test(start_paused = true)]

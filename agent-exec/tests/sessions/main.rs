@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     Entry, EntryBody, Error, ErrorKind, ExitReason, GlobalStorage, Journal, Key, Message, RunRequest, RunStatus,
-    ToolOutput, ToolRequest, Usage, WhenWaiting, fold_session,
+    ToolOutput, ToolRequest, Usage, WhenWaiting,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -128,7 +128,7 @@ async fn storage_is_kept_with_the_session_unless_it_is_given(journal: impl Journ
     let sharing = built(agent(&visits(1), &journal).tool(visit()).globals(given.clone()));
     finished(sharing.start(on("go", "s")).await);
     assert_eq!(given.get(&VISITS).expect("reads"), Some(11), "what the application gave wins");
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!(kept.globals["visits"], 11);
 }
 
@@ -176,7 +176,7 @@ async fn agents_with_different_ids_share_a_session_at_once_and_keep_their_own_hi
     go.notify_one();
     finished(first.await.expect("no panic"));
     for (id, messages) in [("a", 4), ("b", 2)] {
-        assert_eq!(fold_session(&journal, "s", id).await.expect("folds").history.len(), messages);
+        assert_eq!(journal.index("s").await.expect("folds").look(|index| index.view(id)).history.len(), messages);
     }
 }
 
@@ -213,7 +213,7 @@ async fn a_cancelled_run_leaves_a_history_that_the_next_run_continues(journal: i
         handle.cancel();
     };
     assert_eq!(stopped(tokio::join!(run, cancel).0).0, "cancelled");
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!(kept.last_run.expect("ran").1, Some(RunStatus::Cancelled));
     finished(agent.start(on("leave it", "s")).await);
     let seen = &model.requests()[1];
@@ -226,7 +226,7 @@ async fn a_failed_run_leaves_a_history_that_the_next_run_continues(journal: impl
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 1})), Turn::error(down), Turn::text("better")]);
     let agent = built(agent(&model, &journal).tool(double("f")));
     assert_eq!(agent.start(on("go", "s")).await.expect_err("fails").kind(), ErrorKind::Provider);
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!(kept.last_run.expect("ran").1, Some(RunStatus::Failed));
     finished(agent.start(on("try again", "s")).await);
     assert_eq!(model.requests()[2].texts(), ["go", "", "2", "try again"]);
@@ -256,7 +256,7 @@ async fn a_run_that_was_gone_on_with_is_one_run_in_the_session(journal: impl Jou
     let agent = built(agent(&model, &journal).tool(asking()));
     let (_, checkpoint) = stopped(agent.start(on("go", "s")).await);
     let end = finished(agent.start(RunRequest::resume(checkpoint, [("1/input".to_owned(), json!("Ada"))])).await);
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!(kept.history, end.history, "what was kept is what the run saw");
     assert_eq!((kept.usage.calls, kept.usage.input), (2, 14), "what was used before the pause counts once");
     assert_eq!(kept.last_run, Some((end.ids.run_id.clone(), Some(RunStatus::Finished(ExitReason::Text)))));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    EntryBody, ErrorKind, ExitReason, MemoryJournal, Message, RunRequest, ToolMessage, fold_session,
+    EntryBody, ErrorKind, ExitReason, Journal, MemoryJournal, Message, RunRequest, ToolMessage,
     testing::{ScriptedModel, Turn},
 };
 use serde_json::json;
@@ -65,7 +65,7 @@ async fn a_message_to_a_run_that_waits_for_an_answer_is_read_when_it_goes_on() {
     let end = finished(agent.start(RunRequest::recover("s", [("1/input".to_owned(), json!("Ada"))])).await);
     let said = ["go", "", "Ada", "one more thing", "one more thing"];
     assert_eq!(model.requests()[1].texts(), said, "the tool ran twice, and so did what it said");
-    let kept = fold_session(&journal, "s", "a").await.expect("folds");
+    let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!(kept.history, end.history);
 }
 

@@ -167,7 +167,7 @@ impl Tool for Manage {
         let Args { id, message, .. } = req.parse()?;
         let (id, message) = (id.unwrap_or_default(), Message::user(message.unwrap_or_default()));
         let (cx, mut told, mut runs) = (&req.cx, false, Vec::new());
-        each_entry(&**cx.emitter().hub().journal(), &cx.ids().session, |entry| match &entry.body {
+        each_entry(&**cx.emitter().hub().journal(), &cx.ids().session, 0, |entry| match &entry.body {
             EntryBody::RunStarted { ids, .. } if *ids.agent_id == *id => runs.push(ids.run_id.clone()),
             EntryBody::ToolStarted { call_id, .. } if entry.run == cx.ids().run_id && *call_id == req.call.id => {
                 told = false;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Journal, MemoryJournal, fold_session};
+use agent_core::{Entry, EntryBody, Journal, MemoryJournal};
 
 use super::{
     append, every_kind, open, read_all,
@@ -85,8 +85,8 @@ pub async fn the_fold_is_the_same_as_in_memory(journal: Arc<dyn Journal>) {
         append(&*theirs, entries).await;
     }
     for agent in ["a", "b", "nobody"] {
-        let ours = fold_session(&*journal, "s", agent).await.expect("folds");
-        let theirs = fold_session(&memory, "s", agent).await.expect("folds");
+        let ours = journal.index("s").await.expect("folds").look(|index| index.view(agent));
+        let theirs = memory.index("s").await.expect("folds").look(|index| index.view(agent));
         assert_eq!(ours, theirs);
         assert_eq!(ours.history.is_empty(), agent == "nobody", "the sample says something");
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
     AssistantMessage, Block, Entry, EntryBody, History, Journal, MemoryJournal, Message, ModelResponse, RunIds,
-    ToolOutput, fold_session,
+    ToolOutput,
 };
 use proptest::{collection::vec, prelude::*};
 use serde_json::Value;
@@ -103,8 +103,8 @@ proptest! {
             let (read, kept) = (sqlite.read("s", 0, 1000).await, memory.read("s", 0, 1000).await);
             prop_assert_eq!(read.expect("reads"), kept.expect("reads"));
             for agent in agents {
-                let ours = fold_session(&sqlite, "s", agent).await.expect("folds");
-                prop_assert_eq!(ours, fold_session(&memory, "s", agent).await.expect("folds"));
+                let ours = sqlite.index("s").await.expect("folds").look(|index| index.view(agent));
+                prop_assert_eq!(ours, memory.index("s").await.expect("folds").look(|index| index.view(agent)));
             }
             Ok(())
         })?;

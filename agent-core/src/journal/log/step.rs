@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::future::try_join;
 use serde_json::Value;
 
-use super::{RunLog, noted::What, under_way::ModelCall};
+use super::RunLog;
 use crate::{
     Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput, Usage,
 };
@@ -14,7 +14,7 @@ use crate::{
 #[async_trait]
 impl Durable for RunLog {
     fn attempt(&self) -> &str {
-        &self.0.attempt
+        Self::attempt(self)
     }
 
     async fn step(&self, step: Step, body: StepBody<'_>) -> Result<StepResult> {
@@ -55,11 +55,10 @@ impl RunLog {
             Some(replayed) => replayed?,
             None => call().await?,
         };
-        let kept = Arc::new(response.clone());
         {
             let mut open = self.open();
-            let place = open.under_way.models.push(ModelCall { response: kept, step: Some(step) });
-            self.note_briefly(&mut open, What::ModelFinished(place));
+            open.answered = Some(response.message.clone());
+            self.note(&mut open, EntryBody::ModelFinished { step, response: Arc::new(response.clone()) });
         }
         self.flush();
         Ok(response)
@@ -77,7 +76,7 @@ impl RunLog {
         call: impl Future<Output = Result<ToolOutput>> + Send,
     ) -> Result<ToolOutput> {
         if let Some(output) = self.begin_call(&call_id, &name, effect) {
-            return Ok(output);
+            return Ok(output); // from before a restart
         }
         let call = async {
             match self.replayed_output(&call_id) {
@@ -95,13 +94,7 @@ impl RunLog {
         match &result {
             Ok(output) => self.finished(call_id, output),
             // A tool asks before it does anything, and is entered again from the start.
-            Err(e) if e.kind() == ErrorKind::Interrupted => {
-                let mut open = self.open();
-                if let Some(place) = open.under_way.call(&call_id) {
-                    open.under_way.calls[place].begun = None;
-                }
-                self.note(&mut open, EntryBody::ToolSuspended { call_id });
-            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => self.record(EntryBody::ToolSuspended { call_id }),
             // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from
             // outside what the tool had done.
             _ => {}
@@ -114,7 +107,7 @@ impl RunLog {
     /// # Errors
     /// As [`Durable::step`].
     pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        if let Some(value) = self.open().under_way.decisions.take_kept(name) {
+        if let Some(value) = self.open().restored.take_decision(name) {
             return Ok(value);
         }
         let value = match self.replayed_decision(name) {
@@ -124,7 +117,7 @@ impl RunLog {
         let name = name.to_owned();
         {
             let mut open = self.open();
-            let beginning = open.under_way.decisions.make(name.clone(), value.clone());
+            let beginning = !open.entered;
             self.note(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
         }
         self.commit().await?;
@@ -134,13 +127,12 @@ impl RunLog {
     /// Notes that a call's tool is begun; gives its result from before a restart instead, if there is one.
     fn begin_call(&self, call_id: &Arc<str>, name: &Arc<str>, effect: Effect) -> Option<ToolOutput> {
         let mut open = self.open();
-        let (place, kept) = open.under_way.begin_call(call_id, name);
-        if kept.is_some() {
-            return kept;
+        let restored = open.restored.take_output(call_id);
+        if restored.is_none() {
+            let (call_id, name, attempt) = (call_id.clone(), name.clone(), self.attempt().clone());
+            self.note(&mut open, EntryBody::ToolStarted { call_id, name, effect, attempt });
         }
-        open.under_way.calls[place].begun = Some(effect);
-        self.note_briefly(&mut open, What::ToolStarted(place, effect));
-        None
+        restored
     }
 
     /// The recorded answer to a model call; none if no run is replayed.
@@ -166,7 +158,12 @@ impl RunLog {
             }
             self.0.globals.set_all(mem::take(&mut call.globals), false);
             self.0.state.set_all(mem::take(&mut call.state));
-            self.note_whole(&mut self.open(), mem::take(&mut call.below));
+            let mut open = self.open();
+            for entry in mem::take(&mut call.below) {
+                self.0.tree.apply(&entry);
+                open.pending.push(entry);
+            }
+            drop(open);
             call.result()
         }))
     }

@@ -15,7 +15,7 @@ use std::{
 
 use agent::{
     Agent, RunRequest,
-    core::{Error, MemoryJournal, Result, fold_session},
+    core::{Error, Journal, MemoryJournal, Result},
     llm::RetryLayer,
     middleware::Delegation,
 };
@@ -91,7 +91,7 @@ async fn cancel_one(seed: u64, after: Duration) -> Result<Outcome> {
         Err(e) if over => drop(e),
         Err(e) => wrong.push(format!("the run failed: {e}")),
     }
-    let kept = fold_session(&journal, "storm", "boss").await?;
+    let kept = journal.index("storm").await?.look(|index| index.view("boss"));
     wrong.extend(wires::refusals(&kept.history)?);
     Ok(Outcome { gone: (!over).then_some(gone), wrong })
 }

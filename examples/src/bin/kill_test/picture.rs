@@ -8,7 +8,7 @@ use std::{
 
 use agent::{
     Result,
-    core::{Effect, Entry, EntryBody, IN_DOUBT, Journal, RunIds, fold_session},
+    core::{Effect, Entry, EntryBody, IN_DOUBT, Journal, RunIds},
 };
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl Told {
         entries.iter().for_each(|entry| walk.apply(entry));
         let mut runs = Vec::new();
         for ids in &walk.runs {
-            let history = fold_session(journal, SESSION, &ids.agent_id).await?.history;
+            let history = journal.index(SESSION).await?.look(|index| index.history(&ids.agent_id));
             let mut history = serde_json::to_string(&history).unwrap_or_default();
             for (place, known) in walk.runs.iter().enumerate() {
                 history = history.replace(&*known.run_id, &format!("run-{place}"));

@@ -1,10 +1,12 @@
-//! The runs of a session.
+//! What a session knows of one of its runs.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, ExitReason, Journal, Message, Result, RunStatus, Usage, each_entry};
+use super::Liveness;
+use crate::{Entry, EntryBody, ExitReason, History, Message, RunIds, RunStatus, Usage};
 
-use super::edit::EDITED;
+/// The reason for which the run of an edit is [stopped](ExitReason::Stopped): it tells an edit from a run of the agent.
+pub const EDITED: &str = "edited";
 
 /// One run of an agent in a session, or one edit.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,46 +32,21 @@ pub struct RunRecord {
     pub undone: bool,
     /// True if no agent ran: somebody edited the session.
     pub is_edit: bool,
-}
-
-/// The runs of `agent_id`, oldest first.
-pub(super) async fn read(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<Vec<RunRecord>> {
-    let mut runs = Runs { agent_id, runs: Vec::new(), places: HashMap::new() };
-    each_entry(journal, session, |entry| runs.apply(entry)).await?;
-    Ok(runs.runs)
-}
-
-struct Runs<'a> {
-    agent_id: &'a str,
-    runs: Vec<RunRecord>,
-    places: HashMap<Arc<str>, usize>,
-}
-
-impl Runs<'_> {
-    fn apply(&mut self, entry: &Entry) {
-        match &entry.body {
-            EntryBody::RunStarted { ids, .. } if *ids.agent_id == *self.agent_id => {
-                self.places.insert(ids.run_id.clone(), self.runs.len());
-                self.runs.push(RunRecord::new(ids.run_id.clone(), entry.time));
-            }
-            EntryBody::Undone { before_run } => {
-                if let Some(&at) = self.places.get(before_run) {
-                    self.runs[at..].iter_mut().for_each(|run| run.undone = true);
-                }
-            }
-            body => {
-                if let Some(&at) = self.places.get(&entry.run) {
-                    self.runs[at].apply(entry.time, body);
-                }
-            }
-        }
-    }
+    /// Where it began.
+    pub(super) seq: u64,
+    pub(super) is_root: bool,
+    /// The agent's conversation when it began.
+    pub(super) before: History,
+    /// Whether it can go on, as far as its own entries tell.
+    pub(super) liveness: Liveness,
+    /// Where its liveness was last told.
+    pub(super) told: u64,
 }
 
 impl RunRecord {
-    fn new(run_id: Arc<str>, started: u64) -> Self {
+    pub(super) fn new(ids: &RunIds, seq: u64, started: u64, before: History) -> Self {
         Self {
-            run_id,
+            run_id: ids.run_id.clone(),
             started,
             ended: None,
             status: None,
@@ -79,25 +56,41 @@ impl RunRecord {
             first_message: None,
             undone: false,
             is_edit: false,
+            seq,
+            is_root: ids.parent_run_id.is_none(),
+            before,
+            liveness: Liveness::Open { attempt: None },
+            told: seq,
         }
     }
 
-    fn apply(&mut self, time: u64, body: &EntryBody) {
-        match body {
-            EntryBody::RunResumed { .. } => (self.ended, self.status, self.error) = (None, None, None),
+    pub(super) fn apply(&mut self, entry: &Entry) {
+        match &entry.body {
+            EntryBody::RunResumed { attempt, .. } => {
+                (self.ended, self.status, self.error) = (None, None, None);
+                self.tell(entry.seq, Liveness::Open { attempt: Some(attempt.as_str().into()) });
+            }
             EntryBody::MessageAppended { message } => self.heard(message),
             EntryBody::ModelAccepted { step: 0, message: Some(message), .. } => {
                 self.heard(&Message::Assistant(message.clone()));
             }
             EntryBody::ModelAccepted { step, .. } => self.steps = *step,
             EntryBody::RunEnded { status, usage, error, .. } => {
-                (self.ended, self.usage, self.error) = (Some(time), **usage, error.as_deref().map(Into::into));
+                (self.ended, self.usage) = (Some(entry.time), **usage);
+                self.error = error.as_deref().map(Into::into);
                 self.is_edit =
                     matches!(status, RunStatus::Finished(ExitReason::Stopped(why)) if why == EDITED) && self.steps == 0;
+                if let RunStatus::Finished(_) = status {
+                    self.tell(entry.seq, Liveness::Over("the run is finished"));
+                }
                 self.status = Some(status.clone());
             }
             _ => {}
         }
+    }
+
+    pub(super) fn tell(&mut self, seq: u64, liveness: Liveness) {
+        (self.liveness, self.told) = (liveness, seq);
     }
 
     fn heard(&mut self, message: &Message) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Entry, EntryBody, Journal, each_entry};
 use crate::Result;
+use crate::journal::{Entry, EntryBody, Journal, each_entry};
 
 /// What is known of a session without its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,11 @@ impl SessionInfo {
 }
 
 /// Reads a whole session for what is known of it.
-pub(super) async fn read_info(journal: &(impl Journal + ?Sized), session: &str) -> Result<Option<SessionInfo>> {
+pub(in crate::journal) async fn read_info(
+    journal: &(impl Journal + ?Sized),
+    session: &str,
+) -> Result<Option<SessionInfo>> {
     let mut info = SessionInfo::default();
-    each_entry(journal, session, |entry| info.apply(entry)).await?;
+    each_entry(journal, session, 0, |entry| info.apply(entry)).await?;
     Ok((info.entries > 0).then_some(info))
 }

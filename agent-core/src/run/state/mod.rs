@@ -1,14 +1,26 @@
-//! Where a run stands.
+//! [`RunState`]: where a run stands.
+
+mod apply;
+mod trail;
+mod turn;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, BackgroundRun, Exit, Question, RunIds};
-use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
+pub(crate) use self::trail::{Child, Trail};
+pub use self::turn::{Begun, CallState, PendingCall, PendingTurn, Phase};
+use super::{Answer, BackgroundRun, Question, RunIds};
+use crate::{Amounts, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
 
-/// Everything needed to go on with a run, in this process or another: JSON that stands for itself.
+/// A run at rest: its [`RunState`], as an application keeps it to go on with the run later.
+pub type Checkpoint = RunState;
+
+/// Where a run stands: everything needed to go on with it, in this process or another. JSON that stands for itself.
+///
+/// [`apply`](Self::apply) is the only way in which it changes: a run under way, its recovery from a journal, its replay and
+/// its forks all apply the same entries, so they cannot disagree.
 ///
 /// ```
 /// # fn keep(checkpoint: &agent_core::Checkpoint) -> agent_core::Result<()> {
@@ -19,7 +31,7 @@ use crate::{Amounts, AssistantMessage, Effect, Error, History, Message, ModelRes
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Checkpoint {
+pub struct RunState {
     /// The version of this format.
     pub version: u16,
     /// Tells the agent's model, tools and middleware apart from another's: another agent refuses the checkpoint.
@@ -59,9 +71,12 @@ pub struct Checkpoint {
     /// Messages that steer the run and did not come to their turn yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<Message>,
-    /// Decisions of the step under way, in order.
+    /// Decisions of the run's beginning, and behind them those of the step under way, each in order.
     #[serde(default)]
     pub decisions: Vec<(String, Value)>,
+    /// How many of the decisions are of the run's beginning, and hold for the whole run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub beginning: usize,
     /// What the run used itself.
     #[serde(default)]
     pub usage: Usage,
@@ -87,98 +102,16 @@ pub struct Checkpoint {
     /// Those that ran in the background, and of whose end it was not told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundRun>,
+    /// What only the next entry needs to know.
+    #[serde(skip)]
+    pub(crate) trail: Trail,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What comes next in a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Phase {
-    /// A model call.
-    #[default]
-    BeforeModel,
-    /// The rest of a turn's tool calls.
-    Tools(PendingTurn),
-    /// The hooks that are asked whether the run may end.
-    Exit(Exit),
-    /// Nothing: the run is over, and the run above it has not taken its answer yet.
-    Ended(Exit),
-}
-
-/// A tool that was begun and left no result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Begun {
-    /// What repeating it would do.
-    pub effect: Effect,
-    /// The attempt at the run that began it.
-    pub attempt: Arc<str>,
-}
-
-impl Begun {
-    /// A tool of this effect, begun by this attempt.
-    pub fn new(effect: Effect, attempt: Arc<str>) -> Self {
-        Self { effect, attempt }
-    }
-}
-
-/// A message with tool calls that is not in the history yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PendingTurn {
-    /// The message.
-    pub message: AssistantMessage,
-    /// Its calls, in call order.
-    pub calls: Vec<PendingCall>,
-}
-
-impl PendingTurn {
-    /// A turn of which no call was run yet.
-    pub fn new(message: AssistantMessage) -> Self {
-        let todo = |id: &Arc<str>| PendingCall { call_id: id.clone(), state: CallState::Todo };
-        let calls = message.calls().map(|c| todo(&c.id)).collect();
-        Self { message, calls }
-    }
-
-    /// The ids of the calls that are not answered.
-    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
-        let open = self.calls.iter().filter(|call| !matches!(call.state, CallState::Done(_)));
-        open.map(|call| &*call.call_id)
-    }
-}
-
-/// One call of a [`PendingTurn`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PendingCall {
-    /// The call.
-    pub call_id: Arc<str>,
-    /// How far it is.
-    pub state: CallState,
-}
-
-/// How far a pending call is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CallState {
-    /// Not run.
-    Todo,
-    /// Answered: never run again, whatever becomes of its siblings.
-    Done(ToolOutput),
-    /// Waiting; a sub-agent's call holds where the sub-agent stands.
-    Suspended {
-        /// The sub-agent's checkpoint.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        child: Option<Box<Checkpoint>>,
-    },
-}
-
-impl Checkpoint {
+impl RunState {
     /// The version that this release writes.
     pub const VERSION: u16 = 1;
 
@@ -201,6 +134,7 @@ impl Checkpoint {
             answered: Vec::new(),
             steering: Vec::new(),
             decisions: Vec::new(),
+            beginning: 0,
             usage: Usage::default(),
             tree_usage: Usage::default(),
             tool_calls: BTreeMap::new(),
@@ -209,6 +143,7 @@ impl Checkpoint {
             sub_agents: 0,
             saved_as: None,
             background: Vec::new(),
+            trail: Trail::default(),
         }
     }
 

@@ -1,0 +1,110 @@
+//! Where a run stands together with the runs below it: a checkpoint that stands for itself.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    Amounts, BackgroundRun, CallState, Exit, PendingTurn, Phase, RunState, RunStatus, Usage,
+    run::{Child, Trail},
+};
+
+/// The states of runs, by id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct States(HashMap<Arc<str>, RunState>);
+
+impl States {
+    pub(super) fn get(&self, run: &str) -> Option<&RunState> {
+        self.0.get(run)
+    }
+
+    pub(super) fn get_mut(&mut self, run: &str) -> Option<&mut RunState> {
+        self.0.get_mut(run)
+    }
+
+    pub(super) fn insert(&mut self, state: RunState) {
+        self.0.insert(state.ids.run_id.clone(), state);
+    }
+
+    /// Takes the states of all runs whose tree has such a run at its top.
+    pub(super) fn take_trees(&mut self, is_top: impl Fn(&str) -> bool) -> Vec<RunState> {
+        let is_of_tree = |state: &RunState| match &state.ids.parent_run_id {
+            Some(_) => is_top(&state.ids.root_run_id),
+            None => is_top(&state.ids.run_id),
+        };
+        self.0.extract_if(|_, state| is_of_tree(state)).map(|(_, state)| state).collect()
+    }
+
+    /// Where the run stands, with where those below it stand that its open calls or its background wait for.
+    pub(super) fn at_rest(&self, state: &RunState) -> RunState {
+        let mut rest = state.clone();
+        rest.trail = Trail::default();
+        rest.tree_usage = self.tree_usage(state);
+        rest.spent = self.tree_spent(state);
+        rest.phase = match (&state.trail.status, &state.phase) {
+            (Some(RunStatus::Finished(reason)), Phase::Tools(_)) => Phase::Ended(Exit::new(reason.clone(), "")),
+            (_, Phase::Tools(turn)) => Phase::Tools(self.with_children(state, turn)),
+            (_, phase) => phase.clone(),
+        };
+        rest.background = self.background(state);
+        rest
+    }
+
+    fn children<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a RunState> {
+        state.trail.children.iter().filter_map(|child| self.0.get(&child.run))
+    }
+
+    fn tree_usage(&self, state: &RunState) -> Usage {
+        let mut all = state.usage;
+        self.children(state).for_each(|child| all += self.tree_usage(child));
+        all
+    }
+
+    fn tree_spent(&self, state: &RunState) -> Amounts {
+        let own = state.trail.reserved.values().fold(state.spent, |all, reserved| all.plus(*reserved));
+        self.children(state).fold(own, |all, child| all.plus(self.tree_spent(child)))
+    }
+
+    /// The turn, with where the sub-agents of its calls stand. A call with a sub-agent is not in doubt: that is gone on with.
+    pub(super) fn with_children(&self, state: &RunState, turn: &PendingTurn) -> PendingTurn {
+        let mut turn = turn.clone();
+        for call in turn.calls.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
+            let mut children = state.trail.children[state.trail.earlier..].iter().rev();
+            let gave = state.finished.contains_key(&*call.call_id);
+            let is_its = |child: &&Child| {
+                child.call_id == call.call_id && self.0.contains_key(&child.run) && !(child.background && gave)
+            };
+            if let Some(child) = children.find(is_its) {
+                call.state = CallState::Suspended { child: Some(Box::new(self.at_rest(&self.0[&child.run]))) };
+            }
+        }
+        turn
+    }
+
+    /// The sub-agents in the background of whose end the run was not told. A call that did not give its result goes on with
+    /// its own itself.
+    pub(super) fn background(&self, state: &RunState) -> Vec<BackgroundRun> {
+        let turn = match &state.phase {
+            Phase::Tools(turn) => Some(turn),
+            _ => None,
+        };
+        let is_open = |at: usize, call_id: &Arc<str>| {
+            let turn = turn.filter(|_| at >= state.trail.earlier);
+            !state.finished.contains_key(&**call_id)
+                && turn.is_some_and(|turn| turn.open_calls().any(|open| *open == **call_id))
+        };
+        let children = &state.trail.children;
+        let mut all = Vec::new();
+        for (at, child) in children.iter().enumerate() {
+            let began = self.0.get(&child.run);
+            let again = || children[at + 1..].iter().any(|later| later.call_id == child.call_id);
+            if child.background
+                && !state.trail.reported.contains(&child.run)
+                && !is_open(at, &child.call_id)
+                && (began.is_some() || !again())
+            {
+                let checkpoint = began.map(|began| Box::new(self.at_rest(began)));
+                all.push(BackgroundRun::new(&child.key, child.call_id.clone(), child.run.clone(), checkpoint));
+            }
+        }
+        all
+    }
+}

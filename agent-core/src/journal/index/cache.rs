@@ -1,0 +1,151 @@
+//! Indexes that are kept from one look at a session to the next.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{Journal, SessionIndex};
+use crate::Result;
+
+/// A session's [index](SessionIndex), shared with others who look at it. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct SharedIndex(Arc<Mutex<SessionIndex>>);
+
+impl SharedIndex {
+    /// Looks at the index. Whoever looks keeps others from it: `look` must not wait.
+    pub fn look<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> R {
+        look(&self.lock())
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionIndex> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<SessionIndex> for SharedIndex {
+    fn from(index: SessionIndex) -> Self {
+        Self(Arc::new(Mutex::new(index)))
+    }
+}
+
+/// The indexes of the sessions that were looked at last, for a store: a look at a session then costs what was written since
+/// the look before, however long the session is.
+///
+/// A store has one and says so in [`Journal::index`]:
+///
+/// ```
+/// use agent_core::{Entry, IndexCache, Journal, JournalWriter, MemoryJournal, Result, SharedIndex, async_trait};
+/// use std::sync::Arc;
+///
+/// struct MyStore {
+///     entries: MemoryJournal,
+///     indexes: IndexCache,
+/// }
+///
+/// #[async_trait]
+/// impl Journal for MyStore {
+///     async fn index(&self, session: &str) -> Result<SharedIndex> {
+///         self.indexes.index(self, session).await
+///     }
+/// #   async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+/// #       self.entries.open(session, agent).await
+/// #   }
+/// #   async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+/// #       self.entries.read(session, after, limit).await
+/// #   }
+/// #   async fn sessions(&self) -> Result<Vec<String>> {
+/// #       self.entries.sessions().await
+/// #   }
+/// #   async fn delete(&self, session: &str) -> Result<bool> {
+/// #       self.entries.delete(session).await
+/// #   }
+/// }
+/// ```
+///
+/// Sessions only grow, and one that was deleted and made anew is noticed: its newest known entry is another.
+pub struct IndexCache {
+    /// How many sessions are kept.
+    most: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    sessions: HashMap<Arc<str>, Session>,
+    looks: u64,
+}
+
+struct Session {
+    /// Held while somebody catches up.
+    index: Arc<tokio::sync::Mutex<SharedIndex>>,
+    /// When it was last looked at, counted in looks.
+    look: u64,
+}
+
+impl IndexCache {
+    /// Keeps the indexes of at most `most` sessions. The default is 128.
+    pub fn new(most: usize) -> Self {
+        Self { most, kept: Mutex::default() }
+    }
+
+    /// The index of a session, with all that is in the journal now.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`].
+    pub async fn index(&self, journal: &(impl Journal + ?Sized), session: &str) -> Result<SharedIndex> {
+        let kept = self.session(session);
+        let mut index = kept.lock().await;
+        let newest = index.look(SessionIndex::seq);
+        // The newest entry that is known is read again with those after it.
+        let mut page = journal.read(session, newest.saturating_sub(1), PAGE).await?;
+        if newest > 0 && !page.first().is_some_and(|first| index.look(|index| index.is_newest(first))) {
+            *index = SharedIndex::default();
+            page = journal.read(session, 0, PAGE).await?;
+        } else if newest > 0 {
+            page.remove(0);
+        }
+        let mut is_whole = page.len() < PAGE - 1;
+        page.iter().for_each(|entry| index.lock().apply(entry));
+        while !is_whole {
+            let page = journal.read(session, index.look(SessionIndex::seq), PAGE).await?;
+            page.iter().for_each(|entry| index.lock().apply(entry));
+            is_whole = page.len() < PAGE;
+        }
+        Ok(index.clone())
+    }
+
+    fn session(&self, session: &str) -> Arc<tokio::sync::Mutex<SharedIndex>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.looks += 1;
+        let look = kept.looks;
+        if let Some(known) = kept.sessions.get_mut(session) {
+            known.look = look;
+            return known.index.clone();
+        }
+        if kept.sessions.len() >= self.most
+            && let Some(oldest) = kept.sessions.iter().min_by_key(|(_, known)| known.look).map(|(name, _)| name.clone())
+        {
+            kept.sessions.remove(&oldest);
+        }
+        let index = Arc::<tokio::sync::Mutex<SharedIndex>>::default();
+        kept.sessions.insert(session.into(), Session { index: index.clone(), look });
+        index
+    }
+}
+
+/// Entries that are read from the journal at once.
+const PAGE: usize = 500;
+
+impl Default for IndexCache {
+    fn default() -> Self {
+        Self::new(128)
+    }
+}
+
+impl fmt::Debug for IndexCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexCache").field("most", &self.most).finish_non_exhaustive()
+    }
+}

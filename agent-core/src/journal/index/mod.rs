@@ -1,0 +1,367 @@
+//! [`SessionIndex`]: what a session's entries mean, in one pass.
+
+mod at_rest;
+mod cache;
+mod info;
+mod liveness;
+mod runs;
+mod sub_agents;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+pub(super) use self::info::read_info;
+use self::{at_rest::States, sub_agents::SubAgents};
+pub use self::{
+    cache::{IndexCache, SharedIndex},
+    info::SessionInfo,
+    liveness::Liveness,
+    runs::{EDITED, RunRecord},
+    sub_agents::SubAgentRecord,
+};
+use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
+use crate::{History, Phase, Result, RunIds, RunState, Usage};
+
+/// What a session's entries mean: the conversations of its agents, the shared storage, its runs and where they stand.
+///
+/// Every read side of a journal is a view of it, made in one pass: the same entries give the same views on every store.
+/// Entries append to a conversation, replace it, or undo it back to before a run.
+///
+/// ```
+/// use agent_core::{Entry, EntryBody, Message, RunIds, SessionIndex};
+/// use std::sync::Arc;
+///
+/// let ids = Arc::new(RunIds::root("assistant", "session"));
+/// let run = ids.run_id.clone();
+/// let bodies = [
+///     EntryBody::RunStarted { ids, fingerprint: String::new() },
+///     EntryBody::MessageAppended { message: Message::user("Hello.") },
+/// ];
+/// let mut index = SessionIndex::default();
+/// for (seq, body) in (1..).zip(bodies) {
+///     let mut entry = Entry::new(run.clone(), 0, body);
+///     entry.seq = seq;
+///     index.apply(&entry);
+/// }
+/// assert_eq!(index.view("assistant").history.len(), 1);
+/// assert!(index.unfinished("assistant").is_some(), "the run did not end");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SessionIndex {
+    newest: Option<(u64, Arc<str>, u64)>,
+    info: SessionInfo,
+    globals: BTreeMap<String, Value>,
+    agents: HashMap<Arc<str>, AgentIndex>,
+    /// Whose each run is, and its place there.
+    runs: HashMap<Arc<str>, (Arc<str>, usize)>,
+    /// The runs of the newest tree of each agent at the top.
+    states: States,
+    sub_agents: SubAgents,
+}
+
+/// One agent of a session.
+#[derive(Clone, Debug, Default)]
+struct AgentIndex {
+    /// The conversation, apart from that of a run whose state is kept.
+    history: History,
+    runs: Vec<RunRecord>,
+    /// The newest run at the top of a tree.
+    newest_root: Option<Arc<str>>,
+    /// The agent at the top, if this one was called by others.
+    above: Option<Arc<str>>,
+}
+
+/// The run at the top of a tree: where it began, and whose it is.
+#[derive(Clone, Debug)]
+struct Top {
+    seq: u64,
+    agent: Arc<str>,
+}
+
+/// What a session holds for one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SessionView {
+    /// The agent's conversation. Calls that were never answered are answered "no result was recorded".
+    pub history: History,
+    /// The storage that the hierarchy shares.
+    pub globals: BTreeMap<String, Value>,
+    /// What the agent's runs used themselves.
+    pub usage: Usage,
+    /// The agent's newest run and how it ended; `None` while it is under way, or after a crash.
+    pub last_run: Option<(Arc<str>, Option<RunStatus>)>,
+}
+
+impl SessionIndex {
+    /// Reads a whole session.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`].
+    pub async fn read(journal: &(impl Journal + ?Sized), session: &str) -> Result<Self> {
+        let mut index = Self::default();
+        index.catch_up(journal, session).await?;
+        Ok(index)
+    }
+
+    /// Takes what was written since the newest entry that was taken.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`]; what was read before is taken.
+    pub async fn catch_up(&mut self, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
+        each_entry(journal, session, self.seq(), |entry| self.apply(entry)).await
+    }
+
+    /// The sequence number of the newest entry that was taken; 0 before the first.
+    pub fn seq(&self) -> u64 {
+        self.newest.as_ref().map_or(0, |(seq, ..)| *seq)
+    }
+
+    /// True if `entry` is the newest one that was taken.
+    pub(super) fn is_newest(&self, entry: &Entry) -> bool {
+        self.newest.as_ref().is_some_and(|(seq, run, time)| (*seq, run, *time) == (entry.seq, &entry.run, entry.time))
+    }
+
+    // --- taking entries ---
+
+    /// Takes the next entry of the session, in order.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.newest = Some((entry.seq, entry.run.clone(), entry.time));
+        self.info.apply(entry);
+        match &entry.body {
+            EntryBody::RunStarted { ids, fingerprint } => self.begin(ids, fingerprint, entry),
+            EntryBody::Undone { before_run } => self.undo(before_run, entry.seq),
+            body => {
+                if let EntryBody::StateChanged { globals, .. } = body {
+                    self.change_globals(globals); // the storage is the hierarchy's, whichever run changed it
+                }
+                self.apply_to_run(entry);
+            }
+        }
+    }
+
+    fn change_globals(&mut self, changes: &BTreeMap<String, Option<Value>>) {
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(self.globals.insert(key.clone(), value.clone())),
+                None => drop(self.globals.remove(key)),
+            }
+        }
+    }
+
+    fn apply_to_run(&mut self, entry: &Entry) {
+        let Some((agent, at)) = self.runs.get(&entry.run) else { return };
+        if let EntryBody::SubAgentLinked { key, run, .. } = &entry.body {
+            self.sub_agents.link(agent, run, key);
+        }
+        self.sub_agents.apply(&entry.run, &entry.body);
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.runs[*at].apply(entry);
+        }
+        if let Some(state) = self.states.get_mut(&entry.run) {
+            state.apply(entry);
+        }
+    }
+
+    fn begin(&mut self, ids: &RunIds, fingerprint: &str, entry: &Entry) {
+        if ids.parent_run_id.is_none() {
+            self.forget_trees_of(&ids.agent_id);
+        }
+        // What an earlier run left open is the earlier run's: undoing this one keeps it.
+        let before = self.history(&ids.agent_id);
+        self.enter(ids, entry.seq, entry.time, before.clone());
+        self.states.insert(RunState::begin(ids, fingerprint, before, entry.time));
+    }
+
+    /// A run of an agent begins, with the conversation `before`.
+    fn enter(&mut self, ids: &RunIds, seq: u64, time: u64, before: History) {
+        let is_root = ids.parent_run_id.is_none();
+        let top = self.top_of(&ids.root_run_id).filter(|_| !is_root);
+        let agent = self.agents.entry(ids.agent_id.clone()).or_default();
+        agent.history = before.clone();
+        agent.above = top.as_ref().map(|top| top.agent.clone());
+        if is_root {
+            agent.newest_root = Some(ids.run_id.clone());
+        }
+        self.runs.insert(ids.run_id.clone(), (ids.agent_id.clone(), agent.runs.len()));
+        agent.runs.push(RunRecord::new(ids, seq, time, before));
+        self.sub_agents.begin(ids, top.unwrap_or(Top { seq, agent: ids.agent_id.clone() }));
+    }
+
+    /// Keeps of the agent's trees before this one what the conversations came to.
+    fn forget_trees_of(&mut self, agent_id: &str) {
+        let runs = &self.runs;
+        for state in self.states.take_trees(|top| runs.get(top).is_some_and(|(agent, _)| **agent == *agent_id)) {
+            if let Some(agent) = self.agents.get_mut(&state.ids.agent_id)
+                && agent.newest_is(&state.ids.run_id)
+            {
+                agent.history = state.closed_history();
+            }
+        }
+    }
+
+    fn top_of(&self, root: &str) -> Option<Top> {
+        let record = self.record(root).filter(|record| record.is_root)?;
+        Some(Top { seq: record.seq, agent: self.runs[&record.run_id].0.clone() })
+    }
+
+    fn undo(&mut self, before_run: &str, seq: u64) {
+        let Some((agent_id, at)) = self.runs.get(before_run).cloned() else { return };
+        let Some(agent) = self.agents.get_mut(&agent_id) else { return };
+        let (since, is_root) = (agent.runs[at].seq, agent.runs[at].is_root);
+        agent.undo_from(at, seq, &mut self.states);
+        if is_root {
+            let top = Top { seq: since, agent: agent_id };
+            self.sub_agents.undo(&top);
+            // What a sub-agent did is undone with the run at the top.
+            for agent in self.agents.values_mut().filter(|agent| agent.above.as_ref() == Some(&top.agent)) {
+                if let Some(at) = agent.runs.iter().position(|run| run.seq >= since) {
+                    agent.undo_from(at, seq, &mut self.states);
+                }
+            }
+        }
+    }
+
+    // --- a tree under way ---
+
+    /// An agent's conversation, and a run of it that has not begun.
+    pub(super) fn seed(&mut self, ids: &RunIds, history: History) {
+        self.agents.entry(ids.agent_id.clone()).or_default().history = history.clone();
+        self.states.insert(RunState::begin(ids, "", history, 0));
+    }
+
+    /// Takes where a run stood, with the runs below that it waits for, as if their entries had been taken.
+    pub(super) fn adopt(&mut self, checkpoint: &RunState) {
+        let mut state = checkpoint.clone();
+        let children = state.adopt_children();
+        self.enter(&state.ids, 0, 0, state.history.clone());
+        self.states.insert(state);
+        children.iter().for_each(|child| self.adopt(child));
+    }
+
+    /// The state of a run that was seeded or adopted, or has begun.
+    pub(super) fn state(&self, run: &str) -> &RunState {
+        self.states.get(run).expect("a run under way has a state")
+    }
+
+    /// Where a run stands, and the runs below that it waits for; `phase` is what comes next, where only the run knows.
+    pub(super) fn at_rest(&self, run: &str, phase: Phase) -> RunState {
+        let state = self.state(run);
+        let mut rest = self.states.at_rest(state);
+        rest.phase = match phase {
+            Phase::Tools(turn) => Phase::Tools(self.states.with_children(state, &turn)),
+            phase => phase,
+        };
+        rest
+    }
+
+    // --- views ---
+
+    /// What the session holds for the agent that is known as `agent_id` there.
+    pub fn view(&self, agent_id: &str) -> SessionView {
+        let Some(agent) = self.agents.get(agent_id) else {
+            return SessionView { globals: self.globals.clone(), ..SessionView::default() };
+        };
+        let mut usage = Usage::default();
+        for (at, run) in agent.runs.iter().enumerate() {
+            if self.runs[&run.run_id].1 == at {
+                usage += run.usage;
+            }
+        }
+        let last_run = agent.runs.last().map(|run| (run.run_id.clone(), run.status.clone()));
+        SessionView { history: self.history(agent_id), globals: self.globals.clone(), usage, last_run }
+    }
+
+    /// The agent's conversation, with a turn that is still open: calls that were never answered are answered so.
+    pub fn history(&self, agent_id: &str) -> History {
+        let Some(agent) = self.agents.get(agent_id) else { return History::default() };
+        let newest = agent.runs.last().and_then(|run| self.states.get(&run.run_id));
+        newest.map_or_else(|| agent.history.clone(), RunState::closed_history)
+    }
+
+    /// The storage that the hierarchy shares.
+    pub fn globals(&self) -> &BTreeMap<String, Value> {
+        &self.globals
+    }
+
+    /// What is known of the session without its content.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    /// The agent's runs, oldest first, edits among them.
+    pub fn runs(&self, agent_id: &str) -> &[RunRecord] {
+        self.agents.get(agent_id).map_or(&[], |agent| &agent.runs)
+    }
+
+    /// The sub-agents that the agent known as `caller` called, in the order of their first calls. Those of runs that were
+    /// undone are not among them.
+    pub fn sub_agents(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {
+        self.sub_agents.of(caller)
+    }
+
+    /// Where the newest run of an agent stands, unless it is finished or undone: whether the run was suspended, failed, or died
+    /// with its process.
+    ///
+    /// Only entries that were taken count. A tool that had begun and left no result is in [`RunState::begun`]: what becomes
+    /// of it is decided by its [`Effect`](crate::Effect) when the run goes on. Take the entries while you hold the session's
+    /// writer if you mean to go on: another process may be at it.
+    pub fn unfinished(&self, agent_id: &str) -> Option<RunState> {
+        let newest = self.agents.get(agent_id)?.newest_root.as_ref()?;
+        let state = self.states.get(newest).filter(|state| state.is_open())?;
+        let mut rest = self.states.at_rest(state);
+        rest.globals = Some(self.globals.clone());
+        Some(rest)
+    }
+
+    /// The sequence number with which the agent's newest run at the top of a tree began, unless it is finished.
+    pub fn open_since(&self, agent_id: &str) -> Option<u64> {
+        let newest = self.agents.get(agent_id)?.newest_root.as_deref()?;
+        let is_open = |record: &&RunRecord| !matches!(record.status, Some(RunStatus::Finished(_)));
+        self.record(newest).filter(is_open).map(|record| record.seq)
+    }
+
+    /// What the session knows of the run `ids` at its top. Take the entries while you hold the session's writer if you mean to
+    /// go on.
+    pub fn liveness(&self, ids: &RunIds) -> Liveness {
+        let of_agent = |record: &&RunRecord| record.is_root && *self.runs[&record.run_id].0 == *ids.agent_id;
+        let Some(record) = self.record(&ids.run_id).filter(of_agent) else { return Liveness::Unknown };
+        let newest = self.agents[&ids.agent_id].newest_root.as_deref().and_then(|newest| self.record(newest));
+        match newest {
+            Some(newest) if newest.seq > record.told => {
+                Liveness::Over("the agent began another run in its session since")
+            }
+            _ => record.liveness.clone(),
+        }
+    }
+
+    /// The newest record of a run.
+    fn record(&self, run: &str) -> Option<&RunRecord> {
+        let (agent, at) = self.runs.get(run)?;
+        self.agents.get(agent)?.runs.get(*at)
+    }
+}
+
+impl AgentIndex {
+    fn newest_is(&self, run: &str) -> bool {
+        self.runs.last().is_some_and(|newest| *newest.run_id == *run)
+    }
+
+    /// Goes back to before the run at `at`; `seq` says when that happened.
+    fn undo_from(&mut self, at: usize, seq: u64, states: &mut States) {
+        let before = self.runs[at].before.clone();
+        for run in &mut self.runs[at..] {
+            run.undone = true;
+            run.before = before.clone();
+            run.tell(seq, Liveness::Over("the run was undone"));
+            if let Some(state) = states.get_mut(&run.run_id) {
+                state.trail.undone = true;
+                state.undo(before.clone());
+            }
+        }
+        self.history = before;
+    }
+}

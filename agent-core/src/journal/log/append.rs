@@ -1,0 +1,102 @@
+//! From a run's notes to the journal.
+
+use std::sync::{Arc, PoisonError, Weak};
+
+use super::RunLog;
+use crate::{Ack, Entry, EntryBody, Error, ErrorKind, JournalWriter, Result, journal::outbox::Sent};
+
+impl RunLog {
+    /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
+    pub fn flush(&self) {
+        let _ = self.hand_over(); // the run's next commit fails with it
+    }
+
+    /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
+    /// none of them must go on; and if the run is over.
+    pub async fn commit(&self) -> Result<()> {
+        self.hand_over()?;
+        self.0.emitter.hub().outbox().settle().await
+    }
+
+    fn hand_over(&self) -> Result<()> {
+        // Nobody else of the tree comes between reading what changed and writing it down.
+        self.0.emitter.hub().outbox().send(|| {
+            let writer = self.own_writer()?;
+            if let Some(changes) = self.changes() {
+                self.record(changes);
+            }
+            let entries = std::mem::take(&mut self.open().pending);
+            Ok(self.append(&*writer, entries))
+        })
+    }
+
+    fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
+        if entries.is_empty() {
+            return None;
+        }
+        let (count, watched) = (entries.len(), self.0.emitter.is_observed().then(|| entries.clone()));
+        let ack = writer.append(entries);
+        Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() })
+    }
+
+    /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
+    /// not tear apart what a step writes together.
+    pub(crate) fn record_apart(&self, body: EntryBody) {
+        // What cannot be handed over now fails at the run's next commit.
+        let _ = self.0.emitter.hub().outbox().send(|| {
+            let mut open = self.open();
+            self.note(&mut open, body);
+            if open.pending.len() > 1 {
+                return Ok(None);
+            }
+            let entries = std::mem::take(&mut open.pending);
+            drop(open);
+            Ok(self.append(&*self.own_writer()?, entries))
+        });
+    }
+
+    /// What changed in the state and the shared storage since this was last asked, if anything did.
+    fn changes(&self) -> Option<EntryBody> {
+        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+        (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
+    }
+
+    /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
+    /// write to it any more.
+    pub fn close(&self) {
+        drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// The writer, for the runs below. It does not keep the session held: when this run is over nothing more is written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the run is over.
+    pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        Ok(Arc::new(ChildWriter(Arc::downgrade(&self.own_writer()?))))
+    }
+
+    fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        writer.ok_or_else(over)
+    }
+}
+
+/// The writer of the run above, for as long as that has it: a task that outlives its run for a moment does not keep the
+/// session from the next run, and writes nothing into it.
+struct ChildWriter(Weak<dyn JournalWriter>);
+
+impl JournalWriter for ChildWriter {
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        match self.0.upgrade() {
+            Some(above) => above.append(entries),
+            None => Ack::Done(Some(Err(over()))),
+        }
+    }
+}
+
+fn over() -> Error {
+    Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept")
+}
