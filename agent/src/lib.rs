@@ -63,10 +63,13 @@ mod guide {
     }
 
     document! {
+        start: "start",
+        errors: "errors",
         compaction: "guide/compaction",
         definitions: "guide/definitions",
         delegation: "guide/delegation",
         events: "guide/events",
+        extend: "guide/extend",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
         limits: "guide/limits",
@@ -87,11 +90,14 @@ mod guide {
         porting_haystack: "porting/haystack",
         porting_langchain: "porting/langchain",
         porting_nexau: "porting/nexau",
+        rfc_0000: "rfcs/0000-template",
         rfc_0002: "rfcs/0002-erased-stacks",
         rfc_0004: "rfcs/0004-model-calls-complete",
         rfc_0005: "rfcs/0005-messages-and-history",
         rfc_0007: "rfcs/0007-typed-steps",
         rfc_0008: "rfcs/0008-interrupts-and-checkpoints",
         rfc_0014: "rfcs/0014-answers-and-permissions",
+        rfc_0018: "rfcs/0018-telemetry",
+        rfc_0026: "rfcs/0026-futures-are-made-in-their-boxes",
     }
 }
