@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{
     AssistantMessage, Error, ErrorKind, Event, EventKind, Message, ModelRequest, ModelResponse, Usage,
     core::{
-        ApproximateCounter, Compaction, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService, ModelWrapLayer,
-        PriceTable, TokenCounter,
+        ApproximateCounter, Compaction, EntryBody, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService, ModelWrapLayer,
+        PriceTable, TokenCounter, ToolMessage,
     },
     llm::{
         AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,
@@ -70,21 +70,18 @@ impl Player {
         let model = stack(&list, &provider);
         let mut played = Played::default();
         for unit in Unit::split(&transcript.history) {
-            if let Message::Assistant(answer) = unit.first()
-                && !run.cx().history().is_empty()
-            {
+            let Message::Assistant(answer) = unit.first() else {
+                played.invalid.extend(run.push(unit.first().clone()).err().map(|e| e.to_string()));
+                continue;
+            };
+            if !run.cx().history().is_empty() {
                 run.next_step();
                 let mut request = ModelRequest::new(run.cx().clone());
                 request.model = Some(Arc::new(ModelInfo::new(&self.model)));
                 played.refused += usize::from(model.clone().oneshot(request).await.is_err());
-                run.cx().log().record_accepted(run.cx().step(), answer, None);
             }
-            let pushed = match unit.first() {
-                Message::Assistant(message) if message.has_calls() => {
-                    run.push_turn(message.clone(), unit.results().to_vec())
-                }
-                message => run.push(message.clone()),
-            };
+            let pushed = History::check_turn(answer, unit.results().iter().map(ToolMessage::call_id));
+            EntryBody::of_turn(answer.clone(), unit.results()).into_iter().for_each(|body| run.cx().log().record(body));
             played.invalid.extend(pushed.err().map(|e| e.to_string()));
         }
         // What summaries used.
