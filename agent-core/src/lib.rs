@@ -40,7 +40,7 @@ pub use futures::future::BoxFuture;
 
 pub use self::{
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
-    deadlines::{Deadline, Deadlines, RunDeadline},
+    deadlines::{DeadlineKind, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
@@ -61,7 +61,7 @@ pub use self::{
         Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
     },
     middleware::{
-        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Ordering,
+        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Placement,
         ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
     },
     model::{

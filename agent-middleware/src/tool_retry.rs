@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::{Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed};
+use agent_core::{Effect, EventKind, Middleware, Placement, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker, MakeBackoff};
@@ -163,8 +163,8 @@ impl Middleware for ToolRetry {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("approval")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("approval")
     }
 
     wrap! {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Ordering, Result, RunCx, RunEnd, Verdict,
+    Error, ErrorKind, EventKind, Exit, ExitReason, Middleware, Model, Placement, Result, RunCx, RunEnd, Verdict,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -165,8 +165,8 @@ impl Middleware for Judge {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Exit, ExitReason, Middleware, Model, Ordering, Result, RunCx, RunEnd, Verdict};
+use agent_core::{Exit, ExitReason, Middleware, Model, Placement, Result, RunCx, RunEnd, Verdict};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,8 +117,8 @@ impl Middleware for Reflection {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {
