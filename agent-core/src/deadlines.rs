@@ -99,7 +99,7 @@ impl Deadlines {
 /// Which deadline has passed: the value of the context key `deadline` of an [`ErrorKind::Timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Deadline {
+pub enum DeadlineKind {
     /// A run's.
     Run,
     /// A step's.
@@ -112,7 +112,7 @@ pub enum Deadline {
     Tool,
 }
 
-impl Deadline {
+impl DeadlineKind {
     /// The error of who took longer than `most`; it says how to change that.
     pub fn passed(self, message: impl Into<String>, most: Duration) -> Error {
         let (name, change) = match self {

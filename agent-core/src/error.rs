@@ -134,10 +134,12 @@ impl Error {
     /// The error of `who` that panicked. What the panic said is its source: for logs, and not for a model.
     pub fn from_panic(kind: ErrorKind, who: &str, panic: &(dyn Any + Send)) -> Self {
         let e = Self::new(kind, format!("{who} panicked"));
-        match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-            (Some(said), _) => e.with_source(*said),
-            (_, Some(said)) => e.with_source(said.as_str()),
-            _ => e,
+        match panic.downcast::<String>() {
+            Ok(said) => e.with_source(*said),
+            Err(panic) => match panic.downcast::<&str>() {
+                Ok(said) => e.with_source(*said),
+                Err(_) => e,
+            },
         }
     }
 

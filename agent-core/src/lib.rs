@@ -43,7 +43,7 @@ pub use futures::future::BoxFuture;
 pub use self::{
     backoff::Backoff,
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
-    deadlines::{Deadline, Deadlines, RunDeadline},
+    deadlines::{DeadlineKind, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},
     event::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
@@ -64,7 +64,7 @@ pub use self::{
         Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
     },
     middleware::{
-        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Ordering,
+        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Placement,
         ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
     },
     model::{

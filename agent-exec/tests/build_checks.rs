@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{
-    ErrorKind, Middleware, ModelInfo, Ordering, RunCx, StateField, StateSchema, Tool, Toolset, async_trait,
+    ErrorKind, Middleware, ModelInfo, Placement, RunCx, StateField, StateSchema, Tool, Toolset, async_trait,
     testing::{HookTrace, ScriptedModel},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -41,7 +41,7 @@ impl Toolset for NoTools {
 #[derive(Default)]
 struct Stands {
     name: &'static str,
-    ordering: Ordering,
+    placement: Placement,
     tool: Option<&'static str>,
 }
 
@@ -51,8 +51,8 @@ impl Middleware for Stands {
         self.name
     }
 
-    fn ordering(&self) -> Ordering {
-        self.ordering.clone()
+    fn placement(&self) -> Placement {
+        self.placement.clone()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
@@ -60,8 +60,8 @@ impl Middleware for Stands {
     }
 }
 
-fn stands(name: &'static str, ordering: Ordering) -> Stands {
-    Stands { name, ordering, tool: None }
+fn stands(name: &'static str, placement: Placement) -> Stands {
+    Stands { name, placement, tool: None }
 }
 
 // --- exits ---
@@ -200,7 +200,7 @@ fn two_sub_agents_under_one_key_are_refused() {
 // Haystack 50
 #[test]
 fn middlewares_in_an_order_that_cannot_work_are_refused() {
-    let order = Ordering::default;
+    let order = Placement::default;
     for (first, second, problem) in [
         (stands("m", order().requires("x")), stands("n", order()), "middleware 'm' requires 'x', which is not there"),
         (stands("m", order().conflicts("n")), stands("n", order()), "middleware 'm' conflicts with 'n'"),
@@ -215,7 +215,7 @@ fn middlewares_in_an_order_that_cannot_work_are_refused() {
 
 #[test]
 fn middlewares_in_an_order_that_works_are_accepted() {
-    let order = Ordering::default;
+    let order = Placement::default;
     let outer = stands("outer", order().outside("inner").requires("inner").conflicts("other").unique());
     let inner = stands("inner", order().inside("outer").outside("absent").inside("absent"));
     assert!(agent().middleware(outer).middleware(inner).build().is_ok());

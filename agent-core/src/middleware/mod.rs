@@ -22,7 +22,7 @@ use debug_by_name;
 
 mod hooks;
 mod next;
-mod ordering;
+mod placement;
 mod wrap;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use futures::future::BoxFuture;
 pub use self::{
     hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
     next::{ModelNext, ToolNext},
-    ordering::Ordering,
+    placement::Placement,
     wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
 };
 use crate::{
@@ -109,14 +109,14 @@ pub enum Verdict {
 /// }
 /// ```
 pub trait Middleware: Send + Sync + 'static {
-    /// Names it in errors, in `explain()` and in the [`Ordering`] of others. Default: the type's path.
+    /// Names it in errors, in `explain()` and in the [`Placement`] of others. Default: the type's path.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
 
     /// Where it must stand among others; checked when the agent is built.
-    fn ordering(&self) -> Ordering {
-        Ordering::default()
+    fn placement(&self) -> Placement {
+        Placement::default()
     }
 
     /// True if its failures must not fail the run.

@@ -128,20 +128,20 @@ fn order(middlewares: &Middlewares) -> Result<()> {
     }
     let at = |name: &str| places.get(name).map(Vec::as_slice).unwrap_or_default();
     for (place, m) in middlewares.iter().enumerate() {
-        let (name, ordering) = (m.name(), m.ordering());
-        if ordering.unique && at(name).len() > 1 {
+        let (name, placement) = (m.name(), m.placement());
+        if placement.unique && at(name).len() > 1 {
             return refuse(format!("middleware '{name}' is registered twice; it may be there once: remove one"));
         }
-        if let Some(missing) = ordering.requires.iter().find(|other| at(other).is_empty()) {
+        if let Some(missing) = placement.requires.iter().find(|other| at(other).is_empty()) {
             return refuse(format!("middleware '{name}' requires '{missing}', which is not there: add it"));
         }
-        if let Some(other) = ordering.conflicts.iter().find(|other| !at(other).is_empty()) {
+        if let Some(other) = placement.conflicts.iter().find(|other| !at(other).is_empty()) {
             return refuse(format!("middleware '{name}' conflicts with '{other}': remove one of them"));
         }
-        if let Some(other) = ordering.outside.iter().find(|other| at(other).iter().any(|p| *p < place)) {
+        if let Some(other) = placement.outside.iter().find(|other| at(other).iter().any(|p| *p < place)) {
             return refuse(format!("middleware '{name}' must be outside '{other}': register it before '{other}'"));
         }
-        if let Some(other) = ordering.inside.iter().find(|other| at(other).iter().any(|p| *p > place)) {
+        if let Some(other) = placement.inside.iter().find(|other| at(other).iter().any(|p| *p > place)) {
             return refuse(format!("middleware '{name}' must be inside '{other}': register it after '{other}'"));
         }
     }

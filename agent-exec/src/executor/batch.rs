@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::{
-    Active, Due, Stop, ToolEntry,
+    Active, Deadline, Stop, ToolEntry,
     call::{self, CallEnd},
-    guard::guarded,
+    guard::{guarded, in_grace},
     schedule::{Access, waves},
     table::{self, given},
 };
@@ -29,7 +29,7 @@ pub(super) enum BatchEnd {
 }
 
 /// A call that is about to run.
-struct Planned {
+struct ScheduledCall {
     /// Its place in the message.
     index: usize,
     entry: Arc<ToolEntry>,
@@ -38,7 +38,7 @@ struct Planned {
 
 /// What became of the calls so far, apart from those that are done.
 #[derive(Default)]
-struct Tally {
+struct BatchOutcome {
     suspended: bool,
     cancelled: bool,
     failed: Option<Error>,
@@ -60,23 +60,23 @@ impl Active<'_> {
             Ok(())
         };
         guarded(&cx, "before_tools", hooks).await?;
-        let mut tally = Tally::default();
-        let planned = self.plan(turn, batch, &mut tally);
+        let mut outcome = BatchOutcome::default();
+        let scheduled = self.plan(turn, batch, &mut outcome);
         self.commit().await?;
-        if planned.len() < 2 {
-            self.run_wave(turn, planned, &mut tally).await?;
-            return self.verdict_of(turn, tally);
+        if scheduled.len() < 2 {
+            self.run_wave(turn, scheduled, &mut outcome).await?;
+            return self.end_of(turn, outcome);
         }
-        let order = waves(&planned.iter().map(access).collect::<Vec<_>>());
-        let mut planned: Vec<_> = planned.into_iter().map(Some).collect();
+        let order = waves(&scheduled.iter().map(access).collect::<Vec<_>>());
+        let mut scheduled: Vec<_> = scheduled.into_iter().map(Some).collect();
         for wave in order {
-            let calls = wave.into_iter().filter_map(|i| planned[i].take()).collect();
-            self.run_wave(turn, calls, &mut tally).await?;
-            if tally.suspended || tally.cancelled || tally.failed.is_some() {
+            let calls = wave.into_iter().filter_map(|i| scheduled[i].take()).collect();
+            self.run_wave(turn, calls, &mut outcome).await?;
+            if outcome.suspended || outcome.cancelled || outcome.failed.is_some() {
                 break;
             }
         }
-        self.verdict_of(turn, tally)
+        self.end_of(turn, outcome)
     }
 
     /// The requests of the calls that are not done.
@@ -102,9 +102,9 @@ impl Active<'_> {
     }
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
-    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, tally: &mut Tally) -> Vec<Planned> {
+    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, outcome: &mut BatchOutcome) -> Vec<ScheduledCall> {
         let mut open: Vec<_> = turn.calls.iter().map(|call| !matches!(call.state, CallState::Done(_))).collect();
-        let mut planned = Vec::with_capacity(batch.calls.len());
+        let mut scheduled = Vec::with_capacity(batch.calls.len());
         for BatchCall { request, answer, .. } in batch.calls {
             // A call that a hook made up, or put in twice, is not among those that are left.
             let is_this = |(i, call): (usize, &PendingCall)| open[i] && call.call_id == request.call.id;
@@ -112,12 +112,12 @@ impl Active<'_> {
             open[index] = false;
             match (answer, self.table.get(&request.call.name)) {
                 (Some(output), _) => self.answer(turn, index, output),
-                (None, Some(entry)) => planned.push(Planned { index, entry: entry.clone(), request }),
+                (None, Some(entry)) => scheduled.push(ScheduledCall { index, entry: entry.clone(), request }),
                 (None, None) => {
                     let (name, names) = (&request.call.name, self.table.names());
                     let message = format!("Tool '{name}' not found. Available tools: {names}");
                     if self.executor.raise_tool_errors {
-                        tally.failed.get_or_insert(Error::tool(message));
+                        outcome.failed.get_or_insert(Error::tool(message));
                     } else {
                         self.answer(turn, index, ToolOutput::error(message));
                     }
@@ -127,10 +127,15 @@ impl Active<'_> {
         for index in (0..open.len()).filter(|i| open[*i]) {
             self.answer(turn, index, ToolOutput::error("Not run: a hook dropped the call."));
         }
-        planned
+        scheduled
     }
 
-    async fn run_wave(&self, turn: &mut PendingTurn, mut ready: Vec<Planned>, tally: &mut Tally) -> Result<()> {
+    async fn run_wave(
+        &self,
+        turn: &mut PendingTurn,
+        mut ready: Vec<ScheduledCall>,
+        outcome: &mut BatchOutcome,
+    ) -> Result<()> {
         ready.retain_mut(|call| match call.entry.body.check(self.cx(), &call.request.args) {
             Ok(()) => {
                 call.request.set_checked();
@@ -141,11 +146,11 @@ impl Active<'_> {
                 false
             }
         });
-        let due = Due::first(self.cx(), self.step_due);
+        let deadline = Deadline::first(self.cx(), self.step_deadline);
         let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
             let writes = !entry.options.writes.is_empty();
-            match self.take(turn, index, end, tally) {
+            match self.take(turn, index, end, outcome) {
                 Some(output) if writes => writers.push((index, entry.options.clone(), output)),
                 Some(output) => self.answer(turn, index, output),
                 None if writes => open_writer = open_writer.min(index),
@@ -155,8 +160,8 @@ impl Active<'_> {
         match ready.pop() {
             None => {}
             // One call needs no task of its own.
-            Some(Planned { index, entry, request }) if ready.is_empty() => {
-                let end = call::run(entry.clone(), request, due).await;
+            Some(ScheduledCall { index, entry, request }) if ready.is_empty() => {
+                let end = call::run(entry.clone(), request, deadline).await;
                 take(turn, index, &entry, end);
             }
             Some(last) => {
@@ -165,8 +170,8 @@ impl Active<'_> {
                 let mut waiting = ready.into_iter();
                 let mut running = JoinSet::new();
                 let mut start = |running: &mut JoinSet<_>| {
-                    if let Some(Planned { index, entry, request }) = waiting.next() {
-                        let run = async move { (index, entry.clone(), call::run(entry, request, due).await) };
+                    if let Some(ScheduledCall { index, entry, request }) = waiting.next() {
+                        let run = async move { (index, entry.clone(), call::run(entry, request, deadline).await) };
                         running.spawn(run.in_current_span());
                     }
                 };
@@ -179,7 +184,8 @@ impl Active<'_> {
                     start(&mut running);
                     joined = running.try_join_next();
                     if joined.is_none() {
-                        self.commit().await?;
+                        // The calls under way end by themselves when the run does, and hand up where they stand.
+                        in_grace(self.cx(), self.cx().log().commit()).await?;
                         joined = running.join_next().await;
                     }
                 }
@@ -196,7 +202,13 @@ impl Active<'_> {
     }
 
     /// Takes a call's end into the turn; gives back the output of a call that is done.
-    fn take(&self, turn: &mut PendingTurn, index: usize, end: CallEnd, tally: &mut Tally) -> Option<ToolOutput> {
+    fn take(
+        &self,
+        turn: &mut PendingTurn,
+        index: usize,
+        end: CallEnd,
+        outcome: &mut BatchOutcome,
+    ) -> Option<ToolOutput> {
         let pending = &mut turn.calls[index];
         // A question that was asked, and a sub-agent that waits, count whatever a layer made of the error.
         let child = self.driver.take_child(&pending.call_id);
@@ -204,19 +216,19 @@ impl Active<'_> {
         match end {
             CallEnd::Suspended(handed_up) => {
                 suspend(pending, handed_up.or(child));
-                tally.suspended = true;
+                outcome.suspended = true;
             }
             CallEnd::Cancelled(handed_up) => {
                 suspend(pending, handed_up.or(child));
-                tally.cancelled = true;
+                outcome.cancelled = true;
             }
             CallEnd::Done(_) | CallEnd::Failed(_) if waits => {
                 suspend(pending, child);
-                tally.suspended = true;
+                outcome.suspended = true;
             }
             CallEnd::Done(output) => return Some(output),
             CallEnd::Failed(e) => {
-                tally.failed.get_or_insert(e);
+                outcome.failed.get_or_insert(e);
             }
         }
         None
@@ -253,16 +265,16 @@ impl Active<'_> {
         pending.state = CallState::Done(output);
     }
 
-    fn verdict_of(&self, turn: &PendingTurn, tally: Tally) -> Result<BatchEnd> {
-        if let Some(e) = tally.failed {
+    fn end_of(&self, turn: &PendingTurn, outcome: BatchOutcome) -> Result<BatchEnd> {
+        if let Some(e) = outcome.failed {
             let done = turn.calls.iter().filter(|c| matches!(c.state, CallState::Done(_)));
             let done: Vec<_> = done.map(|c| &*c.call_id).collect();
             return Err(e.with_context("completed", done.join(", ")));
         }
-        Ok(match tally {
-            Tally { cancelled: true, .. } => BatchEnd::Cancelled,
-            Tally { suspended: true, .. } if self.driver.has_questions() => BatchEnd::Suspended,
-            Tally { suspended: true, .. } => BatchEnd::Paused,
+        Ok(match outcome {
+            BatchOutcome { cancelled: true, .. } => BatchEnd::Cancelled,
+            BatchOutcome { suspended: true, .. } if self.driver.has_questions() => BatchEnd::Suspended,
+            BatchOutcome { suspended: true, .. } => BatchEnd::Paused,
             _ => BatchEnd::Answered,
         })
     }
@@ -283,10 +295,10 @@ impl Active<'_> {
     }
 
     /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
-    pub(super) fn cut_off(&self, mut turn: PendingTurn, due: Due) {
+    pub(super) fn cut_off(&self, mut turn: PendingTurn, deadline: Deadline) {
         for index in 0..turn.calls.len() {
             if !matches!(turn.calls[index].state, CallState::Done(_)) {
-                self.answer(&mut turn, index, ToolOutput::error(due.told()));
+                self.answer(&mut turn, index, ToolOutput::error(deadline.told()));
             }
         }
         self.cx().log().record_turn_ended(self.cx().step(), Default::default(), None);
@@ -307,7 +319,7 @@ impl Active<'_> {
         History::check_turn(&turn.message, results.results.iter().map(|result| &*result.call_id))?;
         let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
         let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
-        let exit = match (verdict, self.exits.after_tools(&results)) {
+        let exit = match (verdict, self.exit_tools.after_tools(&results)) {
             (Verdict::Finish, _) => {
                 let said = turn.message.has_text().then(|| turn.message.text());
                 Some(Exit::new(ExitReason::Verdict, said.unwrap_or_else(|| self.last_text())))
@@ -341,8 +353,8 @@ fn suspend(pending: &mut PendingCall, child: Option<Box<Checkpoint>>) {
 }
 
 /// What a call does with the state: it reads what the model left out.
-fn access(planned: &Planned) -> Access {
-    let (options, has) = (&planned.entry.options, given(&planned.request.args));
+fn access(scheduled: &ScheduledCall) -> Access {
+    let (options, has) = (&scheduled.entry.options, given(&scheduled.request.args));
     Access {
         reads: options.reads.iter().filter(|r| !has(&r.param)).map(|r| r.key.clone()).collect(),
         writes: options.writes.iter().map(|w| w.key.clone()).collect(),

@@ -6,7 +6,7 @@ use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Due, ToolEntry};
+use super::{Deadline, ToolEntry};
 
 /// How a call ended.
 pub(super) enum CallEnd {
@@ -20,7 +20,7 @@ pub(super) enum CallEnd {
 }
 
 /// Runs a call until it ends, it is too late, or the run is cancelled; then it has the tool's grace to hand up its state.
-pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option<Due>) -> CallEnd {
+pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: Option<Deadline>) -> CallEnd {
     let cx = request.cx.clone();
     let cancel = cx.cancellation();
     if cancel.is_cancelled() {
@@ -38,7 +38,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, due: Option
         biased;
         result = &mut call => return ended(result, cancel),
         () = cancel.cancelled() => None,
-        late = Due::passed(due) => Some(late),
+        late = Deadline::passed(deadline) => Some(late),
     };
     let grace = entry.options.cancel_grace;
     let result = match grace.is_zero() {

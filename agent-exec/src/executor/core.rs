@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, Begun, BoxFuture, Deadline, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part, Reconciled,
+    Amounts, Begun, BoxFuture, DeadlineKind, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part, Reconciled,
     Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, UsageMeter, boxed, value_to_text,
 };
 use agent_tools::ArgumentSchema;
@@ -182,7 +182,7 @@ impl ToolBody {
             None => call.await,
             Some(most) => tokio::time::timeout(most, call).await.map_err(|_| {
                 let message = format!("Tool '{name}' timed out after {} ms.", most.as_millis());
-                Deadline::Tool.passed(message, most)
+                DeadlineKind::Tool.passed(message, most)
             })?,
         };
         result.unwrap_or_else(|_| Err(Error::tool(format!("Tool '{name}' failed unexpectedly."))))

@@ -1,40 +1,41 @@
 //! The loop: model call, tool calls, repeat, stopping wherever it must.
 
+mod background;
 mod batch;
-mod beside;
 mod call;
 mod children;
 mod composed;
+mod cooperative;
 mod core;
-mod due;
+mod deadline;
+mod end;
 mod entry;
-mod exit;
+mod exit_tools;
 mod guard;
 mod model;
 mod model_core;
 mod schedule;
 mod table;
-mod turns;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, Finished,
-    History, Message, Middlewares, ModelInfo, ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver,
-    RunEnd, RunStatus, StateSchema, SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, Middlewares, ModelInfo,
+    ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus, StateSchema,
+    SystemMessage, ToolChoices, ToolSpecs, Toolset,
 };
 
 use tokio::time::Instant;
 
 use self::{
+    background::with_background_tasks,
     batch::BatchEnd,
-    beside::beside,
     children::reconcile_children,
-    due::Due,
-    exit::Exits,
+    cooperative::yield_now,
+    deadline::Deadline,
+    exit_tools::ExitTools,
     guard::{caught, guarded, in_grace},
     table::ToolTable,
-    turns::give_way,
 };
 pub(crate) use self::{composed::Composed, core::ToolCore, entry::ToolEntry, model_core::ModelCore};
 use crate::{builder::Item, lifecycle::Lifecycle};
@@ -99,7 +100,7 @@ struct Active<'a> {
     system: Option<SystemMessage>,
     list: Middlewares,
     table: ToolTable,
-    exits: Exits,
+    exit_tools: ExitTools,
     phase: Phase,
     resumed: bool,
     stream: bool,
@@ -109,7 +110,7 @@ struct Active<'a> {
     began: Instant,
     elapsed: Duration,
     /// When the step under way must be over.
-    step_due: Option<Due>,
+    step_deadline: Option<Deadline>,
 }
 
 /// Why the loop was left.
@@ -124,7 +125,7 @@ impl Executor {
     /// Runs a job to its end: `before_agent`, the loop, `after_agent` whatever happened.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
-        beside(&cx, pin!(self.execute_alone(job))).await
+        with_background_tasks(&cx, pin!(self.execute_alone(job))).await
     }
 
     async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
@@ -135,8 +136,8 @@ impl Executor {
         reconcile_children(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
-            let hook = cx.run_hook(&**m, m.after_agent(&cx, &mut end));
-            if let Err(e) = in_grace(&cx, "after_agent", hook).await {
+            let hook = in_grace(&cx, m.after_agent(&cx, &mut end));
+            if let Err(e) = cx.run_hook(&**m, hook).await {
                 end = Err(instead_of(&end, e));
             }
         }
@@ -148,7 +149,7 @@ impl Executor {
         let table = ToolTable::new(self, &job.tools, job.schema)?;
         let mut active = Active {
             executor: self,
-            exits: Exits::new(self.exit_on.clone()),
+            exit_tools: ExitTools::new(self.exit_on.clone()),
             driver: job.driver,
             system: self.system.clone(),
             list: list.clone(),
@@ -161,7 +162,7 @@ impl Executor {
             batches: 0,
             began: Instant::now(),
             elapsed: job.elapsed,
-            step_due: Due::of_step(&self.deadlines),
+            step_deadline: Deadline::of_step(&self.deadlines),
         };
         let cx = active.cx().clone();
         let warm_up = async {
@@ -196,7 +197,7 @@ impl Executor {
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
-        let written = in_grace(cx, "the journal", cx.log().commit()).await;
+        let written = caught("the journal", in_grace(cx, cx.log().commit())).await;
         reconcile_children(cx, &mut end, true);
         cx.log().close();
         match written {
@@ -288,7 +289,7 @@ impl Active<'_> {
             if let Some(stop) = stop {
                 return Ok(stop);
             }
-            give_way().await;
+            yield_now().await;
         }
     }
 
@@ -311,7 +312,7 @@ impl Active<'_> {
         guarded(cx, "a tool set", self.table.refresh(self.executor, cx)).await?;
         self.commit().await?;
         let step = self.driver.next_step();
-        self.step_due = Due::of_step(&self.executor.deadlines);
+        self.step_deadline = Deadline::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
         let specs = self.table.specs().clone();
         let mut answered = self.call_model(specs.clone()).await;
@@ -355,7 +356,7 @@ impl Active<'_> {
         self.cx().emit(EventKind::Warning { message });
         if self.executor.limits.final_answer && !self.cx().history().is_empty() {
             let step = self.driver.next_step();
-            self.step_due = Due::of_step(&self.executor.deadlines);
+            self.step_deadline = Deadline::of_step(&self.executor.deadlines);
             match self.call_model(ToolSpecs::default()).await {
                 Ok(mut response) => {
                     response.message = model::without_calls(response.message);
@@ -391,93 +392,6 @@ impl Active<'_> {
         };
         self.phase = Phase::Tools(turn);
         stop
-    }
-
-    /// The end of the run with this reason, and the last text there was.
-    fn finished(&self, reason: ExitReason) -> Stop {
-        Stop::Finished(reason, self.last_text())
-    }
-
-    /// The last text since the user spoke: what was said before answered something else.
-    fn last_text(&self) -> String {
-        let history = self.cx().history();
-        let since = history.iter().rev().take_while(|m| !matches!(m, Message::User(_)));
-        let last = since.filter_map(Message::as_assistant).find(|m| m.has_text());
-        last.map(AssistantMessage::text).unwrap_or_default()
-    }
-
-    /// A run whose time is up has not failed: it is finished, and every call is answered.
-    fn out_of_time(&mut self, e: Error) -> Result<Stop> {
-        let due = Due::of_run(self.cx()).filter(|due| due.has_passed(Duration::ZERO));
-        match (self.cx().deadline().map(|deadline| deadline.reason.clone()), due) {
-            (Some(reason), Some(due)) if e.kind() == ErrorKind::Timeout && e.context("deadline") == Some("run") => {
-                if let Phase::Tools(turn) = std::mem::take(&mut self.phase) {
-                    self.cut_off(turn, due);
-                }
-                Ok(self.finished(reason))
-            }
-            _ => Err(e),
-        }
-    }
-
-    fn end(mut self, stop: Result<Stop>) -> Result<RunEnd> {
-        match stop.or_else(|e| self.out_of_time(e)) {
-            Ok(Stop::Finished(reason, answer)) => {
-                // Whatever ended the run left no time for them: they are there for the next one.
-                self.driver.close_steering().into_iter().try_for_each(|message| self.driver.push(message))?;
-                Ok(RunEnd::Finished(Box::new(self.finish(reason, answer))))
-            }
-            Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
-            Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
-            Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
-            // What the run waited for paused with it.
-            Err(e)
-                if e.kind() == ErrorKind::Interrupted
-                    && self.cx().pause_requested()
-                    && !self.driver.has_questions() =>
-            {
-                Ok(RunEnd::Paused(self.checkpoint()))
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(RunEnd::Interrupted(self.checkpoint())),
-            Err(e) if e.kind() == ErrorKind::Cancelled && self.cx().cancellation().is_cancelled() => {
-                Ok(RunEnd::Cancelled(self.checkpoint()))
-            }
-            Err(e) => {
-                let checkpoint = self.checkpoint();
-                Err(e.with_checkpoint(*checkpoint))
-            }
-        }
-    }
-
-    fn finish(&self, reason: ExitReason, answer: String) -> Finished {
-        let cx = self.cx();
-        let mut finished = Finished::new((**cx.ids()).clone(), answer, reason, cx.history());
-        finished.steps = cx.step();
-        finished.usage = cx.usage();
-        finished.tree_usage = cx.tree_usage();
-        finished.tool_calls = cx.tool_calls();
-        finished.state = cx.state().snapshot();
-        finished
-    }
-
-    /// Where the run stands, with what its accounts say.
-    fn checkpoint(&mut self) -> Box<Checkpoint> {
-        let cx = self.driver.cx();
-        let mut c = cx.log().at_rest(std::mem::take(&mut self.phase));
-        c.fingerprint = self.fingerprint.to_owned();
-        c.step = cx.step();
-        c.state = cx.state().kept();
-        c.globals = (cx.ids().depth == 0).then(|| cx.globals().kept());
-        c.questions = self.driver.take_questions();
-        c.answers = self.driver.answers();
-        c.steering = self.driver.close_steering();
-        c.usage = cx.usage();
-        c.tree_usage = cx.tree_usage();
-        c.spent = cx.budget().spent();
-        c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
-        c.sub_agents = cx.sub_agents_started();
-        c.background = cx.take_background(|_| true);
-        Box::new(c)
     }
 }
 

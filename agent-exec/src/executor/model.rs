@@ -7,7 +7,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{Active, Due, Stop, guard::guarded, table};
+use super::{Active, Deadline, Stop, guard::guarded, table};
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -40,7 +40,7 @@ impl Active<'_> {
         let answered = tokio::select! {
             biased;
             answered = guarded(cx, "what is around the model", self.executor.model.run(request)) => answered,
-            late = Due::passed(self.step_due) => Err(late.error()),
+            late = Deadline::passed(self.step_deadline) => Err(late.error()),
         };
         // A question that was asked counts, whatever a layer made of the error.
         if self.driver.has_questions() {

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Deadline, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed};
+use agent_core::{BoxFuture, DeadlineKind, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -99,8 +99,8 @@ impl Watch {
         loop {
             let heard = *self.lock();
             let (which, most) = match heard {
-                None => (Deadline::FirstChunk, deadlines.first_chunk),
-                Some(_) => (Deadline::ChunkGap, deadlines.chunk_gap),
+                None => (DeadlineKind::FirstChunk, deadlines.first_chunk),
+                Some(_) => (DeadlineKind::ChunkGap, deadlines.chunk_gap),
             };
             let Some(most) = most else {
                 self.first.notified().await; // never a second time: nothing is limited any more
@@ -109,7 +109,7 @@ impl Watch {
             let Some(at) = heard.unwrap_or(self.began).checked_add(most) else { return std::future::pending().await };
             if Instant::now() >= at {
                 return match which {
-                    Deadline::FirstChunk => which.passed(format!("the answer did not begin within {most:?}"), most),
+                    DeadlineKind::FirstChunk => which.passed(format!("the answer did not begin within {most:?}"), most),
                     _ => which.passed(format!("nothing of the answer arrived for {most:?}"), most),
                 };
             }

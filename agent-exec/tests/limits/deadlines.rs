@@ -189,6 +189,7 @@ async fn what_is_left_to_do_when_the_time_is_up_has_five_seconds_more() {
     let began = Instant::now();
     let e = hanging("after_agent").await.expect_err("the hook did not do its work");
     assert_eq!((told(&e), began.elapsed()), ((ErrorKind::Timeout, Some("run"), true), secs(15)));
+    assert!(e.context("middleware").is_some_and(|name| name.ends_with("Hangs")), "{e}");
 }
 
 /// A journal that takes entries and never says that they are durable.

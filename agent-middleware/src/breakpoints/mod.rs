@@ -14,8 +14,8 @@
 mod snapshots;
 
 use agent_core::{
-    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Ordering, Result, RunCx, RunEnd, ToolBatch, ToolResults,
-    ToolSpecs, Verdict,
+    Ask, Error, Flow, Middleware, ModelRequest, ModelResponse, Placement, Result, RunCx, RunEnd, ToolBatch,
+    ToolResults, ToolSpecs, Verdict,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -168,8 +168,8 @@ impl Middleware for Breakpoints {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("context_compaction")
+    fn placement(&self) -> Placement {
+        Placement::default().outside("context_compaction")
     }
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {

@@ -36,7 +36,7 @@ use std::{
 
 use agent_core::{
     CompactionMode, ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest,
-    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool, boxed,
+    ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool, boxed,
 };
 use async_trait::async_trait;
 
@@ -246,8 +246,8 @@ impl Middleware for ContextCompaction {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

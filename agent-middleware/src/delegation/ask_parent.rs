@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Ask, Effect, Error, Exit, ExitReason, Message, Middleware, Ordering, Result, RunCx, Tool, ToolOptions, ToolOutput,
+    Ask, Effect, Error, Exit, ExitReason, Message, Middleware, Placement, Result, RunCx, Tool, ToolOptions, ToolOutput,
     ToolRequest, ToolResults, ToolSpec, Verdict,
 };
 use async_trait::async_trait;
@@ -119,8 +119,8 @@ impl Middleware for AskParent {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

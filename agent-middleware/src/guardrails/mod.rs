@@ -26,8 +26,8 @@ mod output;
 use std::sync::Arc;
 
 use agent_core::{
-    ChunkSink, Error, ErrorKind, EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering,
-    Part, Result, Retry, RunCx, RunEnd, Spoken, ToolOutput, ToolRequest, ToolResults, Verdict,
+    ChunkSink, Error, ErrorKind, EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part,
+    Placement, Result, Retry, RunCx, RunEnd, Spoken, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -208,8 +208,8 @@ impl Middleware for Guardrails {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("pii")
+    fn placement(&self) -> Placement {
+        Placement::default().outside("pii")
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

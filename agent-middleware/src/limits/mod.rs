@@ -15,8 +15,8 @@ mod config;
 use std::time::Duration;
 
 use agent_core::{
-    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, Retry, RunCx,
-    RunEnd, ToolNext, ToolOutput, ToolRequest, boxed,
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Placement, Result, Retry,
+    RunCx, RunEnd, ToolNext, ToolOutput, ToolRequest, boxed,
 };
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
@@ -203,8 +203,8 @@ impl Middleware for Limits {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("approval")
+    fn placement(&self) -> Placement {
+        Placement::default().outside("approval")
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

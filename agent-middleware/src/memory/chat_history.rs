@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Ordering,
+    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Placement,
     Result, RunCx, RunEnd,
 };
 use async_trait::async_trait;
@@ -152,8 +152,8 @@ impl Middleware for ChatHistory {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

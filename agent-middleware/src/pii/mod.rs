@@ -20,7 +20,7 @@ mod view;
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx,
+    Error, ErrorKind, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Placement, Result, RunCx,
     RunEnd, ToolOutput, ToolRequest,
 };
 use async_trait::async_trait;
@@ -163,8 +163,8 @@ impl Middleware for Pii {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("logging").inside("long_tool_output")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("logging").inside("long_tool_output")
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

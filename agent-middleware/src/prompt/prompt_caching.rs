@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Cache, Flow, History, Message, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, ToolSpecs,
+    Cache, Flow, History, Message, Middleware, ModelRequest, ModelResponse, Part, Placement, Result, RunCx, ToolSpecs,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -157,8 +157,8 @@ impl Middleware for PromptCaching {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("context_compaction").inside("runtime_environment").inside("todo_list").unique()
+    fn placement(&self) -> Placement {
+        Placement::default().inside("context_compaction").inside("runtime_environment").inside("todo_list").unique()
     }
 
     async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

@@ -1,6 +1,6 @@
 //! [`Reminders`]: tells a model how far it is.
 
-use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd};
+use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement, Result, RunCx, RunEnd};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -139,8 +139,8 @@ impl Middleware for Reminders {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("context_compaction").inside("prompt_caching")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("context_compaction").inside("prompt_caching")
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env};
 
 use agent_core::{
-    Flow, Middleware, ModelRequest, ModelResponse, Ordering, Part, PerRun, Result, RunCx, RunEnd, SystemMessage,
+    Flow, Middleware, ModelRequest, ModelResponse, Part, PerRun, Placement, Result, RunCx, RunEnd, SystemMessage,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -110,8 +110,8 @@ impl Middleware for RuntimeEnvironment {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

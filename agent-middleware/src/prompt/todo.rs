@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use agent_core::{
-    Effect, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
+    Effect, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Part, Placement, Result, RunCx, RunEnd,
     SystemMessage, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
 };
 use async_trait::async_trait;
@@ -115,8 +115,8 @@ impl Middleware for TodoList {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

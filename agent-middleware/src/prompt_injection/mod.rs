@@ -22,7 +22,7 @@ mod quarantine;
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Ordering, Part, Result, RunCx, RunEnd,
+    EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part, Placement, Result, RunCx, RunEnd,
     SystemMessage, Tool, ToolBatch, ToolOutput, ToolRequest, Verdict,
 };
 use async_trait::async_trait;
@@ -178,8 +178,8 @@ impl Middleware for PromptInjection {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("long_tool_output")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("long_tool_output")
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

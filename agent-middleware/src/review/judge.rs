@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Exit, ExitReason, Message, Middleware, Model, Ordering, Result, RunCx, RunEnd, Verdict,
+    Error, ErrorKind, EventKind, Exit, ExitReason, Message, Middleware, Model, Placement, Result, RunCx, RunEnd, Verdict,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -214,8 +214,8 @@ impl Middleware for Judge {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{Flow, Middleware, Model, Ordering, Result, RunCx, ToolOutput, ToolRequest};
+use agent_core::{Flow, Middleware, Model, Placement, Result, RunCx, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,8 +146,8 @@ impl Middleware for ToolEmulator {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("approval").inside("limits")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("approval").inside("limits")
     }
 
     async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_core::{Error, Middleware, Ordering, Result, ToolNext, ToolOutput, ToolRequest};
+use agent_core::{Error, Middleware, Placement, Result, ToolNext, ToolOutput, ToolRequest};
 use async_trait::async_trait;
 
 type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
@@ -52,8 +52,8 @@ impl Middleware for ToolErrors {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("tool_retry")
+    fn placement(&self) -> Placement {
+        Placement::default().outside("tool_retry")
     }
 
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {

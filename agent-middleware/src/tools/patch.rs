@@ -1,6 +1,6 @@
 //! [`PatchToolCalls`].
 
-use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Ordering, Part, Result, RunCx, ToolMessage};
+use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Part, Placement, Result, RunCx, ToolMessage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -69,8 +69,8 @@ impl Middleware for PatchToolCalls {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("context_compaction").unique()
+    fn placement(&self) -> Placement {
+        Placement::default().outside("context_compaction").unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use agent_core::{
-    Backoff, Effect, EventKind, Middleware, Ordering, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed,
+    Backoff, Effect, EventKind, Middleware, Placement, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -162,8 +162,8 @@ impl Middleware for ToolRetry {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("approval")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("approval")
     }
 
     wrap! {

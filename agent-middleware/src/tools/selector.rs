@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt, fmt::Write, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, Ordering, Result,
+    Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, Placement, Result,
     RunCx, RunEnd, ToolSpec,
 };
 use agent_tools::json_in;
@@ -247,8 +247,8 @@ impl Middleware for ToolSelector {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("prompt_caching").unique()
+    fn placement(&self) -> Placement {
+        Placement::default().outside("prompt_caching").unique()
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

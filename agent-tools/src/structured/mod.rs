@@ -11,7 +11,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use agent_core::{
     BoxFuture, Chunk, Error, ErrorKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext,
-    ModelRequest, ModelResponse, Ordering, Result, Retry, RunCx, Verdict, async_trait,
+    ModelRequest, ModelResponse, Placement, Result, Retry, RunCx, Verdict, async_trait,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -248,8 +248,8 @@ impl<T: 'static> Middleware for Structured<T> {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {

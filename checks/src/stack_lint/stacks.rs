@@ -2,7 +2,7 @@
 
 use agent::{
     Agent, AgentBuilder, Middleware, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
-    core::{ModelInfo, Ordering, Result, ToolSpec},
+    core::{ModelInfo, Placement, Result, ToolSpec},
     middleware::{
         Approval, Breakpoints, ContextCompaction, Delegation, Limits, LongToolOutput, PatchToolCalls, PromptCaching,
         Reminders, RuntimeEnvironment, TodoList, ToolErrors, ToolRetry,
@@ -85,13 +85,13 @@ pub(crate) fn all() -> Vec<Bad> {
         ),
         bad(
             "a middleware needs another that is not there",
-            || agent().middleware(Placed("audit", Ordering::default().requires("approval"))),
+            || agent().middleware(Placed("audit", Placement::default().requires("approval"))),
             "requires 'approval', which is not there: add it",
         ),
         bad(
             "two middlewares do the same in different ways",
             || {
-                let own = Placed("own_compaction", Ordering::default().conflicts("context_compaction"));
+                let own = Placed("own_compaction", Placement::default().conflicts("context_compaction"));
                 agent().middleware(own).middleware(ContextCompaction::new())
             },
             "conflicts with 'context_compaction': remove one of them",
@@ -145,7 +145,7 @@ fn agent() -> AgentBuilder {
 }
 
 /// A middleware that does nothing but stand somewhere.
-struct Placed(&'static str, Ordering);
+struct Placed(&'static str, Placement);
 
 #[async_trait]
 impl Middleware for Placed {
@@ -153,7 +153,7 @@ impl Middleware for Placed {
         self.0
     }
 
-    fn ordering(&self) -> Ordering {
+    fn placement(&self) -> Placement {
         self.1.clone()
     }
 }

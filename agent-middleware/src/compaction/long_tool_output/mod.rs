@@ -6,7 +6,7 @@ mod config;
 use std::sync::Arc;
 
 use agent_core::{
-    EventKind, Middleware, Ordering, Part, Result, RunCx, TokenCounter, Tool, ToolOutput, ToolRequest, boxed,
+    EventKind, Middleware, Part, Placement, Result, RunCx, TokenCounter, Tool, ToolOutput, ToolRequest, boxed,
 };
 use async_trait::async_trait;
 
@@ -130,8 +130,8 @@ impl Middleware for LongToolOutput {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().unique()
+    fn placement(&self) -> Placement {
+        Placement::default().unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, EventKind, Flow, MemoryQuery, MemoryStore, Message, Middleware, Model, ModelRequest,
-    ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Tool,
+    ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Tool,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -176,8 +176,8 @@ impl Middleware for LongTermMemory {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("prompt_caching")
+    fn placement(&self) -> Placement {
+        Placement::default().inside("prompt_caching")
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agent_core::{Middleware, Model, Ordering, PerRun, Result, RunCx, RunEnd, boxed};
+use agent_core::{Middleware, Model, Placement, PerRun, Result, RunCx, RunEnd, boxed};
 use async_trait::async_trait;
 use tracing::{Level, Span};
 
@@ -210,8 +210,8 @@ impl Middleware for Telemetry {
         true
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().inside("logging").unique()
+    fn placement(&self) -> Placement {
+        Placement::default().inside("logging").unique()
     }
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {

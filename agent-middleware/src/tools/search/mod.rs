@@ -7,7 +7,7 @@ mod words;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::{
-    Flow, Middleware, ModelRequest, ModelResponse, Ordering, PerRun, Result, RunCx, RunEnd, Tool, ToolBatch,
+    Flow, Middleware, ModelRequest, ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Tool, ToolBatch,
     ToolChoice, ToolOutput, ToolSpecs,
 };
 use async_trait::async_trait;
@@ -186,8 +186,8 @@ impl Middleware for ToolSearch {
         false
     }
 
-    fn ordering(&self) -> Ordering {
-        Ordering::default().outside("tool_selector").outside("prompt_caching").unique()
+    fn placement(&self) -> Placement {
+        Placement::default().outside("tool_selector").outside("prompt_caching").unique()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use agent_core::ToolResults;
 
 /// The tools whose result ends the run.
-pub(super) struct Exits(Arc<[String]>);
+pub(super) struct ExitTools(Arc<[String]>);
 
-impl Exits {
+impl ExitTools {
     pub(super) fn new(tools: Arc<[String]>) -> Self {
         Self(tools)
     }

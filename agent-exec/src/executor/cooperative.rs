@@ -1,4 +1,4 @@
-//! Taking turns with other runs.
+//! Cooperative yields.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -8,7 +8,7 @@ use std::{future::poll_fn, task::Poll};
 /// from the first step to the last. And where thousands of runs share a thread, those that are ready do the same phase one
 /// after another, with its code and the server's attention warm. tokio's `yield_now` would look for events first, which
 /// costs a run that is alone a system call.
-pub(super) async fn give_way() {
+pub(super) async fn yield_now() {
     let mut gave = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut gave, true) {

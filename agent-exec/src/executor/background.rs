@@ -1,4 +1,4 @@
-//! What runs beside the loop.
+//! Background tasks of a run.
 
 use std::{
     future::poll_fn,
@@ -14,16 +14,16 @@ use tokio::{
 use tokio_util::sync::WaitForCancellationFuture;
 use tracing::Instrument;
 
-use super::{Due, guard::GRACE};
+use super::{Deadline, guard::GRACE};
 
 /// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped. `main` is
 /// polled when the run is cancelled, when its time is up, and again when the [grace](GRACE) after that is.
 ///
 /// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
-pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
+pub(super) async fn with_background_tasks<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
     let cancelled = pin!(cx.cancellation().cancelled());
-    let timer = Due::of_run(cx).map(|due| Box::pin(sleep_until(due.at())));
-    let mut tasks = Tasks { cx, known: None, cancelled, timer, running: None };
+    let timer = Deadline::of_run(cx).map(|deadline| Box::pin(sleep_until(deadline.at())));
+    let mut tasks = BackgroundTasks { cx, known: None, cancelled, timer, running: None };
     poll_fn(|context| {
         let done = main.as_mut().poll(context);
         if done.is_pending() {
@@ -34,7 +34,7 @@ pub(super) async fn beside<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output 
     .await
 }
 
-struct Tasks<'a, 'b> {
+struct BackgroundTasks<'a, 'b> {
     cx: &'a RunCx,
     /// Whom the run wakes when something is handed to it, or it is cancelled.
     known: Option<Waker>,
@@ -46,7 +46,7 @@ struct Tasks<'a, 'b> {
     running: Option<JoinSet<()>>,
 }
 
-impl Tasks<'_, '_> {
+impl BackgroundTasks<'_, '_> {
     fn poll(&mut self, context: &mut Context<'_>) {
         let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
         if !is_known || self.cx.has_tasks() {
@@ -62,7 +62,7 @@ impl Tasks<'_, '_> {
             && timer.as_mut().poll(context).is_ready()
         {
             context.waker().wake_by_ref(); // since whoever looked last
-            let is_over = Due::of_run(self.cx).is_none_or(|due| due.has_passed(GRACE));
+            let is_over = Deadline::of_run(self.cx).is_none_or(|deadline| deadline.has_passed(GRACE));
             self.timer = (!is_over).then(|| Box::pin(sleep_until(timer.deadline() + GRACE)));
         }
         if let Some(running) = &mut self.running {
@@ -71,7 +71,7 @@ impl Tasks<'_, '_> {
     }
 }
 
-impl Drop for Tasks<'_, '_> {
+impl Drop for BackgroundTasks<'_, '_> {
     fn drop(&mut self) {
         self.cx.close_tasks(); // the tasks know the run: left where they are, they would keep each other
     }

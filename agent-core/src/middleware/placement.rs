@@ -3,15 +3,15 @@
 /// Where a middleware must stand among others, by their names. Checked when the agent is built.
 ///
 /// ```
-/// use agent_core::Ordering;
+/// use agent_core::Placement;
 ///
 /// // "I need `events`, and I must stand inside it."
-/// let ordering = Ordering::default().requires("events").inside("events");
-/// assert_eq!(ordering.requires, ["events"]);
+/// let placement = Placement::default().requires("events").inside("events");
+/// assert_eq!(placement.requires, ["events"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ordering {
+pub struct Placement {
     /// Middlewares that must be there.
     pub requires: Vec<String>,
     /// Middlewares that must not be there.
@@ -24,7 +24,7 @@ pub struct Ordering {
     pub unique: bool,
 }
 
-impl Ordering {
+impl Placement {
     /// `name` must be there.
     #[must_use]
     pub fn requires(mut self, name: impl Into<String>) -> Self {
