@@ -99,5 +99,6 @@ mod guide {
         rfc_0014: "rfcs/0014-answers-and-permissions",
         rfc_0018: "rfcs/0018-telemetry",
         rfc_0026: "rfcs/0026-futures-are-made-in-their-boxes",
+        rfc_0033: "rfcs/0033-what-a-call-changes",
     }
 }
