@@ -2,9 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    io::ErrorKind as Io,
+    fs::{self, File},
+    io::{self, ErrorKind as Io, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use agent_core::{Error, ErrorKind, Result, RunCx};
@@ -41,6 +42,12 @@ pub trait RuleStore: Send + Sync + 'static {
 /// ```
 #[derive(Debug)]
 pub struct RuleFile {
+    kept: Arc<Kept>,
+}
+
+/// The file, for the threads where work on it may block.
+#[derive(Debug)]
+struct Kept {
     path: PathBuf,
     writing: Mutex<()>,
 }
@@ -50,50 +57,75 @@ type ByAgent = BTreeMap<String, Vec<Rule>>;
 impl RuleFile {
     /// The file at `path`; it is made with its first rule.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), writing: Mutex::new(()) }
+        Self { kept: Arc::new(Kept { path: path.into(), writing: Mutex::new(()) }) }
     }
 
+    async fn with<T: Send + 'static>(&self, work: impl FnOnce(&Kept) -> Result<T> + Send + 'static) -> Result<T> {
+        let kept = self.kept.clone();
+        let stopped = |e| self.kept.failed("cannot be reached", e);
+        tokio::task::spawn_blocking(move || work(&kept)).await.map_err(stopped)?
+    }
+}
+
+impl Kept {
     fn read(&self) -> Result<ByAgent> {
-        match std::fs::read(&self.path) {
+        match fs::read(&self.path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| self.failed("holds no rules", e)),
             Err(e) if e.kind() == Io::NotFound => Ok(ByAgent::new()),
             Err(e) => Err(self.failed("cannot be read", e)),
         }
     }
 
+    fn add(&self, agent: String, rule: Rule) -> Result<()> {
+        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.read()?;
+        let of_agent = rules.entry(agent).or_default();
+        if of_agent.contains(&rule) {
+            return Ok(());
+        }
+        of_agent.push(rule);
+        let text = serde_json::to_vec_pretty(&rules).map_err(|e| self.failed("cannot be written", e))?;
+        replace(&self.path, &text).map_err(|e| self.failed("cannot be written", e))
+    }
+
     fn failed(&self, what: &str, e: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::new(ErrorKind::Store, format!("the rule file {} {what}", self.path.display())).with_source(e)
     }
-
-    fn write(&self, rules: &ByAgent) -> Result<()> {
-        let text = serde_json::to_vec_pretty(rules).map_err(|e| self.failed("cannot be written", e))?;
-        let aside = aside(&self.path);
-        let written = std::fs::write(&aside, text).and_then(|()| std::fs::rename(&aside, &self.path));
-        written.map_err(|e| self.failed("cannot be written", e))
-    }
 }
 
-/// The name under which the next version is written before it takes the place of this one.
-fn aside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    path.with_file_name(name)
+/// Replaces the file as a whole: readers see the old content or the new one, after a power cut too.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut aside = path.file_name().unwrap_or_default().to_owned();
+    aside.push(".new");
+    let aside = path.with_file_name(aside);
+    let mut file = File::create(&aside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&aside, path)?;
+    sync_directory(path)
+}
+
+/// Makes the name of the file last. Elsewhere than on Unix a directory cannot be opened, and needs not.
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[async_trait]
 impl RuleStore for RuleFile {
     async fn load(&self, cx: &RunCx) -> Result<Vec<Rule>> {
-        Ok(self.read()?.remove(&*cx.ids().agent).unwrap_or_default())
+        let agent = cx.ids().agent.to_string();
+        self.with(move |kept| Ok(kept.read()?.remove(&agent).unwrap_or_default())).await
     }
 
     async fn add(&self, cx: &RunCx, rule: Rule) -> Result<()> {
-        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rules = self.read()?;
-        let of_agent = rules.entry(cx.ids().agent.to_string()).or_default();
-        if !of_agent.contains(&rule) {
-            of_agent.push(rule);
-            self.write(&rules)?;
-        }
-        Ok(())
+        let agent = cx.ids().agent.to_string();
+        self.with(move |kept| kept.add(agent, rule)).await
     }
 }

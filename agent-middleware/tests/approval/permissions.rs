@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Doubler,
-    common::{call, root, run_of},
+    common::{self, call, root, run_of},
     f,
 };
 
@@ -91,9 +91,9 @@ fn texts_and_whole_arguments_are_compared() {
 
 #[test]
 fn permissions_go_through_json() {
-    let permissions = Permissions::new().root("/app").rule(Rule::allow("sh").command("c", "ls").path("p", "a/**"));
+    let permissions = Permissions::new().root("/app").rule(Rule::allow("sh").text("c", "ls").path("p", "a/**"));
     let json = serde_json::to_value(&permissions).expect("serialises");
-    let rule = json!({"policy": "allow", "tool": "sh", "when": {"c": {"command": ["ls"]}, "p": {"path": ["a/**"]}}});
+    let rule = json!({"policy": "allow", "tool": "sh", "when": {"c": {"text": ["ls"]}, "p": {"path": ["a/**"]}}});
     assert_eq!(json, json!({"default": "ask", "root": "/app", "rules": [rule]}));
     assert_eq!(serde_json::from_value::<Permissions>(json).expect("parses"), permissions);
 }
@@ -161,4 +161,29 @@ async fn a_rule_file_keeps_rules_by_agent_and_says_so_if_it_is_none() {
     assert!(e.message().contains("holds no rules"), "{e}");
     assert!(again.add(run.cx(), Rule::allow("f")).await.is_err(), "what is there is not overwritten");
     std::fs::remove_file(&path).expect("removes");
+}
+
+/// A pipe in the place of the file: who opens it waits until somebody writes.
+#[cfg(unix)]
+#[test]
+fn a_rule_file_that_is_slow_to_read_holds_up_nobody_else() {
+    let path = std::env::temp_dir().join(format!("rules-{}.pipe", agent_core::new_id()));
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("runs").success());
+    let (done, is_done) = std::sync::mpsc::channel();
+    let pipe = path.clone();
+    std::thread::spawn(move || {
+        common::block_on(async {
+            let (file, run) = (RuleFile::new(&pipe), root(|_| {}));
+            let write = async {
+                let written = tokio::task::spawn_blocking(move || std::fs::write(pipe, r#"{"agent": []}"#));
+                written.await.expect("ends").expect("writes");
+            };
+            // The file is polled first.
+            let (rules, ()) = tokio::join!(biased; file.load(run.cx()), write);
+            done.send(rules.is_ok()).expect("is waited for");
+        });
+    });
+    let read = is_done.recv_timeout(std::time::Duration::from_secs(10));
+    std::fs::remove_file(&path).expect("removes");
+    assert_eq!(read, Ok(true));
 }
