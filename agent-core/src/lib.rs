@@ -15,6 +15,7 @@
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
+mod api_key;
 mod budget;
 mod deadlines;
 mod error;
@@ -39,6 +40,7 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
+    api_key::API_KEY_PREFIXES,
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
     deadlines::{Deadline, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},

@@ -2,38 +2,10 @@
 
 use std::ops::Range;
 
+use agent_core::API_KEY_PREFIXES;
+
 use super::{is_at, is_before};
 use crate::{Detector, Passage};
-
-/// What the keys of well-known services begin with, and how many characters follow at least.
-const KEYS: [(&str, usize); 26] = [
-    ("sk-", 16),
-    ("sk_live_", 16),
-    ("sk_test_", 16),
-    ("rk_live_", 16),
-    ("pk_live_", 16),
-    ("whsec_", 16),
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghu_", 20),
-    ("ghs_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 20),
-    ("glpat-", 16),
-    ("xoxa-", 10),
-    ("xoxb-", 10),
-    ("xoxp-", 10),
-    ("xoxr-", 10),
-    ("xoxs-", 10),
-    ("AKIA", 16),
-    ("ASIA", 16),
-    ("AIza", 30),
-    ("hf_", 20),
-    ("npm_", 20),
-    ("pypi-", 20),
-    ("SG.", 20),
-    ("eyJ", 20),
-];
 
 /// Keys of well-known services, and signed tokens (`eyJ..`).
 pub(super) struct Secret;
@@ -50,7 +22,7 @@ impl Detector for Secret {
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>> {
         let text = passage.text;
         let mut found: Vec<Range<usize>> = Vec::new();
-        for (prefix, least) in KEYS {
+        for (prefix, least) in API_KEY_PREFIXES {
             for (at, _) in text.match_indices(prefix) {
                 let end = text.trim_end_matches('.').len();
                 let rest = text.get(at + prefix.len()..end).unwrap_or_default();
@@ -59,11 +31,26 @@ impl Detector for Secret {
                     rest.contains(|c: char| c.is_ascii_digit()) || rest.contains(|c: char| c.is_ascii_uppercase());
                 let known = found.iter().any(|range| range.contains(&at));
                 let within = is_before(text, at, |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-                if rest.len() >= least && random && !known && !within && is_at(rest, 0, |b| b.is_ascii_alphanumeric()) {
+                if rest.len() >= *least && random && !known && !within && is_at(rest, 0, |b| b.is_ascii_alphanumeric())
+                {
                     found.push(at..end);
                 }
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_every_service_on_the_list_is_found() {
+        for (prefix, least) in API_KEY_PREFIXES {
+            let key = format!("{prefix}{}", "a1".repeat(least.div_ceil(2)));
+            let passage = Passage { text: &key, before: None, after: None };
+            assert_eq!(Secret.find(&passage), [0..key.len()], "{key}");
+        }
     }
 }
