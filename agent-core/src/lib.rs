@@ -16,6 +16,7 @@
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
 mod backoff;
+mod api_key;
 mod budget;
 mod deadlines;
 mod error;
@@ -42,6 +43,7 @@ pub use futures::future::BoxFuture;
 
 pub use self::{
     backoff::Backoff,
+    api_key::API_KEY_PREFIXES,
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
     deadlines::{DeadlineKind, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},

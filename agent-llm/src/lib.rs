@@ -101,7 +101,7 @@ mod transport;
 mod wire;
 mod xml_tools;
 
-#[cfg(feature = "scripted")]
+#[cfg(feature = "testing")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
 #[cfg(feature = "http")]

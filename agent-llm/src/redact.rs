@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
+use agent_core::API_KEY_PREFIXES;
 use http::HeaderMap;
 use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
@@ -12,12 +13,8 @@ pub(crate) const REDACTED: &str = "[redacted]";
 /// A shorter secret (`none`, `ollama`, `x`) keeps nothing safe, and taking it out would mangle texts.
 const SHORTEST: usize = 8;
 
-/// How the keys of well-known services begin.
-const PREFIXES: [&str; 12] =
-    ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_", "ghp_", "github_pat_", "pplx-", "r8_", "AKIA", "Bearer "];
-
-/// With its prefix, a key has at least so many characters.
-const SHORTEST_KEY: usize = 20;
+/// What stands before a key in a header, and how many characters a key has at least.
+const BEARER: (&str, usize) = ("Bearer ", 13);
 
 /// Headers that hold a key.
 const KEY_HEADERS: [&str; 2] = ["authorization", "proxy-authorization"];
@@ -73,7 +70,8 @@ impl Redactor {
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let known = self.secrets.iter().map(|secret| secret.expose_secret().as_bytes());
         let known = known.flat_map(|secret| memmem::find_iter(text, secret).map(move |at| at..at + secret.len()));
-        let mut found: Vec<_> = known.chain(PREFIXES.iter().flat_map(|prefix| keys(text, prefix.as_bytes()))).collect();
+        let shaped = API_KEY_PREFIXES.iter().chain([&BEARER]).flat_map(|(prefix, least)| keys(text, prefix, *least));
+        let mut found: Vec<_> = known.chain(shaped).collect();
         found.sort_unstable_by_key(|range| range.start);
         found.dedup_by(|next, last| {
             let overlap = next.start < last.end;
@@ -97,12 +95,12 @@ fn percent_encoded(text: &str) -> String {
     text.bytes().map(encoded).collect()
 }
 
-/// The keys that begin with `prefix`.
-fn keys<'a>(text: &'a [u8], prefix: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+/// The keys that begin with `prefix`, after which they have `least` characters or more.
+fn keys<'a>(text: &'a [u8], prefix: &'a str, least: usize) -> impl Iterator<Item = Range<usize>> + 'a {
     memmem::find_iter(text, prefix).filter_map(move |start| {
         let rest = &text[start + prefix.len()..];
-        let length = prefix.len() + rest.iter().take_while(|b| is_key_byte(**b)).count();
-        (length >= SHORTEST_KEY && begins_a_word(text, start)).then_some(start..start + length)
+        let length = rest.iter().take_while(|b| is_key_byte(**b)).count();
+        (length >= least && begins_a_word(text, start)).then_some(start..start + prefix.len() + length)
     })
 }
 
@@ -167,6 +165,14 @@ mod tests {
         other.insert("user-agent", "agent-llm/0.1".parse().expect("a value"));
         redactor.learn_headers(&other);
         assert_eq!(redactor.redact("agent-llm/0.1"), "agent-llm/0.1");
+    }
+
+    #[test]
+    fn a_key_of_every_service_on_the_list_is_taken_out() {
+        for (prefix, least) in API_KEY_PREFIXES {
+            let key = format!("{prefix}{}", "a1".repeat(least.div_ceil(2)));
+            assert_eq!(Redactor::default().redact(&format!("<{key}>")), "<[redacted]>", "{key}");
+        }
     }
 
     #[test]

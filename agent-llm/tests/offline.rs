@@ -172,12 +172,12 @@ fn say(req: ModelRequest) -> AssistantMessage {
 #[test]
 fn a_question_is_searched_for_read_about_and_answered_with_quotations() {
     let asked = Workspace::with(file_tools()).ask("How does the backoff between retries work?");
-    assert_eq!(asked.tools(0), ["search_files", "search_files"], "several searches in one message");
+    assert_eq!(asked.tools(0), ["search_files"; 5], "two words in all files and in those for people, and headings");
     assert!(asked.tools(1).len() > 1 && asked.tools(1).iter().all(|tool| *tool == "read_file"), "{:?}", asked.turns[1]);
     assert_eq!(asked.turns.len(), 2);
     assert!(asked.text.contains("1. `src/retry.rs:"), "{}", asked.text);
     assert!(asked.text.contains("   11 | fn backoff(pause: u64) {"), "{}", asked.text);
-    assert!(asked.text.contains("`CHANGES.txt:"), "two files say more than one: {}", asked.text);
+    assert!(asked.text.contains("`README.md:"), "two files say more than one: {}", asked.text);
     assert!(asked.text.contains("offline model") && asked.text.contains("OPENAI_API_KEY"), "{}", asked.text);
 }
 

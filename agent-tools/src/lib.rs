@@ -29,6 +29,14 @@
 //! # assert_eq!(parameters["required"], serde_json::json!(["city"]));
 //! ```
 //!
+//! # What is checked
+//!
+//! Arguments, answers and other values are checked with their JSON Schema. The keywords that types make are known always: `type`,
+//! `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `$ref` within the schema, `allOf`,
+//! `anyOf`, `oneOf`, `not`, `if`, `uniqueItems`, and the limits of numbers, lengths and counts. All others (`pattern`,
+//! `patternProperties`, `contains`, `multipleOf`, ..) need the feature `json-schema`. Without it, a schema that has one is
+//! refused when it is compiled, so that no rule is dropped in silence; `format` is for readers, with it and without.
+//!
 //! A tool that is written by hand needs `agent-core` alone: it implements [`Tool`](agent_core::Tool).
 
 mod altered;

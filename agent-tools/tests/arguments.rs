@@ -204,7 +204,6 @@ fn reasons_are_in_words_that_help() {
         ),
         (json!({"minimum": 1}), json!(0), "'p' must be at least 1, got 0"),
         (json!({"maxLength": 1}), json!("ab"), "'p' must have 1 or fewer characters, got \"ab\""),
-        (json!({"pattern": "^a"}), json!("b"), "'p' must match the pattern ^a, got \"b\""),
         (json!({"items": {"type": "string"}}), json!(["a", 2]), "'p[1]' must be a string, got 2"),
         (json!({"required": ["q"]}), json!({}), "'p.q' is required"),
         (json!({"properties": {}, "additionalProperties": false}), json!({"q": 1}), "'p' has an unknown field 'q'"),
@@ -217,6 +216,34 @@ fn reasons_are_in_words_that_help() {
     ] {
         assert_eq!(problem(&object(json!({"p": schema})), json!({"p": value}), &[]), expected);
     }
+}
+
+#[test]
+#[cfg(feature = "json-schema")]
+fn a_pattern_is_named() {
+    let schema = object(json!({"p": {"pattern": "^a"}}));
+    assert_eq!(problem(&schema, json!({"p": "b"}), &[]), "'p' must match the pattern ^a, got \"b\"");
+}
+
+#[test]
+#[cfg(not(feature = "json-schema"))]
+fn a_keyword_that_cannot_be_checked_is_refused_with_what_to_change() {
+    for rule in
+        [json!({"pattern": "^a"}), json!({"items": {"contains": {}}}), json!({"anyOf": [{"propertyNames": {}}]})]
+    {
+        let parameters = json!({"type": "object", "properties": {"p": rule}});
+        let error = ArgumentSchema::compile(&ToolSpec::new("x", "", parameters)).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.message().contains("json-schema") && error.message().contains("/properties/p"), "{error}");
+    }
+}
+
+#[test]
+fn references_begin_at_the_part_that_has_an_id() {
+    let inner = json!({"$id": "urn:inner", "$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}});
+    let schema = compile(json!({"type": "object", "properties": {"p": inner}, "$defs": {"n": {"type": "string"}}}));
+    assert!(schema.check(&json!({"p": 1}), &[]).is_ok());
+    assert_eq!(problem(&schema, json!({"p": "a"}), &[]), "'p' must be an integer, got \"a\"");
 }
 
 #[test]
@@ -253,7 +280,7 @@ fn unknown_parameters_are_refused_unless_the_schema_allows_more() {
 fn hidden_values_are_never_told() {
     const SECRET: &str = "SECRET123";
     let nested = json!({"type": "object", "properties": {"k": {"type": "integer"}}, "additionalProperties": false});
-    let free = json!({"type": "string", "pattern": "^x"});
+    let free = json!({"type": "string", "maxLength": 1});
     for (schema, value) in [
         (json!({"type": "integer"}), json!(SECRET)),
         (json!({"enum": ["a"]}), json!(SECRET)),
@@ -262,7 +289,8 @@ fn hidden_values_are_never_told() {
         (free, json!(SECRET)),
         (nested.clone(), json!({"k": SECRET})),
         (nested, json!({SECRET: 1})),
-        (json!({"type": "array", "contains": {"type": "integer"}}), json!([SECRET])),
+        (json!({"type": "array", "items": {"type": "integer"}}), json!([SECRET])),
+        #[cfg(feature = "json-schema")]
         (json!({"propertyNames": {"maxLength": 1}}), json!({SECRET: 1})),
     ] {
         let text = problem(

@@ -11,12 +11,13 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `skills`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `json-schema`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `otlp`, `otlp-tls`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! `http` and `macros` are on by default, and `full` is all of them but `testing`. Without `json-schema`, a tool or an answer whose
+//! schema has a keyword that [types do not make](agent_tools#what-is-checked) is refused when the agent is built. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
@@ -53,7 +54,7 @@ pub use agent_core::testing;
 pub mod prelude;
 
 /// The guides, compiled and run.
-#[cfg(all(doctest, feature = "testing"))]
+#[cfg(all(doctest, feature = "full", feature = "testing"))]
 mod guide {
     macro_rules! document {
         ($($name:ident: $path:literal,)*) => {$(

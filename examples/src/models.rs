@@ -1,13 +1,18 @@
 //! Which model answers: a real server if one is named, else a stand-in that needs neither a key nor a network.
 
-use std::sync::Arc;
+use std::{env, sync::Arc};
 
 use agent::{
     Error, Model, Result,
-    llm::{OpenAiChat, local, offline::OfflineModel},
+    llm::{OpenAiChat, OpenAiChatBuilder, Profile, local, offline::OfflineModel},
     testing::{ScriptedModel, Turn},
 };
 use clap::{Args, Parser};
+
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+
+/// The model that is asked where none is named.
+const USUAL: &str = "gpt-4.1-mini";
 
 /// How to reach a model.
 #[derive(Args, Debug)]
@@ -15,8 +20,8 @@ pub struct ModelArgs {
     /// An OpenAI-compatible server, up to and including `/v1`.
     #[arg(long, env = "OPENAI_BASE_URL")]
     base_url: Option<String>,
-    /// Its key.
-    #[arg(long, env = "OPENAI_API_KEY", hide_env_values = true)]
+    /// Its key. Default: the variable of that server (`GROQ_API_KEY`, ..), or else `OPENAI_API_KEY`.
+    #[arg(long)]
     api_key: Option<String>,
     /// The model's name there.
     #[arg(long, env = "OPENAI_MODEL")]
@@ -32,23 +37,22 @@ impl ModelArgs {
     /// # Errors
     /// If a server is to be found on this machine and none answers, or it is named in a way that cannot be.
     pub async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
-        if let Some(base_url) = said(&self.base_url) {
-            let name = said(&self.model).unwrap_or("gpt-4.1-mini");
-            return Ok(Some((self.server(base_url, name)?, format!("Model: {name} at {base_url}."))));
+        if let Some(url) = said(&self.base_url) {
+            let profile = Profile::of_url(url);
+            let key = self.key(&[&profile.key_variable, OPENAI_KEY]);
+            return self.model(profile, key, USUAL, url).map(Some);
         }
-        if let Some(key) = said(&self.api_key) {
-            let name = said(&self.model).unwrap_or("gpt-4.1-mini");
-            let model = OpenAiChat::builder(name).api_key(key).build()?;
-            return Ok(Some((Arc::new(model), format!("Model: {name} at the OpenAI API."))));
+        if self.local {
+            let found = local::find().await;
+            let found =
+                found.ok_or_else(|| Error::config("no model server answers on the usual ports of this machine"))?;
+            let profile = Profile::of_url(&found.base_url);
+            let key = self.key(&[&profile.key_variable]);
+            let place = format!("{} ({})", found.base_url, found.name);
+            return self.model(profile, key, &found.models[0], &place).map(Some);
         }
-        if !self.local {
-            return Ok(None);
-        }
-        let found = local::find().await;
-        let found = found.ok_or_else(|| Error::config("no model server answers on the usual ports of this machine"))?;
-        let name = said(&self.model).unwrap_or(&found.models[0]);
-        let which = format!("Model: {name} at {} ({}).", found.base_url, found.name);
-        Ok(Some((self.server(&found.base_url, name)?, which)))
+        let Some(key) = self.key(&[OPENAI_KEY]) else { return Ok(None) };
+        self.model(Profile::openai(), Some(key), USUAL, "the OpenAI API").map(Some)
     }
 
     /// The model of a real server, or else a stand-in that answers from what its tools find. Which it is, is said on standard
@@ -80,13 +84,23 @@ impl ModelArgs {
         Ok(model)
     }
 
-    fn server(&self, base_url: &str, name: &str) -> Result<Arc<dyn Model>> {
-        let builder = OpenAiChat::builder(name).base_url(base_url);
-        let builder = match said(&self.api_key) {
-            Some(key) => builder.api_key(key),
-            None => builder,
-        };
-        Ok(Arc::new(builder.build()?))
+    fn model(
+        &self,
+        profile: Profile,
+        key: Option<String>,
+        usual: &str,
+        place: &str,
+    ) -> Result<(Arc<dyn Model>, String)> {
+        let name = said(&self.model).unwrap_or(usual);
+        let builder = OpenAiChat::builder(name).profile(profile);
+        let model = key.into_iter().fold(builder, OpenAiChatBuilder::api_key).build()?;
+        Ok((Arc::new(model), format!("Model: {name} at {place}.")))
+    }
+
+    /// The key that was given, or else the one in the first of these variables that is set.
+    fn key(&self, variables: &[&str]) -> Option<String> {
+        let set = |name: &&str| env::var(name).ok().filter(|key| !key.trim().is_empty());
+        said(&self.api_key).map(str::to_owned).or_else(|| variables.iter().find_map(set))
     }
 }
 

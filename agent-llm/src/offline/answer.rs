@@ -57,7 +57,8 @@ impl Answer<'_> {
         let ranked = self.evidence.passages(self.terms);
         let best = ranked.first()?.1;
         let worth = ranked.iter().enumerate().filter(|(at, (_, score))| *at < PASSAGES || *score >= best * WORTH);
-        let quotes = worth.take(most).map(|(at, (passage, _))| format!("{}. {}", at + 1, quote(passage)));
+        let quotes =
+            worth.take(most).zip(1..).map(|((_, (passage, _)), number)| format!("{number}. {}", quote(passage)));
         let quotes = quotes.collect::<Vec<_>>().join("\n\n");
         Some(format!("This is what I found on {}:\n\n{quotes}", quoted_names(self.terms)))
     }

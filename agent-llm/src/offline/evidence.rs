@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    exchange::Exchange,
+    exchange::{Done, Exchange},
+    outline::{HEADING, Outline},
     parse::{Hit, Line, hits, lines, paths},
     passages::{Passage, cut, group, rank, spread},
-    roles::Roles,
+    roles::{Roles, Search},
     terms::Terms,
 };
 
@@ -17,6 +18,7 @@ pub(super) struct Evidence {
     pub(super) paths: Vec<String>,
     /// Passages of what was read.
     pub(super) read: Vec<Passage>,
+    outline: Outline,
     /// Sub-agents and what they said.
     pub(super) said: Vec<(String, String)>,
     /// Tools that failed, and how.
@@ -46,19 +48,26 @@ impl Evidence {
             } else if is_find || is_list {
                 evidence.paths.extend(paths(&done.text));
             } else if let Some(search) = roles.search.as_ref().filter(|search| search.tool == done.tool) {
-                evidence.take_search(&done.text, search.regex, search.tool);
+                evidence.take_search(done, search);
             }
+        }
+        let read = evidence.read.iter().flat_map(|read| read.lines.iter().map(|line| (&read.source, line)));
+        for (path, line) in evidence.hits.iter().map(|hit| (&hit.path, &hit.line)).chain(read) {
+            evidence.outline.take(path, line);
         }
         evidence
     }
 
     /// A search in files gives hits; a search elsewhere may give prose, which is quoted as it is.
-    fn take_search(&mut self, text: &str, in_files: bool, tool: &str) {
-        let found = hits(text);
-        let says_nothing = text.trim().to_lowercase().starts_with("no ");
-        if found.is_empty() && !in_files && !says_nothing {
-            let lines = lines(text, 1).into_iter().map(|line| Line { number: None, ..line });
-            self.read.extend(cut(tool, &lines.collect::<Vec<_>>()));
+    fn take_search(&mut self, done: &Done, search: &Search<'_>) {
+        let found = hits(&done.text);
+        if done.arg(search.param) == Some(HEADING) {
+            return found.iter().for_each(|hit| self.outline.take(&hit.path, &hit.line));
+        }
+        let says_nothing = done.text.trim().to_lowercase().starts_with("no ");
+        if found.is_empty() && !search.regex && !says_nothing {
+            let lines = lines(&done.text, 1).into_iter().map(|line| Line { number: None, ..line });
+            self.read.extend(cut(search.tool, &lines.collect::<Vec<_>>()));
         }
         self.hits.extend(found);
     }
@@ -70,13 +79,13 @@ impl Evidence {
 
     /// Places with hits, best first.
     pub(super) fn places(&self, terms: &Terms) -> Vec<Passage> {
-        rank(group(self.hits.clone()), terms).into_iter().map(|(place, _)| place).collect()
+        rank(group(self.hits.clone()), terms, &self.outline).into_iter().map(|(place, _)| place).collect()
     }
 
     /// What can be quoted, best first, with scores: what was read, and the hits elsewhere.
     pub(super) fn passages(&self, terms: &Terms) -> Vec<(Passage, f64)> {
         let was_read = |place: &Passage| self.read.iter().any(|passage| passage.source == place.source);
         let places = group(self.hits.clone()).into_iter().filter(|place| !was_read(place));
-        spread(rank(self.read.iter().cloned().chain(places).collect(), terms))
+        spread(rank(self.read.iter().cloned().chain(places).collect(), terms, &self.outline))
     }
 }

@@ -5,10 +5,13 @@ mod answer;
 mod evidence;
 mod exchange;
 mod intent;
+mod kinds;
+mod outline;
 mod params;
 mod parse;
 mod passages;
 mod plan;
+mod rank;
 mod roles;
 mod terms;
 mod words;
@@ -24,7 +27,7 @@ use crate::tokens::ApproximateCounter;
 /// A stand-in for a language model, for when there is none: it does real work on real input, but it only finds and quotes.
 ///
 /// From the question and the tools on offer it plans searches, reads around the best hits, several files at once, asks a
-/// sub-agent where one fits, and answers with the passages that rank best (BM25), each with its file and lines. It knows
+/// sub-agent where one fits, and answers with the passages that rank best (BM25F), each with its file and lines. It knows
 /// tools by their parameters and descriptions, not by name, and never calls one that changes something. What it cannot do
 /// (calculate, write, answer without tools) it says, together with how to connect a real model.
 ///

@@ -1,11 +1,14 @@
 //! Passages: pieces of text small enough to be quoted, and which of them fit the question.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
+    kinds,
+    outline::Outline,
     parse::{Hit, Line},
+    rank::{Index, Text},
     terms::Terms,
-    words::{index, stems},
+    words::stems,
 };
 
 /// Lines that a passage may have.
@@ -29,8 +32,17 @@ impl Passage {
         Some((self.lines.first()?.number?, self.lines.last()?.number?))
     }
 
-    fn stems(&self) -> Vec<String> {
-        std::iter::once(&self.source).chain(self.lines.iter().map(|line| &line.text)).flat_map(|t| stems(t)).collect()
+    fn text<'a>(&'a self, headings: impl IntoIterator<Item = &'a str>) -> Text {
+        Text {
+            name: stems(&self.source),
+            headings: headings.into_iter().flat_map(stems).collect(),
+            body: self.lines.iter().flat_map(|line| stems(&line.text)).collect(),
+        }
+    }
+
+    /// The same wherever the lines stand.
+    fn said(&self) -> String {
+        self.lines.iter().flat_map(|line| line.text.split_whitespace()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -70,11 +82,38 @@ pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
     passages
 }
 
-/// Those that fit, best first, with their scores.
-pub(super) fn rank(passages: Vec<Passage>, terms: &Terms) -> Vec<(Passage, f64)> {
-    let ranked = index(passages.iter().map(Passage::stems)).rank(terms.query());
+/// Those that fit, best first, with their scores, and each text once. What a passage says counts, what the file says around it,
+/// and what kind of file it is.
+pub(super) fn rank(passages: Vec<Passage>, terms: &Terms, outline: &Outline) -> Vec<(Passage, f64)> {
+    let of_file = scores_of_files(&passages, terms, outline);
+    let above = |passage: &Passage| outline.above(&passage.source, passage.range().map_or(0, |(_, last)| last));
+    let ranked = Index::new(passages.iter().map(|passage| passage.text(above(passage)))).rank(terms.query());
     let mut passages: Vec<_> = passages.into_iter().map(Some).collect();
-    ranked.into_iter().filter_map(|(at, score)| Some((passages[at].take()?, score))).collect()
+    let mut seen = HashSet::new();
+    let ranked = ranked.into_iter().filter_map(|(at, score)| {
+        let passage = passages[at].take()?;
+        let whole = score + of_file.get(&passage.source).copied().unwrap_or_default();
+        let score = whole * kinds::weight(&passage.source, terms);
+        Some((passage, score))
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked.retain(|(passage, _)| seen.insert(passage.said()));
+    ranked
+}
+
+fn scores_of_files(passages: &[Passage], terms: &Terms, outline: &Outline) -> HashMap<String, f64> {
+    let mut files: Vec<Passage> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for passage in passages {
+        let number = *numbers.entry(&passage.source).or_insert(files.len());
+        match files.get_mut(number) {
+            Some(file) => file.lines.extend_from_slice(&passage.lines),
+            None => files.push(passage.clone()),
+        }
+    }
+    let ranked = Index::new(files.iter().map(|file| file.text(outline.of(&file.source)))).rank(terms.query());
+    ranked.into_iter().map(|(at, score)| (files[at].source.clone(), score)).collect()
 }
 
 /// Lets other sources come before the third passage of one, and so on: two files say more than one.
@@ -113,16 +152,36 @@ mod tests {
 
     #[test]
     fn one_source_does_not_crowd_out_the_others() {
-        let found = hits("a.rs:1: retry\na.rs:40: retry\na.rs:80: retry\nb.rs:1: some words and retry");
-        let order: Vec<_> =
-            spread(rank(group(found), &Terms::of("retry"))).into_iter().map(|(p, _)| p.source).collect();
+        let found = hits("a.rs:1: retry 1\na.rs:40: retry 2\na.rs:80: retry 3\nb.rs:1: some words and retry");
+        let order: Vec<_> = spread(rank(group(found), &Terms::of("retry"), &Outline::default()))
+            .into_iter()
+            .map(|(p, _)| p.source)
+            .collect();
         assert_eq!(order, ["a.rs", "a.rs", "b.rs", "a.rs"]);
+    }
+
+    #[test]
+    fn the_same_text_is_quoted_once() {
+        let found = hits("README.md:1: retry three times\ndocs/README.md:9:   retry three  times\na.rs:1: retry twice");
+        let order: Vec<_> =
+            rank(group(found), &Terms::of("retry"), &Outline::default()).into_iter().map(|(p, _)| p.source).collect();
+        assert_eq!(order.len(), 2, "{order:?}");
+    }
+
+    #[test]
+    fn a_guide_comes_before_code_for_those_who_ask_what_to_do() {
+        let first = |question: &str| {
+            let found = hits("docs/guide/retry.md:9: how often retry is tried\nsrc/retry.rs:9: fn retry(times: u32) {");
+            rank(group(found), &Terms::of(question), &Outline::default()).swap_remove(0).0.source
+        };
+        assert_eq!(first("How do I retry?"), "docs/guide/retry.md");
+        assert_eq!(first("Where is `retry` defined?"), "src/retry.rs");
     }
 
     #[test]
     fn a_definition_comes_before_its_uses() {
         let passages = group(hits("a.rs:1: retry(3)\nb.rs:1: fn retry(times: u32)\nc.rs:1: retry(4)"));
-        let best = rank(passages, &Terms::of("Where is `retry` defined?"));
+        let best = rank(passages, &Terms::of("Where is `retry` defined?"), &Outline::default());
         assert_eq!(best[0].0.source, "b.rs");
     }
 }

@@ -8,9 +8,12 @@ use super::{
     evidence::Evidence,
     exchange::Exchange,
     intent::Intent,
+    kinds::{is_prose, prose_glob, prose_globs},
+    outline::HEADING,
+    rank::{Index, Text},
     roles::{Roles, Wanted},
     terms::{Term, Terms},
-    words::{index, stems},
+    words::stems,
 };
 
 /// Messages with calls before the answer.
@@ -23,8 +26,6 @@ const FILES: usize = 4;
 const BEFORE: u32 = 8;
 const AFTER: u32 = 30;
 const OPENING: u32 = 80;
-/// Extensions of files that people read first.
-const PROSE: &[&str] = &["md", "txt", "rst", "adoc"];
 
 /// What the model says next.
 #[derive(Debug)]
@@ -66,6 +67,11 @@ fn look(question: &str, terms: &Terms, roles: &Roles<'_>) -> Vec<Wanted> {
     if let Some(search) = &roles.search {
         let what = if search.regex { patterns(terms) } else { plain_query(terms) };
         calls.extend(what.iter().map(|what| search.call(what)));
+        if !calls.is_empty() && search.regex {
+            let prose = if terms.wants_prose() { what.as_slice() } else { &[] };
+            let prose = prose.iter().map(String::as_str).chain([HEADING]);
+            calls.extend(prose.filter_map(|what| search.call_within(what, &prose_glob())));
+        }
     }
     match (&roles.find, &roles.read) {
         (Some(find), _) => calls.extend(terms.files().iter().take(FILES).map(|file| find.call(&format!("**/{file}")))),
@@ -106,7 +112,7 @@ fn follow(terms: &Terms, roles: &Roles<'_>, evidence: &Evidence) -> Vec<Wanted> 
 }
 
 fn list(roles: &Roles<'_>) -> Vec<Wanted> {
-    let found = || PROSE.iter().filter_map(|ext| Some(roles.find.as_ref()?.call(&format!("**/*.{ext}")))).collect();
+    let found = || prose_globs().filter_map(|glob| Some(roles.find.as_ref()?.call(&glob))).collect();
     roles.list.as_ref().map_or_else(found, |list| vec![list.call()])
 }
 
@@ -120,7 +126,8 @@ fn windows(terms: &Terms, evidence: &Evidence) -> Vec<(String, u32, u32)> {
         let (first, last) = place.range().unwrap_or((1, OPENING));
         (place.source, first.saturating_sub(BEFORE).max(1), last.saturating_add(AFTER))
     });
-    let called_so = index(evidence.paths.iter().map(|path| stems(path))).rank(terms.query());
+    let called_so =
+        Index::new(evidence.paths.iter().map(|path| Text { name: stems(path), ..Text::default() })).rank(terms.query());
     let called_so = called_so.into_iter().map(|(at, _)| opening(&evidence.paths[at]));
     let prose = if terms.strong().next().is_none() { prose(&evidence.paths) } else { Vec::new() };
     let all = named.chain(places).chain(called_so).chain(prose.into_iter().map(opening));
@@ -134,8 +141,4 @@ fn prose(paths: &[String]) -> Vec<&String> {
     let prose: Vec<_> = paths.iter().filter(|path| is_prose(path)).collect();
     let top = prose.iter().map(depth).min();
     prose.into_iter().filter(|path| Some(depth(path)) == top).collect()
-}
-
-fn is_prose(path: &str) -> bool {
-    path.rsplit_once('.').is_some_and(|(_, extension)| PROSE.contains(&extension.to_lowercase().as_str()))
 }

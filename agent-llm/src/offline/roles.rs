@@ -22,6 +22,7 @@ const REGEX: &[&str] = &["pattern", "regex"];
 const QUERY: &[&str] = &["query", "q", "search", "keywords", "keyword", "terms", "text"];
 const GLOB: &[&str] = &["glob", "globpattern"];
 const PATH: &[&str] = &["path", "file", "filepath", "filename"];
+const RESULTS: &[&str] = &["maxresults", "limit", "headlimit", "count"];
 const START: &[&str] = &["startline", "start", "firstline", "fromline", "linestart", "offset", "from"];
 const END: &[&str] = &["endline", "end", "lastline", "toline", "lineend", "to"];
 const DEPTH: &[&str] = &["depth", "maxdepth", "levels"];
@@ -57,14 +58,26 @@ impl Wanted {
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     pub(super) tool: &'a str,
-    param: &'a str,
+    pub(super) param: &'a str,
     /// Whether it takes a regular expression, or plain words.
     pub(super) regex: bool,
+    /// The parameter that says which files are searched.
+    glob: Option<&'a str>,
+    /// The parameter that says how many lines are shown at most, and the highest that it may be.
+    most: Option<(&'a str, u64)>,
 }
 
 impl Search<'_> {
     pub(super) fn call(&self, what: &str) -> Wanted {
-        Wanted::new(self.tool, [(self.param.to_owned(), what.into())])
+        let most = self.most.map(|(param, most)| (param.to_owned(), most.into()));
+        Wanted::new(self.tool, std::iter::once((self.param.to_owned(), what.into())).chain(most))
+    }
+
+    /// A search in the files that fit `glob`; none if the tool searches in all of them alone.
+    pub(super) fn call_within(&self, what: &str, glob: &str) -> Option<Wanted> {
+        let mut call = self.call(what);
+        call.args[self.glob?] = glob.into();
+        Some(call)
     }
 }
 
@@ -154,7 +167,10 @@ fn search<'a>(tool: &'a ToolSpec, name: &[String], params: &Params<'a>) -> Optio
     let regex = params.is_about(param, tool, &["regex", "regular expression"]);
     let glob = params.is_about(param, tool, &["glob"]);
     let fits = params.need_only(&[param]) && (regex || !glob);
-    fits.then_some(Search { tool: &tool.name, param, regex: regex || has(&["grep"], name) })
+    let regex = regex || has(&["grep"], name);
+    let most = params.first_of(RESULTS).and_then(|most| Some((most, params.schema(most)?.get("maximum")?.as_u64()?)));
+    let glob = params.first_of(GLOB);
+    fits.then_some(Search { tool: &tool.name, param, regex, glob, most })
 }
 
 fn find<'a>(tool: &'a ToolSpec, params: &Params<'a>) -> Option<Find<'a>> {

@@ -17,6 +17,9 @@ const STOP: &str = "a about above after again all also am an and any are as at b
 /// Words that begin a question.
 const ASKS: &str = "how what when where which who whom whose why is are does do did was were has have can";
 
+/// The one who asks.
+const ASKERS: &str = "i me my mine we us our one";
+
 /// Words that nearly every file of a project has: they help to rank, not to find.
 const WEAK: &str = "class code codebase crate define defined defines definition directory documentation example file \
     files folder function implement implementation implemented implements line lines method module package part parts \
@@ -57,6 +60,7 @@ impl Term {
 pub(super) struct Terms {
     terms: Vec<Term>,
     files: Vec<String>,
+    is_practical: bool,
 }
 
 impl Terms {
@@ -71,6 +75,7 @@ impl Terms {
             let quoted = token.starts_with(['`', '"', '\'']);
             names(bare).for_each(|name| found.add_name(name, quoted));
         }
+        found.is_practical = names(question).any(|name| has(ASKERS, &name.to_lowercase()));
         found.terms.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.word.len().cmp(&a.word.len())));
         found
     }
@@ -96,6 +101,12 @@ impl Terms {
             Some(_) => {}
             None => self.terms.push(term),
         }
+    }
+
+    /// True if what is said to people answers better than code: the question is what the one who asks can do, or it names
+    /// nothing that only code is called.
+    pub(super) fn wants_prose(&self) -> bool {
+        self.is_practical || self.terms.iter().all(|term| term.weight < NAMED)
     }
 
     pub(super) fn is_empty(&self) -> bool {

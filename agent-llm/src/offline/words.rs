@@ -1,6 +1,6 @@
 //! Text as comparable words: lower case, stemmed, identifiers whole and in parts.
 
-use agent_core::search::{Bm25, names, words};
+use agent_core::search::{names, words};
 
 /// Words after which a name is defined.
 const DEFINES: &[&str] = &[
@@ -25,11 +25,6 @@ const ENDINGS: &[&str] =
 
 /// Letters that must be left of a word that loses an ending.
 const LEAST: usize = 4;
-
-/// Texts to rank, each as its stems. Their length counts little, since passages are all short.
-pub(super) fn index(texts: impl IntoIterator<Item = Vec<String>>) -> Bm25 {
-    Bm25::new(texts).by_length(0.3)
-}
 
 /// The stems of a text's words. An identifier counts as a whole and as its parts; a name counts three times where it is
 /// defined, since that is where people want to be led.

@@ -27,7 +27,7 @@ impl ServerSettings {
         let set = |name: &str| read(name).filter(|value| !value.trim().is_empty());
         self.base_url = set("OPENAI_BASE_URL");
         let profile = self.base_url.as_deref().map_or_else(Profile::openai, Profile::of_url);
-        match set("OPENAI_API_KEY").or_else(|| set(&profile.key_variable)) {
+        match set(&profile.key_variable).or_else(|| set("OPENAI_API_KEY")) {
             None if self.base_url.is_none() => {
                 Err(Error::config("OPENAI_API_KEY is not set, nor OPENAI_BASE_URL to use another server"))
             }
@@ -100,7 +100,7 @@ pub(crate) use server_setters;
 mod tests {
     use super::*;
 
-    fn from(vars: &'static [(&str, &str)]) -> Result<(ServerSettings, Option<String>)> {
+    fn from(vars: &[(&str, &str)]) -> Result<(ServerSettings, Option<String>)> {
         let mut server = ServerSettings::new("m".into());
         let key =
             server.read_env(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))?;
@@ -119,5 +119,16 @@ mod tests {
         let (_, key) =
             from(&[("OPENAI_BASE_URL", "https://api.groq.com/openai/v1"), ("GROQ_API_KEY", "mine")]).expect("reads");
         assert_eq!(key.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn the_key_of_openai_does_not_go_to_a_server_that_has_a_key_of_its_own() {
+        let (groq, openai) = (("GROQ_API_KEY", "groq's"), ("OPENAI_API_KEY", "OpenAI's"));
+        let (_, key) = from(&[("OPENAI_BASE_URL", "https://api.groq.com/openai/v1"), openai, groq]).expect("reads");
+        assert_eq!(key.as_deref(), Some("groq's"));
+        let (_, key) = from(&[openai, groq]).expect("reads");
+        assert_eq!(key.as_deref(), Some("OpenAI's"));
+        let (_, key) = from(&[("OPENAI_BASE_URL", "http://10.0.0.7:9000/v1"), openai, groq]).expect("reads");
+        assert_eq!(key.as_deref(), Some("OpenAI's"), "the two variables are a pair, as with OpenAI's own clients");
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn schema(config: &ApprovalConfig, req: &ToolRequest, place: usize, k
             fields(Map::from_iter([("arguments".to_owned(), arguments)]), &["arguments"])
         }
         DecisionKind::Respond => {
-            let content = json!({"type": "string", "pattern": "\\S"});
+            let content = json!({"type": "string", "minLength": 1});
             fields(Map::from_iter([("content".to_owned(), content)]), &["content"])
         }
     };

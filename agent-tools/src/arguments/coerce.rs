@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::{JsonType, JsonTypeSet};
 use serde_json::{Number, Value};
 
 use super::{
     read::{DEEPEST, depth, json_or_mended},
-    shape::{Shape, type_of},
+    shape::Shape,
+    types::{Type, Types},
 };
 
 impl<'a> Shape<'a> {
     /// True if the root's property `name` may be text: text that is given for it stays as it is.
     pub(super) fn takes_text(self, name: &str) -> bool {
-        self.of_property(&[self.root()], name).iter().any(|schema| self.types(schema).contains(JsonType::String))
+        self.of_property(&[self.root()], name).iter().any(|schema| self.types(schema).contains(Type::String))
     }
 
     /// Converts the fields of an object that fits the root; returns the names of those that were. Text for the properties
@@ -39,7 +39,7 @@ impl<'a> Shape<'a> {
         if schemas.is_empty() {
             return false;
         }
-        let types = schemas.iter().fold(JsonTypeSet::empty(), |all, s| all.union(self.types(s)));
+        let types = schemas.iter().fold(Types::NONE, |all, s| all.union(self.types(s)));
         let wanted = match &*value {
             Value::String(text) => self.convert(text, types, schemas).filter(|v| depth(v) <= room),
             Value::Number(n) => whole(n, types),
@@ -65,25 +65,25 @@ impl<'a> Shape<'a> {
         converted
     }
 
-    fn convert(self, text: &str, types: JsonTypeSet, schemas: &[&'a Value]) -> Option<Value> {
-        if types.contains(JsonType::String) {
+    fn convert(self, text: &str, types: Types, schemas: &[&'a Value]) -> Option<Value> {
+        if types.contains(Type::String) {
             return None;
         }
         let text = text.trim();
-        if types.contains(JsonType::Null) && text.eq_ignore_ascii_case("null") {
+        if types.contains(Type::Null) && text.eq_ignore_ascii_case("null") {
             return Some(Value::Null);
         }
-        let mut wanted = types.remove(JsonType::Null);
-        if wanted.contains(JsonType::Number) {
-            wanted = wanted.remove(JsonType::Integer);
+        let mut wanted = types.without(Type::Null);
+        if wanted.contains(Type::Number) {
+            wanted = wanted.without(Type::Integer);
         }
         let mut only = wanted.iter();
         match (only.next()?, only.next()) {
-            (JsonType::Boolean, None) => boolean(text),
-            (JsonType::Integer | JsonType::Number, None) => number(text, types),
-            (JsonType::Array, None) => self.array(text, schemas),
-            (JsonType::Object, None) => structure(text).filter(Value::is_object),
-            _ => serde_json::from_str(text).ok().filter(|value| types.contains(type_of(value))),
+            (Type::Boolean, None) => boolean(text),
+            (Type::Integer | Type::Number, None) => number(text, types),
+            (Type::Array, None) => self.array(text, schemas),
+            (Type::Object, None) => structure(text).filter(Value::is_object),
+            _ => serde_json::from_str(text).ok().filter(|value| types.contains(Type::of(value))),
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Shape<'a> {
             return structure(text).filter(Value::is_array);
         }
         let items = self.of_item(schemas, 0);
-        let simple = JsonTypeSet::all().remove(JsonType::Array).remove(JsonType::Object);
+        let simple = Types::ANY.without(Type::Array).without(Type::Object);
         let writable = items.is_empty() || items.iter().any(|s| !self.types(s).intersect(simple).is_empty());
         writable.then(|| text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Value::from).collect())
     }
@@ -122,16 +122,16 @@ fn boolean(text: &str) -> Option<Value> {
     }
 }
 
-fn number(text: &str, types: JsonTypeSet) -> Option<Value> {
+fn number(text: &str, types: Types) -> Option<Value> {
     let n: Number = serde_json::from_str(text).ok()?;
-    whole(&n, types).or_else(|| (types.contains(JsonType::Number) || !n.is_f64()).then_some(Value::Number(n)))
+    whole(&n, types).or_else(|| (types.contains(Type::Number) || !n.is_f64()).then_some(Value::Number(n)))
 }
 
 /// `5.0` as `5`, where only an integer will do: some models write every number with a fraction.
-fn whole(n: &Number, types: JsonTypeSet) -> Option<Value> {
+fn whole(n: &Number, types: Types) -> Option<Value> {
     /// Up to here every integer has a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    if !n.is_f64() || types.contains(JsonType::Number) || !types.contains(JsonType::Integer) {
+    if !n.is_f64() || types.contains(Type::Number) || !types.contains(Type::Integer) {
         return None;
     }
     let float = n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() <= EXACT)?;

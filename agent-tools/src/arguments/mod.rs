@@ -1,20 +1,23 @@
 //! Arguments of tool calls: read as the model meant them, then checked against the tool's schema.
 
+mod check;
 mod coerce;
 mod mend;
 mod problem;
 mod read;
 mod shape;
+mod types;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use agent_core::{Error, ErrorKind, Result, ToolSpec};
-use jsonschema::{JsonType, JsonTypeSet, Validator};
 use serde_json::Value;
 
 use self::{
+    check::Validator,
     problem::Problems,
     read::{Read, read},
+    types::{Type, Types},
 };
 pub(crate) use self::{
     read::{DEEPEST, decode, json_or_mended},
@@ -71,7 +74,8 @@ impl ArgumentSchema {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the name is not 1 to 64 letters, digits, `_` or `-`, or if the parameters are not a valid
-    /// JSON Schema of an object. References to other documents are not fetched, hence invalid.
+    /// JSON Schema of an object. References to other documents are not fetched, hence invalid. Without the feature
+    /// `json-schema`, so are schemas with keywords that [types do not make](crate#what-is-checked).
     pub fn compile(spec: &ToolSpec) -> Result<Self> {
         let named = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
         if !(1..=64).contains(&spec.name.len()) || !spec.name.bytes().all(named) {
@@ -80,9 +84,9 @@ impl ArgumentSchema {
         }
         let invalid = |why: String| Error::config(format!("invalid parameters of tool '{}': {why}", spec.name));
         let schema = spec.parameters.clone();
-        let validator = compile(&schema).map_err(invalid)?;
+        let validator = Validator::compile(&schema).map_err(invalid)?;
         let shape = Shape::new(&schema);
-        if shape.types(&schema) != JsonTypeSet::from(JsonType::Object) {
+        if shape.types(&schema) != Types::from(Type::Object) {
             return Err(invalid("the schema must describe an object: add \"type\": \"object\"".to_owned()));
         }
         let (known, open) = shape.parameters();
@@ -122,11 +126,12 @@ impl ArgumentSchema {
     pub fn check(&self, args: &Value, hidden: &[&str]) -> Result<()> {
         let Inner { tool, validator, known, open, .. } = &*self.0;
         let unknown = || args.as_object().into_iter().flatten().map(|(name, _)| name).filter(|n| !known.contains(*n));
-        if validator.is_valid(args) && (*open || unknown().next().is_none()) {
+        let violations = validator.violations(args);
+        if violations.is_empty() && (*open || unknown().next().is_none()) {
             return Ok(());
         }
         let mut problems = Problems::new(known, hidden);
-        validator.iter_errors(args).for_each(|error| problems.add(&error));
+        violations.iter().for_each(|violation| problems.add(violation));
         if !open {
             unknown().for_each(|name| problems.add_unknown(name));
         }
@@ -137,24 +142,19 @@ impl ArgumentSchema {
 /// Makes a check of values from a JSON Schema, such as [`StateField::check`](agent_core::StateField::check) takes.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] if it is not a valid JSON Schema. References to other documents are not fetched, hence invalid.
+/// [`ErrorKind::Config`] if it is not a valid JSON Schema. References to other documents are not fetched, hence invalid. Without
+/// the feature `json-schema`, so are schemas with keywords that [types do not make](crate#what-is-checked).
 pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + 'static> {
-    let validator = compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
+    let validator = Validator::compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
     let validator = Arc::new(validator);
     Ok(move |value: &Value| {
-        if validator.is_valid(value) {
+        let violations = validator.violations(value);
+        if violations.is_empty() {
             return Ok(());
         }
         let mut problems = Problems::of_value();
-        validator.iter_errors(value).for_each(|error| problems.add(&error));
+        violations.iter().for_each(|violation| problems.add(violation));
         Err(problems.to_string())
-    })
-}
-
-fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::options().offline().build(schema).map_err(|e| {
-        let place = e.instance_path().as_str();
-        if place.is_empty() { e.to_string() } else { format!("{e} (at {place})") }
     })
 }
 

@@ -2,18 +2,13 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use jsonschema::{
-    ValidationError,
-    error::{TypeKind, ValidationErrorKind as Kind},
-    paths::LocationSegment,
-};
 use serde_json::Value;
+
+use super::check::{Kind, Segment, Violation};
+use super::types::Type;
 
 /// Most problems and most choices that are told at once.
 const MOST_TOLD: usize = 20;
-
-/// Longest text of the model's that is shown to it again, in characters.
-const LONGEST_QUOTE: usize = 60;
 
 /// Problems of one value, none told twice.
 pub(super) struct Problems<'a> {
@@ -34,24 +29,21 @@ impl<'a> Problems<'a> {
         Self { known: None, hidden: &[], told: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, error: &ValidationError<'_>) {
-        let place = self.place(error);
-        match error.kind() {
-            _ if place.is_hidden => self.tell(format!("{place} {}", reason_without_value(error, &place))),
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.add_choice(error, context),
-            Kind::Required { property } => {
-                let name = property.as_str().unwrap_or_default();
-                self.tell(format!("{} is required", place.field(name)));
-            }
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected {
+    pub(super) fn add(&mut self, violation: &Violation) {
+        let place = self.place(violation);
+        match &violation.kind {
+            kind if place.is_hidden => self.tell(format!("{place} {}", reason_without_value(kind, &place))),
+            Kind::NoForm(branches) => self.add_choice(violation, branches),
+            Kind::Required(name) => self.tell(format!("{} is required", place.field(name))),
+            Kind::Unknown(names) => {
+                for name in names {
                     match place.is_root() {
                         true => self.add_unknown(name),
                         false => self.tell(format!("{place} has an unknown field '{name}'")),
                     }
                 }
             }
-            _ => self.tell(format!("{place} {}{}", reason(error), got(error.instance()))),
+            kind => self.tell(format!("{place} {}, got {}", reason(kind), violation.got)),
         }
     }
 
@@ -67,27 +59,27 @@ impl<'a> Problems<'a> {
     }
 
     /// None of several forms fits. If all but one are of another type, or are for another tag, that one's problems say most.
-    fn add_choice(&mut self, error: &ValidationError<'_>, branches: &[Vec<ValidationError<'static>>]) {
-        let here = |e: &ValidationError<'_>| e.instance_path() == error.instance_path();
-        let wrong_kind = |branch: &&Vec<ValidationError<'_>>| {
-            let of_type = matches!(&branch[..], [e] if here(e) && matches!(e.kind(), Kind::Type { .. }));
-            of_type || branch.iter().any(|e| matches!(e.kind(), Kind::Constant { .. }))
+    fn add_choice(&mut self, violation: &Violation, branches: &[Vec<Violation>]) {
+        let here = |one: &Violation| one.path == violation.path;
+        let wrong_kind = |branch: &&Vec<Violation>| {
+            let of_type = matches!(&branch[..], [one] if here(one) && matches!(one.kind, Kind::Type(_)));
+            of_type || branch.iter().any(|one| matches!(one.kind, Kind::Constant(_)))
         };
         let near: Vec<_> = branches.iter().filter(|b| !wrong_kind(b)).collect();
         if let [branch] = near[..] {
-            branch.iter().for_each(|e| self.add(e));
+            branch.iter().for_each(|one| self.add(one));
             return;
         }
-        let simple = |branch: &Vec<ValidationError<'_>>| match &branch[..] {
-            [e] if here(e) => expected(e.kind()),
+        let simple = |branch: &Vec<Violation>| match &branch[..] {
+            [one] if here(one) => expected(&one.kind),
             _ => None,
         };
-        let place = self.place(error);
+        let place = self.place(violation);
         let reason = match branches.iter().map(simple).collect::<Option<Vec<_>>>() {
             Some(choices) => format!("must be {}", either(&choices.concat())),
             None => "fits none of the allowed forms".to_owned(),
         };
-        self.tell(format!("{place} {reason}{}", got(error.instance())));
+        self.tell(format!("{place} {reason}, got {}", violation.got));
     }
 
     fn tell(&mut self, problem: String) {
@@ -96,16 +88,15 @@ impl<'a> Problems<'a> {
         }
     }
 
-    fn place(&self, error: &ValidationError<'_>) -> Place {
-        let segments: Vec<_> = error.instance_path().iter().collect();
-        let is_hidden =
-            matches!(segments.first(), Some(LocationSegment::Property(name)) if self.hidden.contains(&&**name));
+    fn place(&self, violation: &Violation) -> Place {
+        let segments = &violation.path;
+        let is_hidden = matches!(segments.first(), Some(Segment::Name(name)) if self.hidden.contains(&&**name));
         let mut path = String::new();
         for segment in segments.iter().take(if is_hidden { 1 } else { usize::MAX }) {
             match segment {
-                LocationSegment::Property(name) if path.is_empty() => path.push_str(name),
-                LocationSegment::Property(name) => path.extend([".", name]),
-                LocationSegment::Index(i) => path.push_str(&format!("[{i}]")),
+                Segment::Name(name) if path.is_empty() => path.push_str(name),
+                Segment::Name(name) => path.extend([".", name]),
+                Segment::Index(i) => path.push_str(&format!("[{i}]")),
             }
         }
         Place {
@@ -151,49 +142,36 @@ impl fmt::Display for Place {
 }
 
 /// What is wrong with a value that must not be shown, nor what it is made of.
-fn reason_without_value(error: &ValidationError<'_>, place: &Place) -> String {
-    match expected(error.kind()) {
+fn reason_without_value(kind: &Kind, place: &Place) -> String {
+    match expected(kind) {
         Some(choices) if place.depth == 1 => format!("must be {}", either(&choices)),
         _ => "does not fit its schema".to_owned(),
     }
 }
 
-fn reason(error: &ValidationError<'_>) -> String {
-    match error.kind() {
-        Kind::Minimum { limit } => format!("must be at least {limit}"),
-        Kind::Maximum { limit } => format!("must be at most {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
-        Kind::MinLength { limit } => format!("must have {limit} or more characters"),
-        Kind::MaxLength { limit } => format!("must have {limit} or fewer characters"),
-        Kind::MinItems { limit } => format!("must have {limit} or more items"),
-        Kind::MaxItems { limit } => format!("must have {limit} or fewer items"),
-        Kind::UniqueItems => "must not have the same item twice".to_owned(),
-        Kind::Pattern { pattern } => format!("must match the pattern {pattern}"),
-        Kind::OneOfMultipleValid { .. } => "fits more than one of the allowed forms".to_owned(),
-        kind => match expected(kind) {
-            Some(choices) => format!("must be {}", either(&choices)),
-            None => format!("does not fit: {}", error.masked()),
-        },
+fn reason(kind: &Kind) -> String {
+    match (kind, expected(kind)) {
+        (_, Some(choices)) => format!("must be {}", either(&choices)),
+        (Kind::Rule(rule), None) => rule.clone(),
+        _ => "does not fit its schema".to_owned(),
     }
 }
 
 /// The values that would do, if that is a matter of type or of choice.
 fn expected(kind: &Kind) -> Option<Vec<String>> {
     Some(match kind {
-        Kind::Type { kind: TypeKind::Single(one) } => vec![with_article(one.as_str())],
-        Kind::Type { kind: TypeKind::Multiple(many) } => many.iter().map(|t| with_article(t.as_str())).collect(),
-        Kind::Constant { expected_value } => vec![expected_value.to_string()],
-        Kind::Enum { options } => options.as_array()?.iter().map(Value::to_string).collect(),
-        _ => return None,
+        Kind::Type(types) => types.iter().map(|one| with_article(*one)).collect(),
+        Kind::Constant(value) => vec![value.to_string()],
+        Kind::Enum(values) => values.iter().map(Value::to_string).collect(),
+        Kind::Required(_) | Kind::Unknown(_) | Kind::NoForm(_) | Kind::Rule(_) => return None,
     })
 }
 
-fn with_article(name: &str) -> String {
-    match name {
-        "null" => name.to_owned(),
-        "array" | "integer" | "object" => format!("an {name}"),
-        _ => format!("a {name}"),
+fn with_article(one: Type) -> String {
+    match one {
+        Type::Null => "null".to_owned(),
+        Type::Array | Type::Integer | Type::Object => format!("an {}", one.name()),
+        Type::Boolean | Type::Number | Type::String => format!("a {}", one.name()),
     }
 }
 
@@ -203,17 +181,5 @@ fn either(choices: &[String]) -> String {
         [one] => one.clone(),
         [first @ .., last] if choices.len() <= MOST_TOLD => format!("{} or {last}", first.join(", ")),
         many => format!("{} or another of {} choices", many[..MOST_TOLD].join(", "), many.len()),
-    }
-}
-
-fn got(value: &Value) -> String {
-    match value {
-        Value::Array(_) => ", got an array".to_owned(),
-        Value::Object(_) => ", got an object".to_owned(),
-        Value::String(text) if text.chars().count() > LONGEST_QUOTE => {
-            let start: String = text.chars().take(LONGEST_QUOTE).collect();
-            format!(", got {} and more", Value::from(start))
-        }
-        other => format!(", got {other}"),
     }
 }

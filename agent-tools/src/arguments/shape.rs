@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::{JsonType, JsonTypeSet};
 use serde_json::{Map, Value};
+
+use super::types::{Type, Types};
 
 /// Most schemas that are looked at for one question. A schema may come from a stranger and refer to itself.
 const MOST_SCHEMAS: usize = 256;
@@ -24,12 +25,12 @@ impl<'a> Shape<'a> {
     }
 
     /// The types that a value may have. It may say too many, never too few.
-    pub(super) fn types(self, schema: &'a Value) -> JsonTypeSet {
+    pub(super) fn types(self, schema: &'a Value) -> Types {
         self.types_within(schema, &mut MOST_SCHEMAS.clone())
     }
 
-    fn types_within(self, schema: &'a Value, budget: &mut usize) -> JsonTypeSet {
-        let (Some(schema), Some(left)) = (schema.as_object(), budget.checked_sub(1)) else { return JsonTypeSet::all() };
+    fn types_within(self, schema: &'a Value, budget: &mut usize) -> Types {
+        let (Some(schema), Some(left)) = (schema.as_object(), budget.checked_sub(1)) else { return Types::ANY };
         *budget = left;
         let mut types = stated(schema);
         if let Some(target) = self.target(schema) {
@@ -41,7 +42,7 @@ impl<'a> Shape<'a> {
         for choice in ["anyOf", "oneOf"] {
             if schema.contains_key(choice) {
                 let any = list(schema, choice).map(|part| self.types_within(part, budget));
-                types = types.intersect(any.fold(JsonTypeSet::empty(), JsonTypeSet::union));
+                types = types.intersect(any.fold(Types::NONE, Types::union));
             }
         }
         types
@@ -87,32 +88,24 @@ fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The narrowest type of a value.
-pub(super) fn type_of(value: &Value) -> JsonType {
-    match JsonType::from(value) {
-        JsonType::Number if !value.is_f64() => JsonType::Integer,
-        other => other,
-    }
-}
-
 /// What `type`, `enum` and `const` say. An integer is a number too.
-fn stated(schema: &Map<String, Value>) -> JsonTypeSet {
-    let named = |name: &Value| match name.as_str().and_then(|name| name.parse().ok()) {
-        Some(JsonType::Number) => JsonType::Number | JsonType::Integer,
+fn stated(schema: &Map<String, Value>) -> Types {
+    let named = |name: &Value| match name.as_str().and_then(Type::named) {
+        Some(Type::Number) => Types::from(Type::Number).union(Type::Integer.into()),
         Some(other) => other.into(),
-        None => JsonTypeSet::all(),
+        None => Types::ANY,
     };
-    let of_value = |value: &Value| type_of(value).into();
-    let any = |types: &mut dyn Iterator<Item = JsonTypeSet>| types.fold(JsonTypeSet::empty(), JsonTypeSet::union);
+    let of_value = |value: &Value| Type::of(value).into();
+    let any = |types: &mut dyn Iterator<Item = Types>| types.fold(Types::NONE, Types::union);
     let types = match schema.get("type") {
         Some(Value::Array(names)) => any(&mut names.iter().map(named)),
         Some(name) => named(name),
-        None => JsonTypeSet::all(),
+        None => Types::ANY,
     };
     let values = match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => of_value(value),
         (None, Some(Value::Array(values))) => any(&mut values.iter().map(of_value)),
-        _ => JsonTypeSet::all(),
+        _ => Types::ANY,
     };
     types.intersect(values)
 }

@@ -70,23 +70,24 @@ impl Edit {
         let _changing = files.changing();
         let text = self.read(files)?;
         let (old, new) = self.with_line_ends_of(&text);
-        let places: Vec<_> = text.match_indices(&old).map(|(at, _)| line_of(&text, at)).collect();
-        match places[..] {
-            [] => return Err(Error::tool(format!("old_text is not in '{}'{}", shown(&path), hint(&text, &old)))),
-            [_] => {}
+        let matches = Matches::of(&old, &text);
+        match matches.count {
+            0 => return Err(Error::tool(format!("old_text is not in '{}'{}", shown(&path), hint(&text, &old)))),
+            1 => {}
             _ if self.replace_all => {}
-            _ => {
-                let lines: Vec<_> = places.iter().map(usize::to_string).collect();
+            many => {
                 return Err(Error::tool(format!(
-                    "old_text is in '{}' {} times, at lines {}: add lines around the one that is meant, or set replace_all",
+                    "old_text is in '{}' {many} times, at lines {}: add lines around the one that is meant, or set replace_all",
                     shown(&path),
-                    places.len(),
-                    lines.join(", ")
+                    matches.shown_lines()
                 )));
             }
         }
+        let added = matches.count as u64 * new.len() as u64;
+        files.allow_size(&path, added.saturating_add((text.len() - matches.count * old.len()) as u64))?;
         files.replace(&path, text.replace(&old, &new).as_bytes())?;
-        Ok(format!("edited {}: {} at line {}", shown(&path), count(places.len() as u64, "replacement"), places[0]))
+        let replaced = count(matches.count as u64, "replacement");
+        Ok(format!("edited {}: {replaced} at line {}", shown(&path), matches.first_lines[0]))
     }
 
     /// Judges by the file whether the edit was made; where both may be, it does not guess.
@@ -118,8 +119,42 @@ impl Edit {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at].matches('\n').count() + 1
+/// How many matches are told by their lines.
+const MOST_LINES: usize = 5;
+
+/// Where a text stands in another.
+struct Matches {
+    count: usize,
+    /// The lines at which the first ones begin, counted from 1.
+    first_lines: Vec<usize>,
+}
+
+impl Matches {
+    fn of(wanted: &str, text: &str) -> Self {
+        let mut matches = Self { count: 0, first_lines: Vec::new() };
+        let (mut line, mut counted) = (1, 0);
+        for (at, _) in text.match_indices(wanted) {
+            matches.count += 1;
+            if matches.count <= MOST_LINES {
+                line += newlines(&text[counted..at]);
+                counted = at;
+                matches.first_lines.push(line);
+            }
+        }
+        matches
+    }
+
+    fn shown_lines(&self) -> String {
+        let lines: Vec<_> = self.first_lines.iter().map(usize::to_string).collect();
+        match self.count - lines.len() {
+            0 => lines.join(", "),
+            more => format!("{} and {more} more", lines.join(", ")),
+        }
+    }
+}
+
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|b| *b == b'\n').count()
 }
 
 /// Why a text may not have been found.
@@ -128,10 +163,14 @@ fn hint(text: &str, old: &str) -> String {
     if old.lines().all(numbered) {
         return ": leave out the line numbers that read_file shows".to_owned();
     }
-    let trimmed = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    // Each line begins with a line feed and the last one is followed by one: what is found is whole lines.
+    let trimmed = |text: &str| text.lines().map(str::trim).fold("\n".to_owned(), |all, line| all + line + "\n");
     let (lines, wanted) = (trimmed(text), trimmed(old));
-    match lines.windows(wanted.len().max(1)).position(|window| window == wanted) {
-        Some(i) => format!(": it is at line {} with other white space; read the file again and copy it exactly", i + 1),
+    match lines.find(&wanted) {
+        Some(at) => {
+            let line = newlines(&lines[..at]) + 1;
+            format!(": it is at line {line} with other white space; read the file again and copy it exactly")
+        }
         None => ": read the file again and copy it exactly".to_owned(),
     }
 }

@@ -86,8 +86,13 @@ impl Files {
         file.take(self.limits.file_bytes.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|e| self.explain(path, &e))?;
-        self.check_size(bytes.len() as u64).map_err(|e| self.explain(path, &e))?;
+        self.allow_size(path, bytes.len() as u64)?;
         Ok(bytes)
+    }
+
+    /// Refuses a content of the file at `path` that has more bytes than files may have.
+    pub(super) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
+        self.check_size(bytes).map_err(|e| self.explain(path, &e))
     }
 
     /// Opens a regular file of a size that may be read. Nothing else is waited for or read from: not a pipe, not a device.
@@ -124,9 +129,8 @@ impl Files {
 
     /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. True if it is new.
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
-        self.check_size(content.len() as u64)
-            .and_then(|()| self.try_replace(path, content))
-            .map_err(|e| self.explain(path, &e))
+        self.allow_size(path, content.len() as u64)?;
+        self.try_replace(path, content).map_err(|e| self.explain(path, &e))
     }
 
     fn try_replace(&self, path: &Path, content: &[u8]) -> io::Result<bool> {

@@ -67,6 +67,33 @@ async fn an_edit_must_be_unambiguous() {
 }
 
 #[tokio::test]
+async fn of_many_matches_the_first_lines_are_named_and_the_others_counted() {
+    let fixture = fixture().with("f", "ab\n".repeat(87_500));
+    let refused = fixture.call("edit_file", json!({"path": "f", "old_text": "b", "new_text": "c"})).await;
+    assert_eq!(
+        refused,
+        "ERROR old_text is in 'f' 87500 times, at lines 1, 2, 3, 4, 5 and 87495 more: add lines around the one that is meant, or set replace_all"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_would_make_a_file_too_large_is_refused_before_its_text_is_made() {
+    let fixture = fixture().with("f", "a".repeat(1 << 20));
+    let edit = json!({"path": "f", "old_text": "a", "new_text": "b".repeat(1 << 20), "replace_all": true});
+    let refused = fixture.call("edit_file", edit).await;
+    assert_eq!(refused, "ERROR 'f' cannot be used: it has 1099511627776 bytes, more than the limit of 10485760");
+    assert_eq!(fixture.content("f").len(), 1 << 20);
+}
+
+#[tokio::test]
+async fn other_white_space_is_found_in_a_long_file_of_lines_that_are_all_alike() {
+    let fixture = fixture().with("f", "  x\n".repeat(100_000) + "\ty\n");
+    let old_text = "x\n".repeat(50_000) + "y\n";
+    let refused = fixture.call("edit_file", json!({"path": "f", "old_text": old_text, "new_text": ""})).await;
+    assert!(refused.contains("it is at line 50001 with other white space"), "{refused}");
+}
+
+#[tokio::test]
 async fn an_edit_keeps_the_line_ends_of_the_file() {
     let fixture = fixture().with("f", "a\r\nb\r\nc\r\n");
     fixture.call("edit_file", json!({"path": "f", "old_text": "a\nb", "new_text": "x\ny\nz"})).await;

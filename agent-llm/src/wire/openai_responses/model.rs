@@ -31,8 +31,8 @@ impl OpenAiResponses {
         OpenAiResponsesBuilder { server: ServerSettings::new(model.into()), http: HttpSettings::default() }
     }
 
-    /// A model of this name on the server at `OPENAI_BASE_URL` (default: OpenAI), with the key in `OPENAI_API_KEY` or in
-    /// the variable of the server's [`Profile`](crate::Profile).
+    /// A model of this name on the server at `OPENAI_BASE_URL` (default: OpenAI), with the key in the variable of
+    /// the server's [`Profile`](crate::Profile) or else in `OPENAI_API_KEY`.
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) if there is no key and the server is OpenAI, or the address is none.
