@@ -132,7 +132,7 @@ impl Error {
     }
 
     /// The error of `who` that panicked. What the panic said is its source: for logs, and not for a model.
-    pub fn from_panic(kind: ErrorKind, who: &str, panic: &(dyn Any + Send)) -> Self {
+    pub fn from_panic(kind: ErrorKind, who: &str, panic: Box<dyn Any + Send>) -> Self {
         let e = Self::new(kind, format!("{who} panicked"));
         match panic.downcast::<String>() {
             Ok(said) => e.with_source(*said),

@@ -208,7 +208,7 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
         for m in list.iter().rev().filter(|m| m.has_chunk_hook()) {
             let before = m.observer().then(|| chunk.clone());
             let hook = AssertUnwindSafe(|| m.stream_chunk(&cx, chunk));
-            let result = catch_unwind(hook).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let result = catch_unwind(hook).unwrap_or_else(|panic| Err(panicked(panic)));
             match attributed(&cx, &**m, result)?.unwrap_or(before) {
                 Some(next) => chunk = next,
                 None => return Ok(None),
@@ -220,12 +220,12 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
 
 /// What the hook of `m` gives; its panic is an error.
 async fn run_hook<T>(cx: &RunCx, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<Option<T>> {
-    attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic))))
+    attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic))))
 }
 
 /// The error of a hook that panicked.
 #[cold]
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Error {
     Error::from_panic(ErrorKind::Middleware, "a hook", panic)
 }
 

@@ -26,7 +26,7 @@ macro_rules! next {
             pub fn run(self, req: $req) -> BoxFuture<'a, Result<$res>> {
                 match self.rest.split_first() {
                     Some((m, rest)) => {
-                        let named = |panic: Box<dyn std::any::Any + Send>| panicked(&*panic).with_context("middleware", m.name());
+                        let named = |panic: Box<dyn std::any::Any + Send>| panicked(panic).with_context("middleware", m.name());
                         catch_panic(|| m.$hook(req, Self { rest, inner: self.inner }), named)
                     }
                     None => self.inner.run(req),

@@ -131,8 +131,8 @@ impl RunCx {
 
     /// The run itself: what is changed through it is kept with the run's next step, whichever call it was that has this.
     #[must_use]
-    pub fn of_run(&self) -> Self {
-        Self(self.0.clone(), None)
+    pub fn of_run(self) -> Self {
+        Self(self.0, None)
     }
 
     /// Live handles.

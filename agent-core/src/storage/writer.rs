@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-use super::{GlobalStorage, State, slots::Ending};
+use super::{
+    GlobalStorage, State,
+    slots::{Ending, Ready},
+};
 use crate::{Error, ErrorKind, Result};
 
 /// A call that may change values.
@@ -62,7 +65,11 @@ impl CallStorage {
     pub(crate) fn cut_off(&self) {
         self.writer.0.store(CUT_OFF, Ordering::Release);
         for slots in [self.globals.slots(), self.state.slots()] {
+<<<<<<< ours
             while slots.end(&self.writer, false).lock().map(super::slots::Ready::apply).is_none() {}
+=======
+            while slots.end(&self.writer, false).lock().map(Ready::apply).is_none() {}
+>>>>>>> theirs
         }
     }
 }

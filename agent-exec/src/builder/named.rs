@@ -32,7 +32,7 @@ impl<T: Send + 'static, U: Send + 'static> Service<T> for Named<T, U> {
     fn call(&mut self, req: T) -> Self::Future {
         let layer = self.layer.clone();
         let error = move |panic: Box<dyn std::any::Any + Send>| {
-            Error::from_panic(ErrorKind::Middleware, &format!("the layer '{layer}'"), &*panic)
+            Error::from_panic(ErrorKind::Middleware, &format!("the layer '{layer}'"), panic)
         };
         catch_panic(|| self.inner.call(req), error)
     }

@@ -29,7 +29,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
     // A panic of the tool is told to the model further in, and one of a hook or a layer has its name. Any other fails the run,
     // and not its siblings' results.
     let panicked = |panic: Box<dyn std::any::Any + Send>| {
-        Err(Error::from_panic(ErrorKind::Unexpected, "what is around a tool", &*panic))
+        Err(Error::from_panic(ErrorKind::Unexpected, "what is around a tool", panic))
     };
     let call = AssertUnwindSafe(async { entry.service.run(request).await }).catch_unwind();
     let call = call.map(|result| result.unwrap_or_else(panicked));

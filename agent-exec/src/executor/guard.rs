@@ -28,7 +28,7 @@ pub(super) async fn in_grace<T>(cx: &RunCx, work: impl Future<Output = Result<T>
 
 /// What `work` gives; its panic is an error that names `who`.
 pub(super) async fn caught<T>(who: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let panicked = |panic: Box<dyn Any + Send>| Err(Error::from_panic(ErrorKind::Unexpected, who, &*panic));
+    let panicked = |panic: Box<dyn Any + Send>| Err(Error::from_panic(ErrorKind::Unexpected, who, panic));
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked)
 }
 
