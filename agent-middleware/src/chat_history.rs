@@ -173,7 +173,7 @@ impl Middleware for ChatHistory {
             }
             cx.replace_history(history, "chat_history");
         }
-        GIVEN.update(cx, |known| *known = Some(given))
+        GIVEN.update(cx, |known| *known = Some(given.clone()))
     }
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {

@@ -18,7 +18,7 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
     }
 
     /// Changes the value, at first its default, as one step. Nothing is written if it stays the same.
-    pub(crate) fn update<R>(&self, cx: &RunCx, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+    pub(crate) fn update<R>(&self, cx: &RunCx, change: impl Fn(&mut T) -> R) -> Result<R> {
         self.scope(cx).transaction(|tx| {
             let before = tx.get(&self.key)?.unwrap_or_default();
             let mut value = before.clone();
@@ -32,11 +32,7 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
 
     /// True if the run has a value of its own: few runs have, and looking costs less than a change that changes nothing.
     pub(crate) fn is_set(&self, cx: &RunCx) -> bool {
-        if cx.globals().is_empty() {
-            return false;
-        }
-        let name = [self.middleware, "/", &*cx.ids().run_id, "/", self.key.name()].concat();
-        cx.globals().get_value(&name).is_some()
+        !cx.globals().is_empty() && self.scope(cx).get_value(self.key.name()).is_some()
     }
 
     /// Forgets the value if the run has finished.
@@ -47,6 +43,6 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> Kept<T> {
     }
 
     fn scope(&self, cx: &RunCx) -> GlobalStorage {
-        cx.globals().scope(&[self.middleware, "/", &*cx.ids().run_id].concat())
+        cx.globals().scope(self.middleware).scope(&cx.ids().run_id)
     }
 }

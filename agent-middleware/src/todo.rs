@@ -203,7 +203,7 @@ impl Tool for WriteTodos {
         let List { todos } = req.parse()?;
         let told = listed(&todos);
         req.cx.emit(EventKind::Custom { name: "todos".into(), value: json!(todos) });
-        TODOS.update(&req.cx, |kept| *kept = todos)?;
+        TODOS.update(&req.cx, |kept| kept.clone_from(&todos))?;
         Ok(ToolOutput::text(told))
     }
 }

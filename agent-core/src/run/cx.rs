@@ -20,12 +20,16 @@ use super::{
 };
 use crate::{
     Budget, Emitter, EntryBody, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason,
-    Resources, Result, RunDeadline, RunLog, State, Usage,
+    Resources, Result, RunDeadline, RunLog, State, Usage, storage::CallStorage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
 #[derive(Clone)]
-pub struct RunCx(pub(super) Arc<Inner>);
+pub struct RunCx(
+    pub(super) Arc<Inner>,
+    /// What the tool of a call has in place of the run's own storage and state.
+    pub(super) Option<Arc<CallStorage>>,
+);
 
 pub(super) struct Inner {
     pub(super) ids: Arc<RunIds>,
@@ -113,12 +117,26 @@ impl RunCx {
 
     /// What this run keeps, declared by the agent's schema.
     pub fn state(&self) -> &State {
-        &self.0.state
+        self.1.as_ref().map_or(&self.0.state, |call| &call.state)
     }
 
     /// What the whole hierarchy shares.
     pub fn globals(&self) -> &GlobalStorage {
-        &self.0.globals
+        self.1.as_ref().map_or(&self.0.globals, |call| &call.globals)
+    }
+
+    /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the call's
+    /// result, and taken back if the call is cut off.
+    #[must_use]
+    pub fn of_call(&self, call_id: &Arc<str>) -> Self {
+        let storage = || CallStorage::new(&self.0.globals, &self.0.state);
+        Self(self.0.clone(), Some(self.0.log.call_storage(call_id, storage)))
+    }
+
+    /// The run itself: what is changed through it is kept with the run's next step, whichever call it was that has this.
+    #[must_use]
+    pub fn of_run(self) -> Self {
+        Self(self.0, None)
     }
 
     /// Live handles.

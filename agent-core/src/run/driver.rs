@@ -103,7 +103,7 @@ pub struct RunDriver(RunCx);
 impl RunDriver {
     /// Makes a run.
     pub fn new(parts: RunParts) -> Self {
-        let cx = RunCx(Arc::new(Inner {
+        let run = Arc::new(Inner {
             ids: parts.ids,
             history: Mutex::new(parts.history),
             step: AtomicU32::new(parts.step),
@@ -127,7 +127,8 @@ impl RunDriver {
             tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
-        }));
+        });
+        let cx = RunCx(run, None);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
             let mut control = cx.control();
             (control.answers, control.background) = (parts.answers, parts.background);

@@ -1,23 +1,29 @@
 //! [`GlobalStorage`]: values that a whole hierarchy of agents shares.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    ops::Bound,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Bound, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::Key;
+use super::{
+    Key, Transaction,
+    slots::{ByName, Change, Held, Outcome, Slot, Slots},
+    writer::Writer,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// Values shared by reference through a whole hierarchy of agents; cheap to clone, and safe under parallel sub-agents.
 ///
 /// Values are kept as JSON, so that they can be journalled, restored in another process and read by another program. A
 /// value of another type than the key's is an error, never "not there".
+///
+/// What a tool's call changes is seen by everybody at once, and kept together with the call's result. A call that is cut
+/// off, or asks a question, is entered again from its start: what it had changed is taken back. An
+/// [`update`](Self::update) that is then left without an earlier one is made again without it. So counts come out right,
+/// each call once; but a number that a call drew from a count may be drawn again after a crash. What must be unique comes from
+/// [`ToolRequest::idempotency_key`](crate::ToolRequest::idempotency_key).
+///
+/// No lock is held while your closures run. They may be run more than once, so let them do nothing but find the new value.
 ///
 /// ```
 /// use agent_core::{GlobalStorage, Key};
@@ -38,43 +44,57 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 #[derive(Clone, Default)]
 pub struct GlobalStorage {
-    shared: Arc<RwLock<Shared>>,
+    slots: Arc<Slots>,
     /// Put before every key of a scoped view.
     prefix: Arc<str>,
-}
-
-#[derive(Clone, Default)]
-struct Shared {
-    slots: BTreeMap<String, Slot>,
-    /// Changed since [`GlobalStorage::take_changes`] was last called.
-    changed: BTreeSet<String>,
-}
-
-#[derive(Clone)]
-struct Slot {
-    value: Arc<Value>,
-    version: u64,
+    /// The call that changes are kept with.
+    writer: Option<Arc<Writer>>,
 }
 
 impl GlobalStorage {
     /// A storage with these values: what [`snapshot`](Self::snapshot) gave.
     pub fn restore(values: BTreeMap<String, Value>) -> Self {
-        let slot = |value| Slot { value: Arc::new(value), version: 1 };
-        let slots = values.into_iter().map(|(k, v)| (k, slot(v))).collect();
-        Self { shared: Arc::new(RwLock::new(Shared { slots, changed: BTreeSet::new() })), prefix: Arc::default() }
+        Self { slots: Arc::new(Slots::restore(values)), ..Self::default() }
     }
 
-    /// All values of this view, by key.
+    /// All values of this view, by key. Keys of a scope are `scope/key`; a `/` within a name is `~1`, and a `~` is `~0`.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
-        let shared = self.read();
-        let within = shared.slots.range(self.prefix.to_string()..).take_while(|(k, _)| k.starts_with(&*self.prefix));
-        within.map(|(k, slot)| (k[self.prefix.len()..].to_owned(), (*slot.value).clone())).collect()
+        self.values(|slot| slot.get().map(|(value, _)| value))
     }
 
-    /// A view whose keys are apart from all others: `scope("billing")` keeps `total` as `billing/total`.
+    /// As [`snapshot`](Self::snapshot), without what calls under way changed: what a journal would have now.
+    pub fn kept(&self) -> BTreeMap<String, Value> {
+        self.values(Slot::kept)
+    }
+
+    fn values(&self, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
+        let slots = self.slots.snapshot();
+        let name = |name: &str| name[self.prefix.len()..].to_owned();
+        self.within(&slots).filter_map(|(full, slot)| Some((name(full), (**pick(slot)?).clone()))).collect()
+    }
+
+    /// The slots of this view.
+    fn within<'s>(&self, slots: &'s ByName) -> impl Iterator<Item = (&'s Arc<str>, &'s Slot)> {
+        let from = slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded));
+        from.take_while(|(name, _)| name.starts_with(&*self.prefix))
+    }
+
+    /// A view whose keys are apart from all others: in a [`snapshot`](Self::snapshot), `total` of `scope("billing")` is
+    /// `billing/total`.
+    ///
+    /// ```
+    /// use agent_core::{GlobalStorage, Key};
+    ///
+    /// let storage = GlobalStorage::default();
+    /// storage.scope("billing").set(&Key::new("total"), &1)?;
+    /// storage.set(&Key::new("billing/total"), &2)?;
+    /// assert_eq!(storage.scope("billing").get(&Key::<u32>::new("total"))?, Some(1));
+    /// assert_eq!(storage.snapshot().into_keys().collect::<Vec<_>>(), ["billing/total", "billing~1total"]);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
     #[must_use]
     pub fn scope(&self, name: &str) -> Self {
-        Self { shared: self.shared.clone(), prefix: [&*self.prefix, name, "/"].concat().into() }
+        Self { prefix: [&*self.prefix, &*segment(name), "/"].concat().into(), ..self.clone() }
     }
 
     /// True if this view has no value.
@@ -90,9 +110,7 @@ impl GlobalStorage {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
-        let shared = self.read();
-        let first = shared.slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded)).next();
-        !first.is_some_and(|(name, _)| name.starts_with(&*self.prefix))
+        !self.within(&self.slots.snapshot()).any(|(_, slot)| slot.get().is_some())
     }
 
     /// The value under `key`, if there is one.
@@ -103,172 +121,126 @@ impl GlobalStorage {
         Ok(self.get_versioned(key)?.map(|(value, _)| value))
     }
 
-    /// As [`get`](Self::get), with the version for [`compare_and_set`](Self::compare_and_set).
+    /// As [`get`](Self::get), with the version for [`compare_and_set`](Self::compare_and_set). No two values of a storage ever
+    /// have the same version, also if one was removed before the other was set.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_versioned<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<(T, u64)>> {
-        let slot = self.read().slots.get(&*self.full(key.name())).cloned();
-        slot.map(|slot| Ok((decode(key, &slot.value)?, slot.version))).transpose()
+        let found = self.slots.get(&self.full(key.name()));
+        found.map(|(value, version)| Ok((decode(key, &value)?, version))).transpose()
     }
 
     /// The JSON under a name that is only known at run time.
     pub fn get_value(&self, name: &str) -> Option<Arc<Value>> {
-        self.read().slots.get(&*self.full(name)).map(|slot| slot.value.clone())
+        self.slots.get(&self.full(name)).map(|(value, _)| value)
     }
 
     /// Sets a value.
     ///
     /// # Errors
-    /// If the value cannot be JSON.
+    /// If the value cannot be JSON; [`ErrorKind::Cancelled`] if this is what a call left behind that was cut off.
     pub fn set<T: Serialize>(&self, key: &Key<T>, value: &T) -> Result<()> {
-        let value = encode(key, value)?;
-        self.write().put(self.full(key.name()).into_owned(), value);
-        Ok(())
+        let value = Some(Arc::new(encode(key, value)?));
+        self.slots.set(self.writer.as_ref(), &self.full(key.name()), value).map(drop)
     }
 
-    /// Sets JSON under a name that is only known at run time.
+    /// Sets JSON under a name that is only known at run time. What is left of a call that was cut off sets nothing.
     pub fn set_value(&self, name: &str, value: Value) {
-        self.write().put(self.full(name).into_owned(), value);
+        let _ = self.slots.set(self.writer.as_ref(), &self.full(name), Some(Arc::new(value)));
     }
 
     /// Sets and removes values as they were recorded. Those that another run's entries tell are no change of this one.
     pub(crate) fn set_all(&self, values: BTreeMap<String, Option<Value>>, told_already: bool) {
-        let mut shared = self.write();
         for (name, value) in values {
-            let changed = !told_already || shared.changed.contains(&name);
-            match value {
-                Some(value) => shared.put(name.clone(), value),
-                None => drop(shared.slots.remove(&name)),
-            }
-            if changed {
-                shared.changed.insert(name);
-            } else {
-                shared.changed.remove(&name);
-            }
+            self.slots.set_recorded(&name, value.map(Arc::new), told_already);
         }
     }
 
-    /// Removes a value; true if there was one.
+    /// Removes a value; true if there was one. What is left of a call that was cut off removes nothing.
     pub fn remove<T>(&self, key: &Key<T>) -> bool {
-        let name = self.full(key.name()).into_owned();
-        let mut shared = self.write();
-        let removed = shared.slots.remove(&name).is_some();
-        if removed {
-            shared.changed.insert(name);
-        }
-        removed
+        self.slots.set(self.writer.as_ref(), &self.full(key.name()), None).unwrap_or(false)
     }
 
     /// Reads, changes and writes as one step: no other writer comes between. Returns the new value.
     ///
+    /// `change` may be run more than once: again if somebody else was faster, and again without what another call changed
+    /// that is not kept yet. Parallel calls whose changes come to the same in any order, as with counts and sets, so never
+    /// lose one and never make one twice.
+    ///
     /// # Errors
-    /// As [`get`](Self::get) and [`set`](Self::set); nothing is changed then.
-    pub fn update<T: Serialize + DeserializeOwned>(
-        &self,
-        key: &Key<T>,
-        change: impl FnOnce(Option<T>) -> T,
-    ) -> Result<T> {
-        self.transaction(|tx| {
-            let new = change(tx.get(key)?);
-            tx.set(key, &new)?;
-            Ok(new)
-        })
+    /// As [`get`](Self::get) and [`set`](Self::set), and [`ErrorKind::Config`] if `change` itself changes this value; nothing
+    /// is changed then.
+    pub fn update<T>(&self, key: &Key<T>, change: impl Fn(Option<T>) -> T + Send + Sync + 'static) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned + 'static,
+    {
+        let key = *key;
+        let change = Change::update(move |value| {
+            let value = value.map(|value| decode(&key, value)).transpose()?;
+            encode(&key, &change(value))
+        });
+        let new = self.slots.change(self.writer.as_ref(), &self.full(key.name()), &change)?;
+        decode(&key, new.as_deref().unwrap_or(&Value::Null))
     }
 
     /// Sets the value if its version is still `version`; true if it was. Version 0 means "not there yet".
     ///
     /// # Errors
-    /// If the value cannot be JSON.
+    /// As [`set`](Self::set).
     pub fn compare_and_set<T: Serialize>(&self, key: &Key<T>, version: u64, value: &T) -> Result<bool> {
-        let value = encode(key, value)?;
-        let name = self.full(key.name()).into_owned();
-        let mut shared = self.write();
-        let same = shared.slots.get(&name).map_or(0, |slot| slot.version) == version;
-        if same {
-            shared.put(name, value);
-        }
-        Ok(same)
+        let value: Held = Some(Arc::new(encode(key, value)?));
+        let name = self.full(key.name());
+        let outcome = self.slots.set_if(self.writer.as_ref(), [(&*name, version)], [(&*name, value)])?;
+        Ok(matches!(outcome, Outcome::Set))
     }
 
-    /// Changes several keys as one step. If `body` fails, nothing is changed. `body` must not touch the storage itself.
+    /// Changes several keys as one step. If `body` fails, nothing is changed. It sees the storage as it was at its start, and
+    /// is run again if somebody else changed meanwhile what it has read.
     ///
     /// # Errors
-    /// Those of `body`.
-    pub fn transaction<R>(&self, body: impl FnOnce(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        let mut shared = self.write();
-        let mut tx = Transaction { shared: &shared, storage: self, staged: BTreeMap::new() };
-        let result = body(&mut tx)?;
-        let staged = tx.staged;
-        staged.into_iter().for_each(|(name, value)| shared.put(name, value));
-        Ok(result)
+    /// Those of `body`, and those of [`update`](Self::update).
+    pub fn transaction<R>(&self, body: impl Fn(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
+        loop {
+            let mut transaction = Transaction::new(self);
+            let result = body(&mut transaction)?;
+            if transaction.commit()? {
+                return Ok(result);
+            }
+        }
     }
 
-    /// The keys that changed since this was last called, with their values now; `None` where one was removed.
+    /// The keys of which another value is kept than when this was last called, with those values; `None` where one was removed.
+    /// What calls under way changed is not among them.
     ///
     /// The journal takes them with the end of each step.
     pub fn take_changes(&self) -> BTreeMap<String, Option<Value>> {
-        if self.read().changed.is_empty() {
-            return BTreeMap::new();
-        }
-        let mut shared = self.write();
-        let changed = std::mem::take(&mut shared.changed);
-        changed
-            .into_iter()
-            .map(|k| {
-                let v = shared.slots.get(&k).map(|slot| (*slot.value).clone());
-                (k, v)
-            })
-            .collect()
+        let changes = self.slots.take_changes().into_iter();
+        changes.map(|(name, value)| (name.to_string(), value.map(Arc::unwrap_or_clone))).collect()
     }
 
-    fn full<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        if self.prefix.is_empty() { name.into() } else { [&*self.prefix, name].concat().into() }
+    /// The storage as the writer `writer` has it; none writes as the run itself.
+    pub(super) fn written_by(&self, writer: Option<Arc<Writer>>) -> Self {
+        Self { writer, ..self.clone() }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Shared> {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Shared> {
-        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn writer(&self) -> Option<&Arc<Writer>> {
+        self.writer.as_ref()
+    }
+
+    pub(super) fn full<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let name = segment(name);
+        if self.prefix.is_empty() { name } else { [&*self.prefix, &*name].concat().into() }
     }
 }
 
-impl Shared {
-    fn put(&mut self, name: String, value: Value) {
-        let version = self.slots.get(&name).map_or(0, |slot| slot.version) + 1;
-        self.slots.insert(name.clone(), Slot { value: Arc::new(value), version });
-        self.changed.insert(name);
-    }
-}
-
-/// Changes to several keys that take effect together.
-pub struct Transaction<'a> {
-    shared: &'a Shared,
-    storage: &'a GlobalStorage,
-    staged: BTreeMap<String, Value>,
-}
-
-impl Transaction<'_> {
-    /// The value under `key`, as changed by this transaction.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`] if the value has another type.
-    pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<T>> {
-        let name = self.storage.full(key.name());
-        let value = self.staged.get(&*name).or_else(|| self.shared.slots.get(&*name).map(|slot| &*slot.value));
-        value.map(|value| decode(key, value)).transpose()
-    }
-
-    /// Sets a value.
-    ///
-    /// # Errors
-    /// If the value cannot be JSON.
-    pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<()> {
-        self.staged.insert(self.storage.full(key.name()).into_owned(), encode(key, value)?);
-        Ok(())
-    }
+/// A name as a part of a key: as in a JSON pointer, so that only scopes have a `/` after them.
+fn segment(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }
 
 pub(super) fn decode<T: DeserializeOwned>(key: &Key<T>, value: &Value) -> Result<T> {
@@ -283,13 +255,7 @@ pub(super) fn encode<T: Serialize>(key: &Key<T>, value: &T) -> Result<Value> {
 
 impl fmt::Debug for GlobalStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.read().slots.keys()).finish() // values may be secret
-    }
-}
-
-impl fmt::Debug for Transaction<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.staged.keys()).finish()
+        f.debug_set().entries(self.slots.snapshot().keys()).finish() // values may be secret
     }
 }
 

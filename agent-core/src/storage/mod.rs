@@ -3,17 +3,21 @@
 mod global;
 mod merge;
 mod resources;
+mod slots;
 mod state;
+mod transaction;
+mod writer;
 
 use std::{fmt, marker::PhantomData};
 
-pub(crate) use self::merge::deep_fields;
 pub use self::{
-    global::{GlobalStorage, Transaction},
+    global::GlobalStorage,
     merge::Merge,
     resources::Resources,
     state::{State, StateField, StateSchema},
+    transaction::Transaction,
 };
+pub(crate) use self::{merge::deep_fields, writer::CallStorage};
 
 /// A name and the type that is stored under it. Declare keys as `const`s.
 ///

@@ -1,10 +1,6 @@
 //! [`State`]: what one run keeps, declared by a schema.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -12,6 +8,8 @@ use serde_json::{Value, json};
 use super::{
     Key, Merge,
     global::{decode, encode},
+    slots::{Change, Slot, Slots},
+    writer::Writer,
 };
 use crate::{Error, Result};
 
@@ -192,19 +190,14 @@ impl StateField {
 }
 
 /// What one run keeps. Cheap to clone; every clone sees the same values.
+///
+/// What a tool's call changes is kept with the call's result, as in the [`GlobalStorage`](crate::GlobalStorage).
 #[derive(Clone, Default)]
-pub struct State(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    schema: StateSchema,
-    values: Mutex<Values>,
-}
-
-#[derive(Default)]
-struct Values {
-    values: BTreeMap<String, Value>,
-    changed: std::collections::BTreeSet<String>,
+pub struct State {
+    schema: Arc<StateSchema>,
+    slots: Arc<Slots>,
+    /// The call that changes are kept with.
+    writer: Option<Arc<Writer>>,
 }
 
 impl State {
@@ -219,23 +212,22 @@ impl State {
             schema.field(&name)?.accepts(&name, &value)?;
             start.insert(name, value);
         }
-        let values = Values { values: start, ..Values::default() };
-        Ok(Self(Arc::new(Inner { schema, values: Mutex::new(values) })))
+        Ok(Self { schema: Arc::new(schema), slots: Arc::new(Slots::restore(start)), writer: None })
     }
 
     /// The declared keys.
     pub fn schema(&self) -> &StateSchema {
-        &self.0.schema
+        &self.schema
     }
 
     /// True if the key has a value.
     pub fn has(&self, name: &str) -> bool {
-        self.lock().values.contains_key(name)
+        self.slots.get(name).is_some()
     }
 
     /// A copy of the value under `name`.
     pub fn get_value(&self, name: &str) -> Option<Value> {
-        self.lock().values.get(name).cloned()
+        self.slots.get(name).map(|(value, _)| Arc::unwrap_or_clone(value))
     }
 
     /// The value under `key` as its type.
@@ -243,7 +235,7 @@ impl State {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the value has another type.
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<T>> {
-        self.lock().values.get(key.name()).map(|value| decode(key, value)).transpose()
+        self.slots.get(key.name()).map(|(value, _)| decode(key, &value)).transpose()
     }
 
     /// Joins `value` to what is there, as the schema says.
@@ -259,44 +251,55 @@ impl State {
     /// # Errors
     /// As [`set`](Self::set).
     pub fn set_value(&self, name: &str, value: Value, merge: Option<&Merge>) -> Result<()> {
-        let field = self.0.schema.field(name)?;
-        let mut lock = self.lock();
-        let joined = merge.unwrap_or(&field.merge).apply(lock.values.get(name).cloned(), value)?;
-        field.accepts(name, &joined)?;
-        lock.values.insert(name.to_owned(), joined);
-        lock.changed.insert(name.to_owned());
-        Ok(())
+        let field = self.schema.field(name)?;
+        let merge = merge.unwrap_or(&field.merge).clone();
+        if matches!(merge, Merge::Replace) {
+            field.accepts(name, &value)?;
+            return self.slots.set(self.writer.as_ref(), name, Some(Arc::new(value))).map(drop);
+        }
+        let (schema, key) = (self.schema.clone(), name.to_owned());
+        let change = Change::update(move |current| {
+            let joined = merge.apply(current.cloned(), value.clone())?;
+            schema.field(&key)?.accepts(&key, &joined)?;
+            Ok(joined)
+        });
+        self.slots.change(self.writer.as_ref(), name, &change).map(drop)
     }
 
     /// Sets values as they were recorded, whatever the rules.
     pub(crate) fn set_all(&self, values: BTreeMap<String, Value>) {
-        let mut lock = self.lock();
-        for (name, value) in values {
-            lock.values.insert(name.clone(), value);
-            lock.changed.insert(name);
-        }
+        values.into_iter().for_each(|(name, value)| self.slots.set_recorded(&name, Some(Arc::new(value)), false));
     }
 
     /// All values.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
-        self.lock().values.clone()
+        self.values(|slot| slot.get().map(|(value, _)| value))
     }
 
-    /// The keys that changed since this was last called, with their values now. The journal takes them with each step.
+    /// All values without what calls under way changed: what a journal would have now.
+    pub fn kept(&self) -> BTreeMap<String, Value> {
+        self.values(Slot::kept)
+    }
+
+    fn values(&self, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
+        let slots = self.slots.snapshot();
+        slots.iter().filter_map(|(name, slot)| Some((name.to_string(), (**pick(slot)?).clone()))).collect()
+    }
+
+    /// The keys of which another value is kept than when this was last called, with those values. The journal takes them with
+    /// each step.
     pub fn take_changes(&self) -> BTreeMap<String, Value> {
-        let mut lock = self.lock();
-        let changed = std::mem::take(&mut lock.changed);
-        changed
-            .into_iter()
-            .filter_map(|k| {
-                let v = lock.values.get(&k)?.clone();
-                Some((k, v))
-            })
-            .collect()
+        let changes = self.slots.take_changes().into_iter();
+        changes.filter_map(|(name, value)| Some((name.to_string(), Arc::unwrap_or_clone(value?)))).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Values> {
-        self.0.values.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The state as a call has it.
+    pub(super) fn written_by(&self, writer: Arc<Writer>) -> Self {
+        Self { writer: Some(writer), ..self.clone() }
+    }
+
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
     }
 }
 
@@ -311,7 +314,7 @@ impl StateSchema {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.lock().values.keys()).finish() // values may be secret
+        f.debug_set().entries(self.slots.snapshot().keys()).finish() // values may be secret
     }
 }
 

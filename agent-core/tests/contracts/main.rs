@@ -9,3 +9,4 @@ mod history;
 mod history_list;
 mod log;
 mod service;
+mod storage;

@@ -223,17 +223,18 @@ impl Active<'_> {
     }
 
     /// Writes parts of a tool's value to the state. What cannot be merged is told to the model.
-    fn write_state(&self, call_id: &str, options: &agent_core::ToolOptions, output: ToolOutput) -> ToolOutput {
+    fn write_state(&self, call_id: &Arc<str>, options: &agent_core::ToolOptions, output: ToolOutput) -> ToolOutput {
         let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
             return output;
         };
+        let cx = self.cx().of_call(call_id);
         for write in &options.writes {
             let part = match &write.source {
                 Some(source) => value.get(source),
                 None => Some(value),
             };
             let Some(part) = part else { continue };
-            let set = || self.cx().state().set_value(&write.key, part.clone(), write.merge.as_ref());
+            let set = || cx.state().set_value(&write.key, part.clone(), write.merge.as_ref());
             let merged = catch_unwind(AssertUnwindSafe(set));
             if let Err(e) = merged.unwrap_or_else(|_| Err(Error::tool("the merge failed unexpectedly"))) {
                 return ToolOutput::error(format!("The result of call '{call_id}' could not be kept: {}", e.message()));

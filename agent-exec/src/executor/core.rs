@@ -238,6 +238,7 @@ impl Service<ToolRequest> for ToolCore {
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let (call_id, name, effect) = (request.call.id.clone(), body.name.clone(), body.options.effect);
+            request.cx = cx.of_call(&call_id);
             let run = pin!(body.run(request, &injected));
             let result = cx.log().tool_step(call_id, name, effect, run).await;
             let below = cx.log().take_usage_below();

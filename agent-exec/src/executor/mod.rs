@@ -441,8 +441,8 @@ impl Active<'_> {
         c.attempt = Some(cx.log().attempt().into());
         c.step = cx.step();
         c.history = cx.history();
-        c.state = cx.state().snapshot();
-        c.globals = (cx.ids().depth == 0).then(|| cx.globals().snapshot());
+        c.state = cx.state().kept();
+        c.globals = (cx.ids().depth == 0).then(|| cx.globals().kept());
         c.questions = self.driver.take_questions();
         c.answers = self.driver.answers();
         c.steering = self.driver.close_steering();

@@ -1,8 +1,11 @@
 //! A run whose process died at any entry of its journal goes on from the journal alone, and ends as if nothing had happened.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod compaction;
 mod events;
 mod flow;
+mod storage;
 mod world;
 
 use agent_core::{

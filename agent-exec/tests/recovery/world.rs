@@ -66,10 +66,10 @@ impl Tool for Marks {
 }
 
 /// A model that says what belongs to the step that the conversation is in.
-struct Steps(Vec<AssistantMessage>);
+pub(crate) struct Steps(Vec<AssistantMessage>);
 
 impl Steps {
-    fn new(steps: Vec<Vec<(&str, &str, Value)>>) -> Self {
+    pub(crate) fn new(steps: Vec<Vec<(&str, &str, Value)>>) -> Self {
         let block = |(id, name, args): (&str, &str, Value)| Block::tool_call(id, name, args.to_string());
         let message = |calls: Vec<_>| AssistantMessage::new(calls.into_iter().map(block).collect());
         Self(steps.into_iter().map(message).chain(["done".into()]).collect())

@@ -28,7 +28,7 @@ impl Pending {
     /// Notes what was decided about a call together with others.
     pub(super) fn decide(cx: &RunCx, req: &ToolRequest, decision: Decision) -> Result<()> {
         let now = Self { asked: (*req.args).clone(), decided: Some(decision), edited: None };
-        PENDING.update(cx, |all| drop(all.insert(req.call.id.to_string(), now)))
+        PENDING.update(cx, |all| drop(all.insert(req.call.id.to_string(), now.clone())))
     }
 
     /// What was decided about the very same call together with others.

@@ -41,7 +41,7 @@ pub(super) async fn keep(
     if let Some(store) = store {
         return store.add(cx, rule).await;
     }
-    storage(cx).update(&RULES, |rules| {
+    storage(cx).update(&RULES, move |rules| {
         let mut rules = rules.unwrap_or_default();
         if !rules.contains(&rule) {
             rules.push(rule.clone());

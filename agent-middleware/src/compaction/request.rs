@@ -60,7 +60,7 @@ impl Tool for CompactContext {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { focus } = req.parse()?;
-        WISH.update(&req.cx, |wish| *wish = Wish { asked: true, focus })?;
+        WISH.update(&req.cx, |wish| *wish = Wish { asked: true, focus: focus.clone() })?;
         Ok(ToolOutput::text("The conversation will be made shorter before your next turn."))
     }
 }

@@ -156,7 +156,7 @@ impl Guardrails {
             Ok(replaced) => Ok(replaced),
             Err(Stopped::Refused(text)) => Err(ToolOutput::error(text)),
             Err(Stopped::Finished(text)) => {
-                ANSWER.update(cx, |answer| *answer = Some(text))?;
+                ANSWER.update(cx, |answer| *answer = Some(text.clone()))?;
                 Err(ToolOutput::error("Not run: the run was finished."))
             }
         })

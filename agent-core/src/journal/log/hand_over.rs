@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
-use super::{RunLog, below::over, held::Left};
+use super::{Open, RunLog, below::over, held::Left};
 use crate::{Entry, EntryBody, JournalWriter, Result, journal::outbox::Sent};
 
 /// How many entries a run that holds them back notes before it looks for changes of the state and the shared storage: those
@@ -34,14 +34,23 @@ impl RunLog {
     }
 
     fn hand_over(&self) -> Result<()> {
-        // Nobody else of the tree comes between reading what changed and writing it down.
+        self.hand_over_with(|_| ())
+    }
+
+    /// Hands over after `first`. Nobody else of the tree hands over between that, reading what changed and writing it down.
+    pub(super) fn hand_over_with<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
+        let mut done = None;
         self.0.emitter.hub().outbox().send(|| {
             let writer = self.own_writer()?;
             self.0.holding.store(false, Ordering::Release);
-            let mut entries = self.open().take_entries(&self.0.run, &self.0.attempt);
+            let mut open = self.open();
+            done = Some(first(&mut open));
+            let mut entries = open.take_entries(&self.0.run, &self.0.attempt);
             entries.extend(self.changes().map(|changes| self.entry(changes)));
+            drop(open);
             Ok(self.append(&*writer, entries))
-        })
+        })?;
+        Ok(done.expect("what is handed over comes after it"))
     }
 
     fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
@@ -88,7 +97,7 @@ impl RunLog {
     }
 
     /// True if what is noted may wait, since nobody looks.
-    fn is_unseen(&self) -> bool {
+    pub(super) fn is_unseen(&self) -> bool {
         self.0.held_back.load(Ordering::Acquire) && !self.0.emitter.is_observed()
     }
 
@@ -109,12 +118,14 @@ impl RunLog {
 
     fn note_changes(&self) {
         self.0.fresh.store(0, Ordering::Relaxed);
+        let mut open = self.open();
         if let Some(changes) = self.changes() {
-            self.record(changes);
+            self.note(&mut open, changes);
         }
     }
 
-    /// What changed in the state and the shared storage since this was last asked, if anything did.
+    /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
+    /// open, so that what a call changed is not taken without its result.
     fn changes(&self) -> Option<EntryBody> {
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
         (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
@@ -123,6 +134,7 @@ impl RunLog {
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
     /// write to it any more. What is held back can still be had from the tree's [`EventHub`](crate::EventHub).
     pub fn close(&self) {
+        self.cut_off_calls();
         let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer.filter(|_| self.0.held_back.swap(false, Ordering::AcqRel)) else { return };
         self.note_changes();

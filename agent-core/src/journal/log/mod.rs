@@ -1,6 +1,7 @@
 //! One run's side of the journal: the embedded engine.
 
 mod below;
+mod calls;
 mod hand_over;
 mod held;
 mod noted;
@@ -26,14 +27,16 @@ use self::{
 };
 use super::{Entry, EntryBody, JournalWriter, Recording, replay::Replay};
 use crate::{
-    AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, State, ToolOutput, Usage,
+    AssistantMessage, Begun, Checkpoint, Emitter, Exit, GlobalStorage, Message, ModelResponse, State, ToolOutput,
+    Usage, storage::CallStorage,
 };
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
 /// [`record`](Self::record) notes an entry, [`flush`](Self::flush) hands what is noted to the journal, and
 /// [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed meanwhile goes into the
-/// same batch, so that a step and what it changed are kept together or not at all.
+/// same batch, so that a step and what it changed are kept together or not at all; what a call changed goes with that call's
+/// own result.
 #[derive(Clone)]
 pub struct RunLog(Arc<Inner>);
 
@@ -47,6 +50,8 @@ struct Inner {
     globals: GlobalStorage,
     /// In one place, since whoever notes something mostly looks at the step too.
     open: Mutex<Open>,
+    /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
+    calls: Mutex<ByCall<Arc<CallStorage>>>,
     /// How many entries were [noted](Open::noted) since changes were last looked for, for those who need no more.
     fresh: AtomicUsize,
     /// True while nobody but this run and its readers can see the journal: then nothing is handed over until somebody looks.
@@ -116,6 +121,7 @@ impl RunLog {
                 noted: Noted::default(),
                 under_way: UnderWay { decisions, ..UnderWay::default() },
             }),
+            calls: Mutex::default(),
             fresh: AtomicUsize::new(0),
             held_back: AtomicBool::new(false),
             holding: AtomicBool::new(false),
@@ -215,22 +221,23 @@ impl RunLog {
 
     /// Notes a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        let mut open = self.open();
-        let place = open.under_way.call(call_id);
-        let told = place.is_some_and(|place| {
-            let call = &mut open.under_way.calls[place];
-            call.begun = None;
-            call.told(output)
+        self.note_answer(call_id, |open| {
+            let place = open.under_way.call(call_id);
+            let told = place.is_some_and(|place| {
+                let call = &mut open.under_way.calls[place];
+                call.begun = None;
+                call.told(output)
+            });
+            match place.filter(|_| told) {
+                Some(place) if open.under_way.calls[place].tool == *name => {
+                    self.note_briefly(open, What::ToolAnswered(place));
+                }
+                _ => {
+                    let (call_id, output) = (call_id.clone(), (!told).then(|| output.clone()));
+                    self.note(open, EntryBody::ToolAnswered { call_id, name: name.clone(), output });
+                }
+            }
         });
-        match place.filter(|_| told) {
-            Some(place) if open.under_way.calls[place].tool == *name => {
-                self.note_briefly(&mut open, What::ToolAnswered(place));
-            }
-            _ => {
-                let (call_id, output) = (call_id.clone(), (!told).then(|| output.clone()));
-                self.note(&mut open, EntryBody::ToolAnswered { call_id, name: name.clone(), output });
-            }
-        }
     }
 
     /// How often each tool was run, counting a call once however often it was tried.
@@ -310,17 +317,15 @@ impl RunLog {
     }
 
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
-        {
-            let mut open = self.open();
-            match open.under_way.call(&call_id) {
-                Some(place) => {
-                    let place = open.under_way.finish_call(place, output.clone());
-                    self.note_briefly(&mut open, What::ToolFinished(place));
-                }
-                // A layer let go of the call, and its step is over.
-                None => self.note(&mut open, EntryBody::ToolFinished { call_id, output: output.clone() }),
+        let id = call_id.clone();
+        self.note_result(&id, |open| match open.under_way.call(&call_id) {
+            Some(place) => {
+                let place = open.under_way.finish_call(place, output.clone());
+                self.note_briefly(open, What::ToolFinished(place));
             }
-        }
+            // A layer let go of the call, and its step is over.
+            None => self.note(open, EntryBody::ToolFinished { call_id, output: output.clone() }),
+        });
         self.flush();
     }
 

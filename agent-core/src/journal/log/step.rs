@@ -96,6 +96,7 @@ impl RunLog {
             Ok(output) => self.finished(call_id, output),
             // A tool asks before it does anything, and is entered again from the start.
             Err(e) if e.kind() == ErrorKind::Interrupted => {
+                self.cut_off_call(&call_id);
                 let mut open = self.open();
                 if let Some(place) = open.under_way.call(&call_id) {
                     open.under_way.calls[place].begun = None;

@@ -41,7 +41,7 @@ impl Middleware for Count {
 /// Takes a note. (State access: the storage is filled in, and the model does not see it.)
 #[tool]
 fn note(globals: GlobalStorage, text: String) -> Result<String> {
-    let notes = globals.update(&NOTES, |notes| [notes.unwrap_or_default(), vec![text]].concat())?;
+    let notes = globals.update(&NOTES, move |notes| [notes.unwrap_or_default(), vec![text.clone()]].concat())?;
     Ok(format!("{} note(s) taken", notes.len()))
 }
 

@@ -1,0 +1,68 @@
+//! What calls under way write to the storage and the state: kept with their results.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::{Open, RunLog, under_way::ByCall};
+use crate::storage::CallStorage;
+
+impl RunLog {
+    /// The storage of a call under way: the same one for every try at it.
+    pub(crate) fn call_storage(&self, call_id: &Arc<str>, make: impl FnOnce() -> CallStorage) -> Arc<CallStorage> {
+        let mut calls = self.calls();
+        if let Some(known) = calls.get(call_id) {
+            return known.clone();
+        }
+        let made = Arc::new(make());
+        calls.0.push((call_id.clone(), made.clone()));
+        made
+    }
+
+    /// Notes that a call has a result, as one step with keeping what it changed so far. If it changed anything, that is handed
+    /// over at once: whoever else of the tree hands over meanwhile takes the change either with the note or not at all.
+    pub(super) fn note_result(&self, call_id: &str, note: impl FnOnce(&mut Open)) {
+        let call = self.calls().get(call_id).cloned();
+        self.note_kept(call.as_deref(), note);
+    }
+
+    /// As [`note_result`](Self::note_result), and nothing more is kept with this call: it is answered.
+    pub(super) fn note_answer(&self, call_id: &str, note: impl FnOnce(&mut Open)) {
+        let call = self.calls().remove(call_id);
+        call.iter().for_each(|call| call.end());
+        self.note_kept(call.as_deref(), note);
+    }
+
+    fn note_kept(&self, call: Option<&CallStorage>, note: impl FnOnce(&mut Open)) {
+        let mut note = Some(note);
+        while let Some(todo) = note.take() {
+            let changes = call.map(CallStorage::changes).filter(|changes| !changes.is_empty());
+            let Some(changes) = changes else { return todo(&mut self.open()) };
+            let keep = |open: &mut Open| match changes.keep() {
+                true => {
+                    todo(open);
+                    None
+                }
+                false => Some(todo),
+            };
+            note = match self.is_unseen() {
+                true => keep(&mut self.open()),
+                false => self.hand_over_with(keep).unwrap_or_default(), // the run's next commit fails with it
+            };
+        }
+    }
+
+    /// A call is entered again from its start: what it changed is taken back.
+    pub(super) fn cut_off_call(&self, call_id: &str) {
+        let call = self.calls().remove(call_id);
+        call.iter().for_each(|call| call.cut_off());
+    }
+
+    /// As [`cut_off_call`](Self::cut_off_call), for all calls that have no answer when the run is over.
+    pub(super) fn cut_off_calls(&self) {
+        let calls = std::mem::take(&mut *self.calls());
+        calls.0.iter().for_each(|(_, call)| call.cut_off());
+    }
+
+    fn calls(&self) -> MutexGuard<'_, ByCall<Arc<CallStorage>>> {
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,69 @@
+//! [`Transaction`]: several changes as one step.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    GlobalStorage, Key,
+    global::{decode, encode},
+    slots::{ByName, Held, Outcome, Slot, changes_itself},
+};
+use crate::Result;
+
+/// Changes to several keys that take effect together.
+pub struct Transaction<'a> {
+    storage: &'a GlobalStorage,
+    /// The storage at the start.
+    before: Arc<ByName>,
+    /// The versions of what was read.
+    read: BTreeMap<String, u64>,
+    staged: BTreeMap<String, Held>,
+}
+
+impl<'a> Transaction<'a> {
+    pub(super) fn new(storage: &'a GlobalStorage) -> Self {
+        let before = storage.slots().snapshot();
+        Self { storage, before, read: BTreeMap::new(), staged: BTreeMap::new() }
+    }
+
+    /// The value under `key`, as changed by this transaction.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the value has another type.
+    pub fn get<T: DeserializeOwned>(&mut self, key: &Key<T>) -> Result<Option<T>> {
+        let name = self.storage.full(key.name());
+        if let Some(staged) = self.staged.get(&*name) {
+            return staged.as_ref().map(|value| decode(key, value)).transpose();
+        }
+        let found = self.before.get(&*name).and_then(Slot::get);
+        self.read.insert(name.into_owned(), found.map_or(0, |(_, version)| version));
+        found.map(|(value, _)| decode(key, value)).transpose()
+    }
+
+    /// Sets a value.
+    ///
+    /// # Errors
+    /// If the value cannot be JSON.
+    pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<()> {
+        self.staged.insert(self.storage.full(key.name()).into_owned(), Some(Arc::new(encode(key, value)?)));
+        Ok(())
+    }
+
+    /// Makes the changes; false if something that was read has changed since.
+    pub(super) fn commit(self) -> Result<bool> {
+        drop(self.before); // else the storage is copied
+        let read = self.read.iter().map(|(name, version)| (name.as_str(), *version));
+        match self.storage.slots().set_if(self.storage.writer(), read, self.staged)? {
+            Outcome::Set => Ok(true),
+            Outcome::Moved { here: None } => Ok(false),
+            Outcome::Moved { here: Some(name) } => Err(changes_itself(&name)),
+        }
+    }
+}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.staged.keys()).finish() // values may be secret
+    }
+}
