@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{
     Key, Transaction,
-    slots::{ByName, Change, Held, Outcome, Slot, Slots},
+    slot::{Change, Held, Slot},
+    slots::{ByName, Outcome, Slots},
     writer::Writer,
 };
 use crate::{Error, ErrorKind, Result};

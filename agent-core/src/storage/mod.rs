@@ -3,6 +3,7 @@
 mod global;
 mod merge;
 mod resources;
+mod slot;
 mod slots;
 mod state;
 mod transaction;

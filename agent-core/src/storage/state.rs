@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{
     Key, Merge,
     global::{decode, encode},
-    slots::{Change, Slot, Slots},
+    slot::{Change, Slot},
+    slots::Slots,
     writer::Writer,
 };
 use crate::{Error, Result};

@@ -7,7 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     GlobalStorage, Key,
     global::{decode, encode},
-    slots::{ByName, Held, Outcome, Slot, changes_itself},
+    slot::{Held, Slot},
+    slots::{ByName, Outcome, changes_itself},
 };
 use crate::Result;
 

@@ -1,0 +1,156 @@
+//! One value that parallel calls share: what it is, and what of it may be kept.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread::{self, ThreadId},
+};
+
+use serde_json::Value;
+
+use super::writer::Writer;
+use crate::Result;
+
+/// A value, if there is one.
+pub(super) type Held = Option<Arc<Value>>;
+
+type Update = dyn Fn(Option<&Value>) -> Result<Value> + Send + Sync;
+
+/// A change of one value.
+#[derive(Clone)]
+pub(super) enum Change {
+    /// To this, whatever it was.
+    Set(Held),
+    /// To what this makes of it.
+    Update(Arc<Update>),
+}
+
+impl Change {
+    pub(super) fn update(change: impl Fn(Option<&Value>) -> Result<Value> + Send + Sync + 'static) -> Self {
+        Self::Update(Arc::new(change))
+    }
+
+    pub(super) fn apply(&self, value: &Held) -> Result<Held> {
+        match self {
+            Self::Set(new) => Ok(new.clone()),
+            Self::Update(change) => change(value.as_deref()).map(|new| Some(Arc::new(new))),
+        }
+    }
+
+    /// Applies it to a value that it was not made for; none if it cannot be.
+    pub(super) fn apply_again(&self, value: &Held) -> Option<Held> {
+        catch_unwind(AssertUnwindSafe(|| self.apply(value))).ok()?.ok()
+    }
+}
+
+/// One value. One that was removed stays, without a value, until that is kept.
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub(super) value: Held,
+    /// When the value last changed.
+    pub(super) version: u64,
+    /// When anything here last changed.
+    pub(super) touched: u64,
+    /// Who changed the value.
+    pub(super) by: ThreadId,
+    pub(super) open: Option<Box<Open>>,
+}
+
+/// The changes since the first of a call under way.
+#[derive(Clone)]
+pub(super) struct Open {
+    /// The value before them.
+    base: Held,
+    /// The value without those of calls under way.
+    kept: Held,
+    /// In their order; those of calls under way with their writer.
+    changes: Vec<(Option<Arc<Writer>>, Change)>,
+}
+
+impl Slot {
+    pub(super) fn empty() -> Self {
+        Self { value: None, version: 0, touched: 0, by: thread::current().id(), open: None }
+    }
+
+    /// The value and its version, if there is one.
+    pub(super) fn get(&self) -> Option<(&Arc<Value>, u64)> {
+        Some((self.value.as_ref()?, self.version))
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn kept(&self) -> Option<&Arc<Value>> {
+        self.open.as_ref().map_or(&self.value, |open| &open.kept).as_ref()
+    }
+
+    /// The value, what is kept of it if that is another, and when it was touched.
+    pub(super) fn now(&self) -> (Held, Option<Held>, u64) {
+        (self.value.clone(), self.open.as_ref().map(|open| open.kept.clone()), self.touched)
+    }
+
+    /// True if nothing is left of it.
+    pub(super) fn is_gone(&self) -> bool {
+        self.value.is_none() && self.open.is_none()
+    }
+
+    pub(super) fn is_of(&self, writer: &Arc<Writer>) -> bool {
+        self.open.iter().flat_map(|open| &open.changes).any(|(by, _)| is(by, writer))
+    }
+
+    /// The slot when the changes of `writer` are kept.
+    pub(super) fn keeping(mut self, writer: &Arc<Writer>) -> Self {
+        let Some(open) = &mut self.open else { return self };
+        open.changes.iter_mut().filter(|(by, _)| is(by, writer)).for_each(|(by, _)| *by = None);
+        let Some(first) = open.changes.iter().position(|(by, _)| by.is_some()) else {
+            self.open = None;
+            return self;
+        };
+        if let Some(base) = replay(&open.base, &open.changes[..first]) {
+            open.base = base;
+            open.changes.drain(..first);
+        }
+        // What cannot be without the changes of a call under way is kept with them.
+        let ended = open.changes.iter().filter(|(by, _)| by.is_none());
+        open.kept = replay(&open.base, ended).unwrap_or_else(|| self.value.clone());
+        self
+    }
+
+    /// The slot without the changes of `writer`.
+    pub(super) fn without(mut self, writer: &Arc<Writer>) -> Self {
+        let Some(open) = &mut self.open else { return self };
+        open.changes.retain(|(by, _)| !is(by, writer));
+        if open.changes.iter().all(|(by, _)| by.is_none()) {
+            self.value = open.kept.take();
+            self.open = None;
+        } else if let Some(value) = replay(&open.base, &open.changes) {
+            self.value = value;
+        }
+        self
+    }
+
+    /// Sets the value by a change of `writer`, or of nobody who can be cut off: `kept` is what is then kept of it.
+    pub(super) fn put(&mut self, now: u64, writer: Option<Arc<Writer>>, change: Change, value: Held, kept: Held) {
+        let before = mem::replace(&mut self.value, value);
+        (self.version, self.touched, self.by) = (now, now, thread::current().id());
+        if writer.is_some() && self.open.is_none() {
+            self.open = Some(Box::new(Open { base: before.clone(), kept: before, changes: Vec::new() }));
+        }
+        let Some(open) = &mut self.open else { return };
+        if writer.is_none() {
+            open.kept = kept;
+        }
+        if let Change::Set(_) = change {
+            // Nothing is left of what the same writer changed before.
+            open.changes.retain(|(by, _)| by.as_ref().map(Arc::as_ptr) != writer.as_ref().map(Arc::as_ptr));
+        }
+        open.changes.push((writer, change));
+    }
+}
+
+fn is(by: &Option<Arc<Writer>>, writer: &Arc<Writer>) -> bool {
+    by.as_ref().is_some_and(|by| Arc::ptr_eq(by, writer))
+}
+
+fn replay<'a>(base: &Held, changes: impl IntoIterator<Item = &'a (Option<Arc<Writer>>, Change)>) -> Option<Held> {
+    changes.into_iter().try_fold(base.clone(), |value, (_, change)| change.apply_again(&value))
+}
