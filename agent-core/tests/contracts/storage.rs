@@ -159,7 +159,7 @@ impl Naive {
     fn values(&self, counts: impl Fn(usize) -> bool) -> BTreeMap<String, Value> {
         let mut values = BTreeMap::new();
         for (_, key, op) in self.0.iter().filter(|(by, ..)| counts(*by)) {
-            let value = op.apply(values.remove(&KEYS[*key].name().to_owned()));
+            let value = op.apply(values.remove(KEYS[*key].name()));
             values.extend(value.map(|value| (KEYS[*key].name().to_owned(), value)));
         }
         values.into_iter().map(|(name, value)| (name, json!(value))).collect()
