@@ -15,8 +15,8 @@
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
-mod backoff;
 mod api_key;
+mod backoff;
 mod budget;
 mod deadlines;
 mod error;
@@ -42,8 +42,8 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
-    backoff::Backoff,
     api_key::API_KEY_PREFIXES,
+    backoff::Backoff,
     budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
     deadlines::{DeadlineKind, Deadlines, RunDeadline},
     error::{BoxError, Error, ErrorKind, Result, Retry},

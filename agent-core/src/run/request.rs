@@ -97,7 +97,7 @@ pub struct Parent {
 impl Parent {
     /// The run `cx`, by its call `call_id`. What the run below changes is kept with its own steps, not with that call.
     pub fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
-        Self { cx: cx.of_run(), call_id, handle: None }
+        Self { cx: cx.clone().of_run(), call_id, handle: None }
     }
 
     /// Lets `handle` steer the run below.

@@ -65,11 +65,7 @@ impl CallStorage {
     pub(crate) fn cut_off(&self) {
         self.writer.0.store(CUT_OFF, Ordering::Release);
         for slots in [self.globals.slots(), self.state.slots()] {
-<<<<<<< ours
-            while slots.end(&self.writer, false).lock().map(super::slots::Ready::apply).is_none() {}
-=======
             while slots.end(&self.writer, false).lock().map(Ready::apply).is_none() {}
->>>>>>> theirs
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Exit, ExitReason, Message, Middleware, Model, Placement, Result, RunCx, RunEnd, Verdict,
+    Error, ErrorKind, EventKind, Exit, ExitReason, Message, Middleware, Model, Placement, Result, RunCx, RunEnd,
+    Verdict,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{
     AssistantMessage, Error, ErrorKind, Event, EventKind, Message, ModelRequest, ModelResponse, Usage,
     core::{
-        ApproximateCounter, Compaction, EntryBody, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService, ModelWrapLayer,
-        PriceTable, TokenCounter, ToolMessage,
+        ApproximateCounter, Compaction, EntryBody, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService,
+        ModelWrapLayer, PriceTable, TokenCounter, ToolMessage,
     },
     llm::{
         AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,

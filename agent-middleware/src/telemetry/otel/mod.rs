@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agent_core::{Middleware, Model, Placement, PerRun, Result, RunCx, RunEnd, boxed};
+use agent_core::{Middleware, Model, PerRun, Placement, Result, RunCx, RunEnd, boxed};
 use async_trait::async_trait;
 use tracing::{Level, Span};
 
