@@ -2,16 +2,14 @@
 
 mod paths;
 mod rule;
+#[cfg(feature = "shell")]
 mod shell;
 mod store;
 pub(crate) mod wildcard;
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::rule::Unit;
 pub(crate) use self::wildcard::fits;
 pub use self::{
     rule::{Match, Rule},
@@ -36,7 +34,8 @@ pub enum Policy {
 /// has the [default](Self::default_policy), which is to ask. What cannot be understood (a path that leads nobody knows where,
 /// a command line that a shell would read in ways of its own) is never allowed by a rule: it is asked about.
 ///
-/// A command line is taken apart: each command in it, and each file that it writes to, must be allowed by itself.
+/// With the feature `shell` rules read command lines, which are taken apart: each command in a line, and each file that it
+/// writes to, must be allowed by itself. See [`Match`].
 ///
 /// ```
 /// use agent_middleware::{Permissions, Policy, Rule};
@@ -44,17 +43,12 @@ pub enum Policy {
 ///
 /// let permissions = Permissions::new()
 ///     .rule(Rule::allow("read_file").path("path", "src/**"))
-///     .rule(Rule::deny("*_file").path("path", "**/.env"))
-///     .rule(Rule::allow("shell").command("command", "git log").command("command", "sort"))
-///     .rule(Rule::deny("shell").command("command", "rm"));
+///     .rule(Rule::deny("*_file").path("path", "**/.env"));
 ///
 /// let policy = |tool, args| permissions.decide(tool, &args).policy;
 /// assert_eq!(policy("read_file", json!({"path": "src/a/../b.rs"})), Policy::Allow);
 /// assert_eq!(policy("read_file", json!({"path": "src/../b.rs"})), Policy::Ask);
 /// assert_eq!(policy("read_file", json!({"path": "src/.env"})), Policy::Deny);
-/// assert_eq!(policy("shell", json!({"command": "git log | sort"})), Policy::Allow);
-/// assert_eq!(policy("shell", json!({"command": "git log | sort -o f"})), Policy::Ask);
-/// assert_eq!(policy("shell", json!({"command": "git log $(rm -rf x)"})), Policy::Deny);
 /// ```
 ///
 /// In a configuration file:
@@ -62,7 +56,7 @@ pub enum Policy {
 /// ```
 /// # let permissions: agent_middleware::Permissions = serde_json::from_str(r#"
 /// {"default": "ask", "root": "/app", "rules": [
-///     {"policy": "allow", "tool": "shell", "when": {"command": {"command": ["git log", "ls"]}}},
+///     {"policy": "allow", "tool": "read_*", "when": {"path": {"path": ["src/**"]}}},
 ///     {"policy": "deny", "tool": "*_file", "when": {"path": {"path": ["**/.env"]}}}
 /// ]}
 /// # "#)?;
@@ -142,50 +136,33 @@ impl Permissions {
         if rules.is_empty() {
             return self.otherwise_ruling();
         }
-        let lines: BTreeSet<_> = rules.iter().flat_map(|(_, rule)| rule.command_arguments()).collect();
-        let units = lines.into_iter().flat_map(|argument| units(argument, arguments[argument].as_str()));
-        let units: Vec<_> = units.collect();
-        if units.is_empty() {
-            return self.ruling(&rules, arguments, &Unit::Call);
+        #[cfg(feature = "shell")]
+        if let Some(ruling) = self.decide_lines(&rules, arguments) {
+            return ruling;
         }
-        let rulings = units.iter().map(|unit| self.ruling(&rules, arguments, unit));
-        rulings.max_by_key(|ruling| ruling.policy).unwrap_or_else(|| self.otherwise_ruling())
+        self.strictest(&rules, arguments, |_, _, _| Fit::No).unwrap_or_else(|| self.otherwise_ruling())
     }
 
-    /// What the rules say of one part of the call: the strictest that fits, or the default.
-    fn ruling(&self, rules: &[(usize, &Rule)], arguments: &Value, unit: &Unit<'_>) -> Ruling {
+    /// The strictest that the rules say, where `line` is how a rule's patterns fit the command line in an argument.
+    fn strictest(
+        &self,
+        rules: &[(usize, &Rule)],
+        arguments: &Value,
+        line: impl Fn(&Rule, &str, &[String]) -> Fit,
+    ) -> Option<Ruling> {
         let of_rule = |(at, rule): &(usize, &Rule)| {
-            let policy = match (rule.policy, rule.fit(arguments, unit, self.root.as_deref())) {
+            let fit = rule.fit(arguments, self.root.as_deref(), |argument, patterns| line(rule, argument, patterns));
+            let policy = match (rule.policy, fit) {
                 (policy, Fit::Yes) => policy,
                 (Policy::Ask | Policy::Deny, Fit::Unclear) => Policy::Ask,
                 _ => return None,
             };
             Some(Ruling { policy, why: format!("rule {} says so", at + 1) })
         };
-        let found = rules.iter().filter_map(of_rule).max_by_key(|ruling| ruling.policy);
-        match (unit, found) {
-            (Unit::Unclear { .. }, found) => {
-                let policy = found.map_or(self.default_policy, |found| found.policy).max(Policy::Ask);
-                Ruling { policy, why: "the command line is not understood".to_owned() }
-            }
-            (_, Some(found)) => found,
-            // What may be mere text is held against the rules, and not against the default.
-            (Unit::Command { command, .. }, None) if command.guess => {
-                Ruling { policy: Policy::Allow, why: String::new() }
-            }
-            (_, None) => self.otherwise_ruling(),
-        }
+        rules.iter().filter_map(of_rule).max_by_key(|ruling| ruling.policy)
     }
 
     fn otherwise_ruling(&self) -> Ruling {
         Ruling { policy: self.default_policy, why: "no rule fits".to_owned() }
     }
-}
-
-/// The parts of a call that are judged one by one: what the command line in `argument` runs.
-fn units<'a>(argument: &'a str, line: Option<&str>) -> Vec<Unit<'a>> {
-    let line = line.map(shell::read).unwrap_or_default();
-    let unclear = (!line.clear).then_some(Unit::Unclear { argument });
-    let commands = line.commands.into_iter().map(|command| Unit::Command { argument, command });
-    commands.chain(unclear).collect()
 }

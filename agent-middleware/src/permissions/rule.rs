@@ -6,7 +6,7 @@ use agent_core::canonical_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Fit, Policy, paths, shell::Command, wildcard};
+use super::{Fit, Policy, paths, wildcard};
 
 /// What is done about the calls that it fits.
 ///
@@ -36,26 +36,32 @@ pub enum Match {
     /// A path, or a list of them, after `.` and `..` are taken out. In a pattern `*` and `?` stop at a `/`, and `**` does
     /// not. A pattern that begins with `/` is for absolute paths. To allow, all paths of a list must fit; else one is enough.
     Path(Vec<String>),
-    /// A command line: the words that a command begins with, in which `*` and `?` stand for characters of one word.
-    /// `> PATH` is a file that is written to.
+    /// A command line: the words that a command begins with, in which `*` and `?` stand for characters of one word, and `**`
+    /// at the end for any further arguments. `> PATH` is a file that is written to. Needs the feature `shell`.
     ///
-    /// To deny or ask, the program's directory does not matter. To allow, the words must be those, and options that make a
-    /// known program write, delete or run something must be among them; a program that runs others (`env`, `sudo`, `xargs`,
-    /// an interpreter) is allowed by the whole of its words alone.
+    /// To deny or ask, the program's directory does not matter. To allow, the words must be those, and what follows them must
+    /// be harmless. That are operands, and of the programs that are known (`ls`, `git log`, `curl` and a hundred others) the
+    /// options that neither write, send, delete nor run anything; a few programs may have no operands, or plain ones alone
+    /// (`git push origin main`). All else must be among the words: `find . -delete`, `mytool --fast`. A program that runs
+    /// others (`env`, `sudo`, `npx`, an interpreter) is allowed by the whole of its words. `mytool **` trusts a program with
+    /// whatever arguments it is given. No connection that the shell itself opens (`< /dev/tcp/..`) is covered.
+    ///
+    /// ```
+    /// use agent_middleware::{Permissions, Policy, Rule};
+    ///
+    /// let permissions = Permissions::new()
+    ///     .rule(Rule::allow("shell").command("command", "git log").command("command", "sort"))
+    ///     .rule(Rule::deny("shell").command("command", "rm"));
+    ///
+    /// let policy = |line| permissions.decide("shell", &serde_json::json!({"command": line})).policy;
+    /// assert_eq!(policy("git log --oneline | sort"), Policy::Allow);
+    /// assert_eq!(policy("git log | sort -o f"), Policy::Ask);
+    /// assert_eq!(policy("git log $(rm -rf x)"), Policy::Deny);
+    /// ```
+    #[cfg(feature = "shell")]
     Command(Vec<String>),
     /// Text, with `*` for any number of characters and `?` for one; other values are compared as JSON text.
     Text(Vec<String>),
-}
-
-/// A part of a call that is judged by itself.
-#[derive(Debug)]
-pub(super) enum Unit<'a> {
-    /// All of it: there is no command line.
-    Call,
-    /// A command in the line in `argument`.
-    Command { argument: &'a str, command: Command },
-    /// What is not understood in the line in `argument`.
-    Unclear { argument: &'a str },
 }
 
 impl Rule {
@@ -93,6 +99,7 @@ impl Rule {
     }
 
     /// Only commands in this argument that begin so: see [`Match::Command`]. Of several patterns one must fit.
+    #[cfg(feature = "shell")]
     #[must_use]
     pub fn command(self, argument: impl Into<String>, words: impl Into<String>) -> Self {
         self.pattern(argument, words, Match::Command)
@@ -110,12 +117,14 @@ impl Rule {
         pattern: impl Into<String>,
         kind: fn(Vec<String>) -> Match,
     ) -> Self {
-        let (argument, pattern) = (argument.into(), pattern.into());
-        match (self.when.get_mut(&argument), kind(Vec::new())) {
-            (Some(Match::Path(patterns)), Match::Path(_))
-            | (Some(Match::Command(patterns)), Match::Command(_))
-            | (Some(Match::Text(patterns)), Match::Text(_)) => patterns.push(pattern),
-            _ => drop(self.when.insert(argument, kind(vec![pattern]))),
+        let (argument, pattern) = (argument.into(), kind(vec![pattern.into()]));
+        match (self.when.get_mut(&argument), pattern) {
+            (Some(Match::Path(patterns)), Match::Path(more)) | (Some(Match::Text(patterns)), Match::Text(more)) => {
+                patterns.extend(more);
+            }
+            #[cfg(feature = "shell")]
+            (Some(Match::Command(patterns)), Match::Command(more)) => patterns.extend(more),
+            (_, pattern) => drop(self.when.insert(argument, pattern)),
         }
         self
     }
@@ -124,20 +133,16 @@ impl Rule {
         wildcard::fits(&self.tool, tool, None)
     }
 
-    /// The arguments that it takes for command lines.
-    pub(super) fn command_arguments(&self) -> impl Iterator<Item = &str> {
-        let lines = self.when.iter().filter(|(_, wanted)| matches!(wanted, Match::Command(_)));
-        lines.map(|(argument, _)| argument.as_str())
-    }
-
-    /// How this part of a call with these arguments fits.
-    pub(super) fn fit(&self, arguments: &Value, unit: &Unit<'_>, root: Option<&str>) -> Fit {
+    /// How a call with these arguments fits, where `line` is how patterns fit the command line in an argument.
+    #[cfg_attr(not(feature = "shell"), expect(unused_variables, reason = "no rule reads a command line"))]
+    pub(super) fn fit(&self, arguments: &Value, root: Option<&str>, line: impl Fn(&str, &[String]) -> Fit) -> Fit {
         if self.arguments.as_ref().is_some_and(|wanted| canonical_json(wanted) != canonical_json(arguments)) {
             return Fit::No;
         }
         let fits = self.when.iter().map(|(argument, wanted)| match wanted {
             Match::Path(patterns) => self.fit_paths(arguments.get(argument), patterns, root),
-            Match::Command(patterns) => self.fit_command(argument, patterns, unit, root),
+            #[cfg(feature = "shell")]
+            Match::Command(patterns) => line(argument, patterns),
             Match::Text(patterns) => fit_text(arguments.get(argument), patterns),
         });
         fits.min().unwrap_or(Fit::Yes)
@@ -150,28 +155,6 @@ impl Rule {
             (Some(Value::Array(paths)), _) => paths.iter().map(fit).max().unwrap_or(Fit::Unclear),
             (Some(path), _) => fit(path),
             (None, _) => Fit::Unclear,
-        }
-    }
-
-    fn fit_command(&self, argument: &str, patterns: &[String], unit: &Unit<'_>, root: Option<&str>) -> Fit {
-        match unit {
-            Unit::Call => Fit::No,
-            Unit::Unclear { argument: of } => {
-                if *of == argument {
-                    Fit::Unclear
-                } else {
-                    Fit::No
-                }
-            }
-            Unit::Command { argument: of, .. } if *of != argument => Fit::No,
-            Unit::Command { command, .. } if self.policy == Policy::Allow => {
-                let covers = patterns.iter().any(|pattern| command.is_covered(pattern, root));
-                if covers { Fit::Yes } else { Fit::No }
-            }
-            Unit::Command { command, .. } => {
-                let fits = patterns.iter().map(|pattern| command.begins_with(pattern, root));
-                fits.max().unwrap_or(Fit::No)
-            }
         }
     }
 }

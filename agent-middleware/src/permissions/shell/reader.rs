@@ -1,394 +1,298 @@
 //! From the text of a line to its commands.
 
+use brush_parser::{
+    ast::{
+        self, CommandPrefixOrSuffixItem as Item, CompoundCommand, IoFileRedirectKind as Kind,
+        IoFileRedirectTarget as Target,
+    },
+    word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource},
+};
+
 use super::{
-    Command, Line, Word,
-    inner::{Inner, is_shell},
-    word::Draft,
+    Line,
+    command::{Command, Does},
+    inner, syntax,
+    word::{Draft, Word},
 };
 
 /// How deep lines may lie in lines. Deeper, a line is unclear.
 const DEEPEST: usize = 16;
 
-/// Words after which another command begins, and words that end what they began.
-const PASSED_OVER: &[&str] = &["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while", "{", "}"];
-
-/// Words that begin what is not read.
-const NOT_READ: &[&str] = &["[[", "case", "coproc", "for", "function", "select"];
-
 /// Files that may be written to: nothing is kept of it.
 const NOWHERE: &[&str] = &["/dev/null", "/dev/stderr", "/dev/stdout"];
 
+/// Where the shell itself opens a connection, instead of a file.
+const NETWORK: &[&str] = &["/dev/tcp/", "/dev/udp/"];
+
 pub(super) fn read(text: &str, depth: usize) -> Line {
-    let mut reader = Reader::new(text, depth);
-    if depth > DEEPEST {
-        return reader.line;
-    }
-    reader.line.clear = true;
-    reader.list(None);
-    if !reader.heredocs.is_empty() {
-        reader.line.clear = false;
+    let mut reader = Reader { depth, line: Line::default(), texts: Vec::new() };
+    if depth <= DEEPEST
+        && let Some(program) = syntax::program(text)
+    {
+        reader.line.clear = true;
+        program.complete_commands.iter().for_each(|list| reader.list(list));
+        reader.texts();
     }
     reader.line
 }
 
 struct Reader {
-    text: Vec<char>,
-    at: usize,
     depth: usize,
     line: Line,
-    /// Texts that begin with the next line.
-    heredocs: Vec<Heredoc>,
-}
-
-struct Heredoc {
-    end: String,
-    /// Nothing takes the place of anything in it.
-    literal: bool,
-    strips_tabs: bool,
+    /// What the line gives its programs to read.
+    texts: Vec<String>,
 }
 
 impl Reader {
-    fn new(text: &str, depth: usize) -> Self {
-        Self { text: text.chars().collect(), at: 0, depth, line: Line::default(), heredocs: Vec::new() }
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.text.get(self.at).copied()
-    }
-
-    fn next_is(&self, text: &str) -> bool {
-        let mut wanted = text.chars().enumerate();
-        wanted.all(|(i, c)| self.text.get(self.at + i) == Some(&c))
-    }
-
-    fn skip(&mut self, text: &str) -> bool {
-        let is_next = self.next_is(text);
-        self.at += if is_next { text.len() } else { 0 };
-        is_next
-    }
-
     fn unclear(&mut self) {
         self.line.clear = false;
     }
 
-    /// Reads commands up to `close`, or to the end.
-    fn list(&mut self, close: Option<char>) {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            self.unclear();
-            self.at = self.text.len();
+    fn take_in(&mut self, text: &str, guess: bool) {
+        inner::take_in(&mut self.line, read(text, self.depth + 1), guess);
+    }
+
+    /// What a shell is given to read is a program.
+    fn texts(&mut self) {
+        let texts = std::mem::take(&mut self.texts);
+        if self.line.commands.iter().any(inner::is_shell) {
+            texts.iter().for_each(|text| self.take_in(text, true));
         }
-        let mut command = Command::default();
-        loop {
-            self.blanks();
-            let Some(c) = self.peek() else {
-                self.line.clear &= close.is_none();
-                break;
-            };
-            match c {
-                c if Some(c) == close => {
-                    self.at += 1;
-                    break;
-                }
-                '\n' => {
-                    self.at += 1;
-                    self.end(&mut command);
-                    self.heredoc_bodies();
-                }
-                '&' if self.next_is("&>") => self.redirect(&mut command),
-                ';' | '&' | '|' => {
-                    self.at += 1;
-                    self.end(&mut command);
-                }
-                '(' => {
-                    // After a word it makes a function or a list; twice it makes arithmetic.
-                    if !command.words.is_empty() || command.assigns || self.next_is("((") {
-                        self.unclear();
-                    }
-                    self.at += 1;
-                    self.end(&mut command);
-                    self.list(Some(')'));
-                }
-                ')' => {
-                    self.unclear();
-                    self.at += 1;
-                    self.end(&mut command);
-                }
-                '<' | '>' => self.redirect(&mut command),
-                '#' => self.at += self.text[self.at..].iter().take_while(|c| **c != '\n').count(),
-                _ => self.word_of(&mut command),
+    }
+
+    fn list(&mut self, list: &ast::CompoundList) {
+        for ast::CompoundListItem(list, _) in &list.0 {
+            let others = list.additional.iter().map(|(ast::AndOr::And(other) | ast::AndOr::Or(other))| other);
+            let commands = [&list.first].into_iter().chain(others).flat_map(|pipeline| &pipeline.seq);
+            commands.for_each(|command| self.command(command));
+        }
+    }
+
+    fn command(&mut self, command: &ast::Command) {
+        match command {
+            ast::Command::Simple(command) => self.simple(command),
+            ast::Command::Compound(command, redirects) => {
+                self.compound(command);
+                self.redirects(redirects.as_ref());
             }
-        }
-        self.end(&mut command);
-        self.depth -= 1;
-    }
-
-    fn blanks(&mut self) {
-        while self.skip(" ") || self.skip("\t") || self.skip("\\\n") {}
-    }
-
-    fn end(&mut self, command: &mut Command) {
-        let command = std::mem::take(command);
-        if command.assigns || !command.words.is_empty() {
-            Inner::add(&mut self.line, command, self.depth);
-        }
-    }
-
-    fn word_of(&mut self, command: &mut Command) {
-        let word = self.word();
-        if word.plain && word.text.bytes().all(|c| c.is_ascii_digit()) && matches!(self.peek(), Some('<' | '>')) {
-            return self.redirect(command); // the number of what is redirected
-        }
-        if command.words.is_empty() {
-            if word.plain && PASSED_OVER.contains(&word.text.as_str()) {
-                return;
-            }
-            if word.plain && NOT_READ.contains(&word.text.as_str()) {
+            ast::Command::Function(function) => {
                 self.unclear();
+                self.compound(&function.body.0);
+                self.redirects(function.body.1.as_ref());
             }
-            let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
-            if name.is_some_and(|name| !name.is_empty() && name.chars().all(is_name)) {
-                command.assigns = true;
-                return;
+            ast::Command::ExtendedTest(test, redirects) => {
+                self.unclear();
+                self.word(&test.to_string());
+                self.redirects(redirects.as_ref());
             }
         }
-        command.words.push(word);
     }
 
-    fn word(&mut self) -> Word {
-        let mut draft = Draft::default();
-        while let Some(c) = self.peek() {
-            match c {
-                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
-                '\\' => {
-                    self.at += 1;
-                    draft.quoted = true;
-                    match self.peek() {
+    /// Reads what is inside. What may run any number of times, or in ways that differ among shells, is unclear.
+    fn compound(&mut self, command: &CompoundCommand) {
+        match command {
+            CompoundCommand::BraceGroup(group) => self.list(&group.list),
+            CompoundCommand::Subshell(group) => self.list(&group.list),
+            CompoundCommand::IfClause(choice) => {
+                self.list(&choice.condition);
+                self.list(&choice.then);
+                for other in choice.elses.iter().flatten() {
+                    other.condition.iter().for_each(|list| self.list(list));
+                    self.list(&other.body);
+                }
+            }
+            CompoundCommand::WhileClause(repeat) | CompoundCommand::UntilClause(repeat) => {
+                self.list(&repeat.0);
+                self.list(&repeat.1.list);
+            }
+            unclear => {
+                self.unclear();
+                self.unclear_compound(unclear);
+            }
+        }
+    }
+
+    fn unclear_compound(&mut self, command: &CompoundCommand) {
+        match command {
+            // Two subshells for a shell without arithmetic.
+            CompoundCommand::Arithmetic(arithmetic) => self.take_in(&arithmetic.expr.value, true),
+            CompoundCommand::ArithmeticForClause(repeat) => {
+                let parts = [&repeat.initializer, &repeat.condition, &repeat.updater];
+                parts.into_iter().flatten().for_each(|part| drop(self.word(&part.value)));
+                self.list(&repeat.body.list);
+            }
+            CompoundCommand::ForClause(repeat) => {
+                repeat.values.iter().flatten().for_each(|word| drop(self.word(&word.value)));
+                self.list(&repeat.body.list);
+            }
+            CompoundCommand::CaseClause(choice) => {
+                self.word(&choice.value.value);
+                for case in &choice.cases {
+                    case.patterns.iter().for_each(|pattern| drop(self.word(&pattern.value)));
+                    case.cmd.iter().for_each(|list| self.list(list));
+                }
+            }
+            CompoundCommand::Coprocess(process) => self.command(&process.body),
+            _ => {}
+        }
+    }
+
+    fn simple(&mut self, simple: &ast::SimpleCommand) {
+        let mut command = Command::default();
+        for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
+            if let Item::AssignmentWord(..) = item {
+                command.assigns = true;
+                self.item(item, &mut Command::default());
+            } else {
+                self.item(item, &mut command);
+            }
+        }
+        if let Some(name) = &simple.word_or_name {
+            command.words.insert(0, self.word(&name.value));
+        }
+        for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, &mut command);
+        }
+        if command.assigns || !command.words.is_empty() {
+            inner::add(&mut self.line, command, self.depth);
+        }
+    }
+
+    fn item(&mut self, item: &Item, command: &mut Command) {
+        match item {
+            Item::Word(word) => command.words.push(self.word(&word.value)),
+            Item::AssignmentWord(assignment, word) => {
+                self.line.clear &= !matches!(assignment.value, ast::AssignmentValue::Array(_));
+                command.words.push(self.word(&word.value));
+            }
+            Item::ProcessSubstitution(_, inner) => {
+                self.list(&inner.list);
+                command.words.push(Word::default());
+            }
+            Item::IoRedirect(redirect) => self.redirect(redirect, command),
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
+        let mut opened = Command::default();
+        redirects.iter().flat_map(|redirects| &redirects.0).for_each(|redirect| self.redirect(redirect, &mut opened));
+    }
+
+    /// Reads a redirection: what is written is a command of its own, a file that is read is one more argument.
+    fn redirect(&mut self, redirect: &ast::IoRedirect, command: &mut Command) {
+        match redirect {
+            ast::IoRedirect::File(_, _, Target::Fd(_)) => {}
+            ast::IoRedirect::File(_, _, Target::ProcessSubstitution(_, inner)) => {
+                self.list(&inner.list);
+                command.is_fed = true;
+            }
+            ast::IoRedirect::File(_, kind, Target::Filename(file)) => self.open(file, kind, command),
+            ast::IoRedirect::File(_, kind, Target::Duplicate(file)) => {
+                let is_number = file.value.bytes().all(|c| c.is_ascii_digit() || c == b'-');
+                if !is_number {
+                    self.open(file, kind, command);
+                }
+            }
+            ast::IoRedirect::OutputAndError(file, _) => self.open(file, &Kind::Write, command),
+            ast::IoRedirect::HereString(_, text) => {
+                let text = self.word(&text.value);
+                self.texts.push(text.text.clone());
+                command.words.push(text);
+            }
+            ast::IoRedirect::HereDocument(_, document) => {
+                command.is_fed = true;
+                let text = &document.doc.value;
+                self.texts.push(text.clone());
+                if document.requires_expansion {
+                    match syntax::heredoc(text) {
+                        Some(pieces) => self.pieces(text, &pieces, true, &mut Draft::default()),
                         None => self.unclear(),
-                        Some('\n') => self.at += 1,
-                        Some(c) => self.take(&mut draft, c),
                     }
-                }
-                '\'' => {
-                    self.at += 1;
-                    self.single_quoted(&mut draft, false);
-                }
-                '"' => {
-                    self.at += 1;
-                    self.double_quoted(&mut draft);
-                }
-                '$' | '`' => self.expansion(&mut draft, false),
-                '*' | '?' | '[' => {
-                    draft.glob = true;
-                    self.take(&mut draft, c);
-                }
-                '{' => {
-                    let next = self.text.get(self.at + 1).copied();
-                    draft.split |= next.is_some_and(|c| c != '}' && !c.is_whitespace());
-                    self.take(&mut draft, c);
-                }
-                c => {
-                    self.line.clear &= !c.is_control();
-                    self.take(&mut draft, c);
                 }
             }
         }
+    }
+
+    fn open(&mut self, file: &ast::Word, kind: &Kind, command: &mut Command) {
+        let file = self.word(&file.value);
+        let connects = NETWORK.iter().any(|network| file.text.contains(network));
+        if !connects && matches!(kind, Kind::Read | Kind::DuplicateInput) {
+            self.line.clear &= file.exact; // it may turn out to be a connection
+            return command.words.push(file);
+        }
+        let does = if connects { Does::Connect } else { Does::Write };
+        if !(file.exact && NOWHERE.contains(&file.text.as_str())) {
+            self.line.commands.push(Command { does, words: vec![file], ..Command::default() });
+        }
+    }
+
+    fn word(&mut self, text: &str) -> Word {
+        let Some(pieces) = syntax::word(text) else {
+            self.unclear();
+            return Word::default();
+        };
+        let mut draft = Draft::default();
+        self.pieces(text, &pieces, false, &mut draft);
         draft.finish()
     }
 
-    fn take(&mut self, draft: &mut Draft, c: char) {
-        draft.text.push(c);
-        self.at += 1;
-    }
-
-    /// Reads up to the closing quote. With `escapes` it is the form in which a backslash means something.
-    fn single_quoted(&mut self, draft: &mut Draft, escapes: bool) {
-        draft.quoted = true;
-        while let Some(c) = self.peek() {
-            self.at += 1;
-            match c {
-                '\'' => return,
-                '\\' if escapes => self.at += 1,
-                c => draft.text.push(c),
+    /// Adds to a word what it is made of in `text`, and to the line what is inside it.
+    fn pieces(&mut self, text: &str, pieces: &[WordPieceWithSource], quoted: bool, draft: &mut Draft) {
+        for WordPieceWithSource { piece, start_index, end_index } in pieces {
+            let source = &text[*start_index..*end_index];
+            match piece {
+                WordPiece::Text(plain) if quoted => draft.text.push_str(plain),
+                WordPiece::Text(_) => self.unquoted(source, &text[*end_index..], draft),
+                WordPiece::SingleQuotedText(plain) => draft.text.push_str(plain),
+                WordPiece::EscapeSequence(escaped) => draft.text.push_str(&escaped[1..]),
+                WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
+                    self.pieces(text, inner, true, draft);
+                }
+                WordPiece::AnsiCQuotedText(plain) => {
+                    self.unclear();
+                    draft.filled |= plain.contains('\\');
+                    draft.text.push_str(plain);
+                }
+                expansion => {
+                    self.expansion(expansion, source);
+                    draft.text.push('$');
+                    draft.filled |= quoted;
+                    draft.split |= !quoted;
+                }
             }
         }
-        self.unclear();
     }
 
-    fn double_quoted(&mut self, draft: &mut Draft) {
-        draft.quoted = true;
-        while let Some(c) = self.peek() {
-            match c {
-                '"' => {
-                    self.at += 1;
-                    return;
-                }
-                '\\' => {
-                    self.at += 1;
-                    match self.peek() {
-                        Some('\n') => self.at += 1,
-                        Some(c @ ('$' | '`' | '"' | '\\')) => self.take(draft, c),
-                        _ => draft.text.push('\\'),
-                    }
-                }
-                '$' | '`' => self.expansion(draft, true),
-                c => self.take(draft, c),
-            }
-        }
-        self.unclear();
+    fn unquoted(&mut self, plain: &str, after: &str, draft: &mut Draft) {
+        // A word ends there: the parser's stages disagree.
+        self.line.clear &= !plain.contains(|c: char| c.is_whitespace() || ";&|<>()".contains(c));
+        let followed = plain.chars().skip(1).chain(after.chars());
+        let begins_list = |(c, next): (char, char)| c == '{' && next != '}';
+        draft.split |= plain.chars().zip(followed).any(begins_list);
+        draft.glob |= plain.contains(['*', '?', '[']);
+        draft.text.push_str(plain);
     }
 
     /// Reads what something else takes the place of: a variable, the output of a command.
-    fn expansion(&mut self, draft: &mut Draft, quoted: bool) {
-        if self.skip("`") {
-            self.backticks();
-        } else if self.next_is("$(") {
-            if self.next_is("$((") {
+    fn expansion(&mut self, piece: &WordPiece, source: &str) {
+        match piece {
+            WordPiece::CommandSubstitution(inner) => {
+                self.line.clear &= syntax::ends_clearly(inner);
+                self.take_in(inner, false);
+            }
+            WordPiece::BackquotedCommandSubstitution(inner) => {
+                self.line.clear &= !source.contains('\\');
+                self.take_in(inner, false);
+            }
+            WordPiece::ParameterExpansion(ParameterExpr::Parameter {
+                parameter: Parameter::Positional(_) | Parameter::Special(_) | Parameter::Named(_),
+                indirect: false,
+            }) => {}
+            _ => {
                 self.unclear();
-            }
-            self.at += 2;
-            self.list(Some(')'));
-        } else if !quoted && self.skip("$'") {
-            self.unclear();
-            return self.single_quoted(draft, true);
-        } else if !quoted && self.next_is("$\"") {
-            self.at += 1;
-            return;
-        } else {
-            self.at += 1;
-            let braced = self.skip("{");
-            let before = self.at;
-            while self.peek().is_some_and(is_name) {
-                self.at += 1;
-            }
-            if braced {
-                if !self.skip("}") {
-                    self.unclear(); // what follows is read as part of the word
-                }
-            } else if before == self.at {
-                if self.peek().is_some_and(|c| "?$!@*#-".contains(c)) {
-                    self.at += 1;
-                } else {
-                    draft.text.push('$');
-                    return;
-                }
-            }
-        }
-        if quoted {
-            draft.filled = true;
-        } else {
-            draft.split = true;
-        }
-        if draft.text.is_empty() {
-            draft.text.push('$'); // so that it does not seem to begin with what follows
-        }
-    }
-
-    fn backticks(&mut self) {
-        let mut inside = String::new();
-        while let Some(c) = self.peek() {
-            self.at += 1;
-            match c {
-                '`' => return Inner::take_in(&mut self.line, read(&inside, self.depth + 1), false),
-                '\\' => match self.peek() {
-                    Some(c @ ('`' | '\\' | '$')) => {
-                        self.at += 1;
-                        inside.push(c);
-                    }
-                    _ => inside.push('\\'),
-                },
-                c => inside.push(c),
-            }
-        }
-        self.unclear();
-    }
-
-    /// Reads a redirection: what is written is a command of its own, what is read one more argument.
-    fn redirect(&mut self, command: &mut Command) {
-        if self.skip("<(") || self.skip(">(") {
-            self.list(Some(')'));
-            return command.words.push(Word::unknown());
-        }
-        if self.skip("<<<") {
-            let text = self.target();
-            return command.words.push(text);
-        }
-        if self.skip("<<") {
-            let strips_tabs = self.skip("-");
-            self.blanks();
-            let end = self.word();
-            self.line.clear &= end.exact && !end.text.is_empty();
-            return self.heredocs.push(Heredoc { end: end.text, literal: !end.plain, strips_tabs });
-        }
-        let writes = self.next_is("<>") || !self.next_is("<");
-        let signs = ["&>>", "&>", "<>", "<&", ">>", ">&", ">|", "<", ">"];
-        let duplicates = self.next_is("<&") || self.next_is(">&");
-        let _ = signs.iter().any(|sign| self.skip(sign));
-        let file = self.target();
-        let is_number = file.exact && file.text.bytes().all(|c| c.is_ascii_digit() || c == b'-');
-        if duplicates && is_number {
-            return;
-        }
-        if !writes {
-            command.words.push(file);
-        } else if !(file.exact && NOWHERE.contains(&file.text.as_str())) {
-            let words = vec![Word::literal(">"), file];
-            self.line.commands.push(Command { words, ..Command::default() });
-        }
-    }
-
-    fn target(&mut self) -> Word {
-        self.blanks();
-        let before = self.at;
-        let word = self.word();
-        self.line.clear &= self.at > before;
-        word
-    }
-
-    /// Reads the texts that were announced on the line before. A shell's is a program.
-    fn heredoc_bodies(&mut self) {
-        for heredoc in std::mem::take(&mut self.heredocs) {
-            let mut body = String::new();
-            loop {
-                if self.at >= self.text.len() {
-                    self.unclear();
-                    break;
-                }
-                let length = self.text[self.at..].iter().take_while(|c| **c != '\n').count();
-                let line: String = self.text[self.at..self.at + length].iter().collect();
-                self.at = (self.at + length + 1).min(self.text.len());
-                let line = if heredoc.strips_tabs { line.trim_start_matches('\t') } else { &line };
-                if line == heredoc.end {
-                    break;
-                }
-                body.push_str(line);
-                body.push('\n');
-            }
-            if self.line.commands.iter().any(is_shell) {
-                Inner::take_in(&mut self.line, read(&body, self.depth + 1), true);
-            }
-            if !heredoc.literal {
-                let mut inside = Self::new(&body, self.depth + 1);
-                inside.line.clear = true;
-                inside.expansions();
-                Inner::take_in(&mut self.line, inside.line, false);
+                let inner = source.get(2..source.len().saturating_sub(1)).unwrap_or_default();
+                self.word(inner);
             }
         }
     }
-
-    /// Reads a text in which expansions alone mean anything.
-    fn expansions(&mut self) {
-        let mut draft = Draft::default();
-        while let Some(c) = self.peek() {
-            match c {
-                '\\' => self.at += 2,
-                '$' | '`' => self.expansion(&mut draft, true),
-                _ => self.at += 1,
-            }
-        }
-    }
-}
-
-fn is_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
 }
