@@ -16,7 +16,7 @@
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! All features but `otlp`, `otlp-tls`, `postgres`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
+//! All features but `otlp`, `otlp-tls`, `postgres`, `shell`, `telemetry` and `testing` are on by default. Who writes a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;
