@@ -14,11 +14,13 @@ use crate::builder::check;
 /// Schemas that are kept: more than the tools of any one run.
 const SCHEMAS: usize = 256;
 
+type Entries = Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>;
+
 /// Tools that are not the agent's own, with their stacks: those that somebody else has still. Nothing foreign runs, and nothing
 /// is compiled, while either is locked.
 #[derive(Default)]
 pub(crate) struct Composed {
-    entries: Mutex<Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>>,
+    entries: Mutex<Entries>,
     /// The newest at the end: a set that makes new tools for each step has their schemas compiled once.
     schemas: Mutex<VecDeque<ArgumentSchema>>,
 }
@@ -59,7 +61,7 @@ impl Composed {
         Ok(schema)
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>> {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
