@@ -52,7 +52,7 @@ pub enum ErrorKind {
     InvalidArguments,
     /// No sub-agent is registered under that key; the message lists those that are.
     SubAgentNotFound,
-    /// A hook failed, or panicked. The context key `middleware` names it.
+    /// A hook or a layer panicked, or a hook failed. The context key `middleware` names the hook's middleware.
     Middleware,
     /// The configuration cannot work; the message says what to change.
     Config,

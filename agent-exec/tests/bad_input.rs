@@ -325,6 +325,7 @@ async fn a_layer_that_panics_fails_the_run_and_not_the_results_of_its_siblings()
             builder = builder.middleware(common::hooks::after_tools(|_, _| Ok(Verdict::Proceed)));
         }
         let e = built(builder).run("go").await.expect_err("a bug");
-        assert_eq!((e.kind(), e.context("completed")), (ErrorKind::Unexpected, Some("1")), "hooked: {hooked}");
+        assert_eq!((e.kind(), e.context("completed")), (ErrorKind::Middleware, Some("1")), "hooked: {hooked}");
+        assert!(e.message().starts_with("the layer 'MapRequestLayer"), "{e}");
     }
 }

@@ -43,7 +43,7 @@ async fn unless<T>(cut_off: impl Fn() -> Option<Error>, work: impl Future<Output
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Pending => cut_off().map_or(Poll::Pending, |e| Poll::Ready(Err(e))),
-        done => done,
+        done @ Poll::Ready(_) => done,
     })
     .await
 }
