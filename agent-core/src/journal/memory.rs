@@ -29,6 +29,8 @@ struct Inner {
 struct Session {
     batches: Vec<(u64, Vec<Entry>)>,
     entries: u64,
+    /// The newest anchor's sequence number.
+    anchor: Option<u64>,
     /// What is known of it without its content, up to the batch of this number: nobody may ever ask.
     known: (SessionInfo, usize),
 }
@@ -37,6 +39,8 @@ impl Session {
     fn append(&mut self, batch: Vec<Entry>) -> u64 {
         let first = self.entries + 1;
         self.entries += batch.len() as u64;
+        let anchor = (first..).zip(&batch).filter(|(_, entry)| entry.body.is_anchor()).last();
+        self.anchor = anchor.map(|(seq, _)| seq).or(self.anchor);
         if !batch.is_empty() {
             self.batches.push((first, batch));
         }
@@ -116,6 +120,10 @@ impl Journal for MemoryJournal {
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let inner = self.lock();
         Ok(inner.sessions.get(session).and_then(|log| log.read(log.entries.saturating_sub(1), 1).pop()))
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        Ok(self.lock().sessions.get(session).and_then(|log| log.anchor))
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
