@@ -18,19 +18,9 @@ pub(crate) fn earlier_failed() -> Error {
     Error::new(ErrorKind::Store, "an earlier append to this session failed: open it again")
 }
 
-/// Somebody else has the lease.
-pub(crate) fn held(session: &str, agent: &str) -> Error {
-    Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
-}
-
 /// Somebody may still append.
 pub(crate) fn in_use(session: &str) -> Error {
     Error::new(ErrorKind::Busy, format!("session '{session}' is in use"))
-}
-
-/// A lease that could not be renewed in time.
-pub(crate) fn short_lease(least: std::time::Duration, ttl: std::time::Duration) -> Error {
-    Error::config(format!("a lease of {ttl:?} cannot be kept: set lease_ttl to {least:?} or more"))
 }
 
 /// More waits than may.

@@ -25,6 +25,12 @@
 //! ```
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod amounts;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod answer;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod batch;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod blob;
 mod check;
 #[cfg(feature = "testing")]
@@ -49,6 +55,8 @@ mod sqlite;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod stats;
 mod transfer;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod writing;
 
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PostgresBuilder, PostgresJournal, PostgresLedger};

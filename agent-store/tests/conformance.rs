@@ -13,6 +13,23 @@ mod sqlite {
     });
 }
 
+#[cfg(feature = "sqlite")]
+mod sqlite_failures {
+    use agent_store::conformance::UNKEPT;
+
+    agent_store::journal_failure_conformance!(|| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("agent.db");
+        let journal = agent_store::SqliteJournal::open(&path).expect("opens");
+        let refuse = format!(
+            "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.body LIKE '%{UNKEPT}%'
+             BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        );
+        rusqlite::Connection::open(&path).and_then(|file| file.execute_batch(&refuse)).expect("a trigger");
+        (journal, dir)
+    });
+}
+
 mod ledger_in_memory {
     use std::sync::Arc;
 

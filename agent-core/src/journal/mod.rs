@@ -79,6 +79,22 @@ pub trait Journal: Send + Sync + 'static {
         }
     }
 
+    /// The sequence number of a session's newest [anchor](EntryBody::is_anchor); `None` if it has none. Whoever reads a session
+    /// for how it stands now begins there. The default reads all of it; a store that remembers the place overrides it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        let mut anchor = None;
+        each_entry(self, session, |entry| {
+            if entry.body.is_anchor() {
+                anchor = Some(entry.seq);
+            }
+        })
+        .await?;
+        Ok(anchor)
+    }
+
     /// What is known of a session without its content; `None` if it has no entries. The default reads all of it; a store that
     /// keeps count overrides it.
     ///
@@ -154,6 +170,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).newest(session).await
     }
 
+    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        (**self).anchor(session).await
+    }
+
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         (**self).info(session).await
     }
@@ -178,6 +198,14 @@ pub trait JournalWriter: Send + Sync + 'static {
     ///
     /// The entries are handed over when this is called, not when the answer is polled; the answer comes when they are as
     /// durable as the journal makes them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the batch was not kept, or nobody knows whether it was.
+    ///
+    /// A writer whose append failed refuses every later one, those too that were handed over before the failure was known:
+    /// nothing of it is kept. A log with a hole says that an effect which has happened never began, and a run that is
+    /// recovered from it has that effect again. Only a new writer, which [`open`](Journal::open) gives once this one is
+    /// dropped, goes on, after what is there. Other writers of the session are not concerned.
     fn append(&self, entries: Vec<Entry>) -> Ack;
 }
 

@@ -31,8 +31,11 @@ pub(super) struct Queue {
     sent: u64,
     acknowledged: u64,
     /// Set by the first batch that the journal refused: after it nothing counts as durable.
-    failed: Option<(ErrorKind, String)>,
+    failed: Option<Failure>,
 }
+
+/// Why the journal refused a batch.
+type Failure = (ErrorKind, String);
 
 /// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
 pub(super) struct Sent {
@@ -70,8 +73,20 @@ impl Queue {
     /// True if a batch up to `until` was not acknowledged yet.
     fn is_open(&self, until: u64) -> Result<bool> {
         match &self.failed {
-            Some((kind, message)) => Err(Error::new(*kind, message.clone())),
+            Some(failure) => Err(repeated(failure)),
             None => Ok(self.acknowledged < until),
+        }
+    }
+
+    /// Fails once the journal has refused a batch, whether or not its acknowledgement was waited for.
+    fn check_unbroken(&self) -> Result<()> {
+        let refused_at_once = self.waiting.back().and_then(|newest| match &newest.ack {
+            Ack::Done(Some(Err(e))) => Some(failure(e)),
+            _ => None,
+        });
+        match self.failed.as_ref().or(refused_at_once.as_ref()) {
+            Some(failure) => Err(repeated(failure)),
+            None => Ok(()),
         }
     }
 
@@ -81,19 +96,29 @@ impl Queue {
         let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
         let sent = self.waiting.pop_front().expect("it was polled");
         self.acknowledged += 1;
-        self.failed = first.as_ref().err().map(|e| (e.kind(), e.message().to_owned()));
+        self.failed = first.as_ref().err().map(failure);
         Poll::Ready(first.map(|first| (first, sent)))
     }
 }
 
+fn failure(e: &Error) -> Failure {
+    (e.kind(), e.message().to_owned())
+}
+
+fn repeated((kind, message): &Failure) -> Error {
+    Error::new(*kind, message.clone())
+}
+
 impl Outbox {
     /// Takes the batch that `hand_over` handed to the journal, if it did; nobody else of the tree hands anything over
-    /// meanwhile.
+    /// meanwhile. After a batch that the journal refused nothing is handed over any more: a run that is recovered from a log
+    /// with a hole repeats effects.
     ///
     /// # Errors
-    /// Those of `hand_over`.
+    /// Those of `hand_over`, and that of the batch that the journal refused.
     pub(super) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
         let mut queue = self.queue();
+        queue.check_unbroken()?;
         let Some(mut sent) = hand_over()? else { return Ok(()) };
         queue.sent += 1;
         // What is acknowledged at once need not wait, unless readers are still told of what came before it.
@@ -169,11 +194,15 @@ mod tests {
     fn waiting() -> (Outbox, oneshot::Sender<u64>) {
         let (outbox, (says, heard)) = (Outbox::default(), oneshot::channel());
         let ack = Ack::Later(async move { heard.await.map_err(|_| Error::new(ErrorKind::Store, "full")) }.boxed());
+        outbox.send(|| Ok(Some(batch(ack)))).expect("handed over");
+        (outbox, says)
+    }
+
+    fn batch(ack: Ack) -> Sent {
         let emitter = detached_run(History::default()).cx().emitter().clone();
         let body = EntryBody::Decided { name: "n".into(), value: 1.into(), beginning: false };
         let entries = Some(vec![Entry::new("r".into(), 0, body)]);
-        outbox.send(|| Ok(Some(Sent { ack, count: 1, entries, emitter }))).expect("handed over");
-        (outbox, says)
+        Sent { ack, count: 1, entries, emitter }
     }
 
     #[tokio::test(start_paused = true)]
@@ -210,6 +239,20 @@ mod tests {
         drop(says);
         for _ in 0..2 {
             assert_eq!(outbox.settle().await.expect_err("refused").kind(), ErrorKind::Store);
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_refused_batch_nothing_is_handed_over() {
+        let (waited_for, says) = waiting();
+        drop(says);
+        waited_for.settle().await.expect_err("refused");
+        let (known_at_once, _unanswered) = waiting();
+        let refused = Ack::Done(Some(Err(Error::new(ErrorKind::Store, "full"))));
+        known_at_once.send(|| Ok(Some(batch(refused)))).expect("handed over");
+        for outbox in [waited_for, known_at_once] {
+            let e = outbox.send(|| panic!("handed over behind a hole")).expect_err("refused");
+            assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "full"));
         }
     }
 }

@@ -23,7 +23,7 @@ use futures::future::join_all;
 #[macro_export]
 macro_rules! ledger_conformance {
     ($make:expr) => {
-        $crate::ledger_conformance! { @each $make;
+        $crate::claims! { by_reference, $make;
             all_who_open_an_account_see_the_same
             accounts_are_kept_apart
             what_does_not_fit_is_not_set_aside
@@ -33,12 +33,6 @@ macro_rules! ledger_conformance {
             budgets_over_one_account_never_pass_the_cap_together
         }
     };
-    (@each $make:expr; $($claim:ident)*) => {$(
-        #[test]
-        fn $claim() {
-            $crate::conformance::run_with($make, async |open| $crate::conformance::$claim(&open).await);
-        }
-    )*};
 }
 
 type Open<'a> = &'a (dyn Fn() -> Arc<dyn Ledger> + Send + Sync);

@@ -14,7 +14,7 @@ use serde_json::json;
 #[macro_export]
 macro_rules! memory_store_conformance {
     ($make:expr) => {
-        $crate::memory_store_conformance! { @each $make;
+        $crate::claims! { by_reference, $make;
             what_fits_best_comes_first
             no_more_than_wanted_are_found
             filters_choose_among_what_fits
@@ -25,12 +25,6 @@ macro_rules! memory_store_conformance {
             a_memory_of_a_known_id_takes_its_place
         }
     };
-    (@each $make:expr; $($claim:ident)*) => {$(
-        #[test]
-        fn $claim() {
-            $crate::conformance::run_with($make, async |store| $crate::conformance::$claim(&store).await);
-        }
-    )*};
 }
 
 /// Enough texts that a word of one or two of them is rare.

@@ -15,7 +15,7 @@ use super::sample::full_answer;
 #[macro_export]
 macro_rules! message_store_conformance {
     ($make:expr) => {
-        $crate::message_store_conformance! { @each $make;
+        $crate::claims! { by_reference, $make;
             a_chat_is_given_back_as_it_was_written_with_ids
             what_is_written_again_adds_nothing
             ids_of_the_writer_are_kept_and_never_given_twice
@@ -29,12 +29,6 @@ macro_rules! message_store_conformance {
             messages_survive_to_the_last_byte
         }
     };
-    (@each $make:expr; $($claim:ident)*) => {$(
-        #[test]
-        fn $claim() {
-            $crate::conformance::run_with($make, async |store| $crate::conformance::$claim(&store).await);
-        }
-    )*};
 }
 
 fn turn(call: &str, result: &str) -> Vec<Message> {

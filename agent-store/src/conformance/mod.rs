@@ -20,6 +20,7 @@
 //! ```
 
 mod content;
+mod failures;
 mod ledgers;
 mod memories;
 mod messages;
@@ -32,13 +33,15 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{Entry, Journal, JournalWriter};
 
-pub use self::{content::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, writers::*};
+pub use self::{
+    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, writers::*,
+};
 
 /// Makes a test of each claim of the [suite](crate::conformance).
 #[macro_export]
 macro_rules! journal_conformance {
     ($make:expr) => {
-        $crate::journal_conformance! { @each $make;
+        $crate::claims! { by_value, $make;
             sequence_numbers_begin_at_1_and_have_no_gaps
             batches_of_many_writers_are_kept_whole
             entries_stand_in_the_order_of_the_calls
@@ -54,6 +57,7 @@ macro_rules! journal_conformance {
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
             what_is_known_of_a_session_is_what_its_entries_say
+            the_newest_anchor_is_found
             sessions_are_listed_in_order
             sessions_are_listed_by_how_they_begin_and_in_pages
             names_may_be_any_text
@@ -67,10 +71,53 @@ macro_rules! journal_conformance {
             sessions_that_are_too_old_go_and_one_in_use_stays
         }
     };
-    (@each $make:expr; $($claim:ident)*) => {$(
+}
+
+/// Makes a test of each claim about a journal that fails. It takes a closure that gives a fresh journal which fails to keep any
+/// entry that holds the text [`UNKEPT`], and whatever must live as long as it. A journal that cannot fail needs none of it.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// mod sqlite {
+///     use agent_store::conformance::UNKEPT;
+///
+///     agent_store::journal_failure_conformance!(|| {
+///         let dir = tempfile::tempdir().expect("a directory");
+///         let path = dir.path().join("agent.db");
+///         let journal = agent_store::SqliteJournal::open(&path).expect("opens");
+///         let refuse = format!(
+///             "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.body LIKE '%{UNKEPT}%'
+///              BEGIN SELECT RAISE(ABORT, 'refused'); END"
+///         );
+///         rusqlite::Connection::open(&path).and_then(|file| file.execute_batch(&refuse)).expect("a trigger");
+///         (journal, dir)
+///     });
+/// }
+/// ```
+#[macro_export]
+macro_rules! journal_failure_conformance {
+    ($make:expr) => {
+        $crate::claims! { by_value, $make;
+            a_writer_whose_append_failed_refuses_what_follows
+            a_failed_append_concerns_no_other_writer
+        }
+    };
+}
+
+/// A test of each claim, about a journal by value or a store by reference.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! claims {
+    (@run by_value, $make:expr, $claim:ident) => {
+        $crate::conformance::run($make, $crate::conformance::$claim)
+    };
+    (@run by_reference, $make:expr, $claim:ident) => {
+        $crate::conformance::run_with($make, async |store| $crate::conformance::$claim(&store).await)
+    };
+    ($how:ident, $make:expr; $($claim:ident)*) => {$(
         #[test]
         fn $claim() {
-            $crate::conformance::run($make, $crate::conformance::$claim);
+            $crate::claims!(@run $how, $make, $claim);
         }
     )*};
 }

@@ -6,7 +6,7 @@ use agent_core::{Entry, EntryBody, Journal, Message, RunIds, SessionInfo};
 use futures::future::join_all;
 
 use super::{
-    append, open, read_all, read_by,
+    append, every_kind, open, read_all, read_by,
     sample::{heard, text},
 };
 
@@ -85,6 +85,24 @@ pub async fn what_is_known_of_a_session_is_what_its_entries_say(journal: Arc<dyn
     append(&*open(&*journal, "s", "a").await, vec![heard("r", "anew")]).await;
     let anew = journal.info("s").await.expect("reads").expect("it is there");
     assert_eq!((anew.entries, anew.runs, anew.agents.len(), anew.title), (1, 0, 0, None));
+}
+
+/// The newest anchor is that of the session's own entries, wherever in a batch it stands.
+pub async fn the_newest_anchor_is_found(journal: Arc<dyn Journal>) {
+    assert_eq!(journal.anchor("s").await.expect("reads"), None);
+    let writer = open(&*journal, "s", "a").await;
+    append(&*open(&*journal, "other", "a").await, every_kind("other", "a")).await;
+    let (anchors, others): (Vec<_>, Vec<_>) = every_kind("s", "a").into_iter().partition(|e| e.body.is_anchor());
+    let batches = [others.clone(), [others.clone(), anchors.clone(), others.clone()].concat(), others, anchors];
+    for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+        append(&*writer, batch).await;
+        let entries = read_all(&*journal, "s").await;
+        let newest = entries.iter().rfind(|entry| entry.body.is_anchor()).map(|entry| entry.seq);
+        assert_eq!(journal.anchor("s").await.expect("reads"), newest);
+    }
+    drop(writer);
+    assert!(journal.delete("s").await.expect("deletes"));
+    assert_eq!(journal.anchor("s").await.expect("reads"), None);
 }
 
 /// 64 tasks share a writer: what was called first stands first.

@@ -11,10 +11,9 @@ use std::{
 };
 
 use agent_core::{Amounts, Balance, BoxFuture, Caps, Ledger, Result, async_trait};
-use tokio::sync::oneshot;
 
 use self::{tables::Tables, thread::LedgerThread};
-use crate::error::thread_ended;
+use crate::answer::ask;
 
 /// Accounts in an SQLite file: all processes that open it share what budgets allow.
 ///
@@ -69,12 +68,7 @@ impl SqliteLedger {
         &self,
         work: impl FnOnce(&mut Tables) -> Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T>> {
-        let (reply, answer) = oneshot::channel();
-        let taken = self.thread.push(Box::new(move |tables| drop(reply.send(work(tables)))));
-        Box::pin(async move {
-            taken?;
-            answer.await.map_err(|_| thread_ended())?
-        })
+        ask(|reply| self.thread.push(Box::new(move |tables| drop(reply.send(work(tables))))))
     }
 }
 

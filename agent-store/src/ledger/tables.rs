@@ -8,7 +8,10 @@ use std::{
 use agent_core::{Amounts, Balance, Caps, Error, ErrorKind, Result, new_id};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use crate::sqlite::store_error;
+use crate::{
+    amounts::{columns, from_columns},
+    sqlite::store_error,
+};
 
 /// Tells a ledger from other programs' databases: "aldg".
 const APPLICATION_ID: i32 = 0x616c_6467;
@@ -150,13 +153,7 @@ fn book(transaction: &Transaction<'_>, account: &str, used: Amounts) -> rusqlite
 }
 
 fn amounts(row: &Row<'_>) -> rusqlite::Result<Amounts> {
-    let column = |at| row.get::<_, i64>(at).map(|n| u64::try_from(n).unwrap_or(0));
-    Ok(Amounts::none().tokens(column(0)?).cost(column(1)?).model_calls(column(2)?).tool_calls(column(3)?))
-}
-
-fn columns(amounts: Amounts) -> [i64; 4] {
-    let Amounts { tokens, cost, model_calls, tool_calls, .. } = amounts;
-    [tokens, cost, model_calls, tool_calls].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+    from_columns(|at| row.get(at))
 }
 
 /// Milliseconds since 1970.

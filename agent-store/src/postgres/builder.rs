@@ -7,10 +7,10 @@ use agent_core::Result;
 use super::{
     Inner, PostgresJournal,
     connect::Location,
-    read::Reader,
-    thread::{JournalThread, Settings},
+    readers::{Readers, Reading},
+    thread::JournalThread,
 };
-use crate::{Durability, blob::BLOB_BYTES, error::short_lease};
+use crate::writing::{Writing, writing_setters};
 
 /// Settings of a [`PostgresJournal`].
 ///
@@ -33,26 +33,21 @@ use crate::{Durability, blob::BLOB_BYTES, error::short_lease};
 pub struct PostgresBuilder {
     url: String,
     schema: String,
-    durability: Durability,
-    lease_ttl: Duration,
-    group: usize,
-    queue_bytes: usize,
-    blob_bytes: usize,
+    connect_timeout: Option<Duration>,
+    reading: Reading,
+    prepared_statements: bool,
+    writing: Writing,
 }
 
 impl PostgresBuilder {
-    /// The shortest lease: its renewal must not come too late because the network was slow once.
-    const MIN_TTL: Duration = Duration::from_secs(1);
-
     pub(super) fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             schema: "agent_journal".to_owned(),
-            durability: Durability::default(),
-            lease_ttl: Duration::from_secs(30),
-            group: 256,
-            queue_bytes: 256 << 20,
-            blob_bytes: BLOB_BYTES,
+            connect_timeout: None,
+            reading: Reading::default(),
+            prepared_statements: true,
+            writing: Writing::default(),
         }
     }
 
@@ -62,39 +57,40 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets when an append is acknowledged. Default: [`Durability::Sync`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
+    /// Sets how long one connection is waited for. Default: the URL's `connect_timeout`, or 10 seconds.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = Some(timeout);
         self
     }
 
-    /// Sets how long a dead process keeps its sessions from others. Default: 30 seconds; at least one.
-    ///
-    /// A lease is renewed three times as often, and a lost connection is tried again for as long as that.
-    pub fn lease_ttl(mut self, ttl: Duration) -> Self {
-        self.lease_ttl = ttl;
+    /// Sets how many connections read at once, at most; they are made when they are needed. Default: 4; at least one.
+    pub fn read_connections(mut self, most: usize) -> Self {
+        self.reading.connections = most.max(1);
         self
     }
 
-    /// Sets how many appends share a transaction at most. Default: 256; at least one.
-    pub fn group(mut self, appends: usize) -> Self {
-        self.group = appends.max(1);
+    /// Sets how long a read waits for a connection, and then for its answer. Default: 30 seconds. A read that was not answered
+    /// is tried once more, over a new connection.
+    pub fn read_timeout(mut self, timeout: Duration) -> Self {
+        self.reading.timeout = timeout;
         self
     }
 
-    /// Sets how many bytes of entries may wait for the database. Default: 256 MiB. An append that finds the queue full fails,
-    /// and its run with it: better than a process without memory.
-    pub fn queue_bytes(mut self, bytes: usize) -> Self {
-        self.queue_bytes = bytes;
+    /// Sets how long a connection that reads is kept when nobody uses it. Default: 5 minutes.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.reading.idle_timeout = timeout;
         self
     }
 
-    /// Sets from how many bytes on a string in an entry is kept by content, once for all entries that have it. Default:
-    /// 4 KiB; at least one byte. A journal can be read whatever it was written with.
-    pub fn blob_bytes(mut self, bytes: usize) -> Self {
-        self.blob_bytes = bytes.max(1);
+    /// Sets whether the statements that write are prepared: appends cost the server a quarter of what they cost else. Default:
+    /// true. They must not be behind a [pooler](PostgresJournal#poolers) that gives each transaction another
+    /// connection and does not follow prepared statements.
+    pub fn prepared_statements(mut self, prepared: bool) -> Self {
+        self.prepared_statements = prepared;
         self
     }
+
+    writing_setters!();
 
     /// Connects, and creates the tables or brings older ones up to date.
     ///
@@ -103,15 +99,15 @@ impl PostgresBuilder {
     /// newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a setting that cannot work. Each
     /// says what to do, and none shows the URL.
     pub async fn connect(self) -> Result<PostgresJournal> {
-        if self.lease_ttl < Self::MIN_TTL {
-            return Err(short_lease(Self::MIN_TTL, self.lease_ttl));
-        }
-        let location = Location::new(&self.url, &self.schema, self.durability, self.lease_ttl / 3)?;
-        let settings = Settings { ttl: self.lease_ttl, group: self.group, queue_bytes: self.queue_bytes };
-        let reader = Reader::new(location.clone());
-        let thread = Arc::new(JournalThread::start(location, settings).await?);
-        let (schema, blob_bytes) = (self.schema, self.blob_bytes);
-        Ok(PostgresJournal(Arc::new(Inner { schema, reader, blob_bytes, thread })))
+        let writing = self.writing;
+        writing.check()?;
+        let location = Location::new(&self.url, &self.schema, writing.heartbeat())?
+            .connect_timeout(self.connect_timeout)
+            .prepares(self.prepared_statements);
+        let thread = Arc::new(JournalThread::start(location.clone(), writing).await?);
+        let readers = Readers::new(location, self.reading, thread.runtime().clone());
+        let (schema, blob_bytes) = (self.schema, writing.blob_bytes);
+        Ok(PostgresJournal(Arc::new(Inner { schema, readers, blob_bytes, thread })))
     }
 }
 
@@ -120,11 +116,10 @@ impl fmt::Debug for PostgresBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresBuilder")
             .field("schema", &self.schema)
-            .field("durability", &self.durability)
-            .field("lease_ttl", &self.lease_ttl)
-            .field("group", &self.group)
-            .field("queue_bytes", &self.queue_bytes)
-            .field("blob_bytes", &self.blob_bytes)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("reading", &self.reading)
+            .field("prepared_statements", &self.prepared_statements)
+            .field("writing", &self.writing)
             .finish_non_exhaustive()
     }
 }

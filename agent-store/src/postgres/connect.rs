@@ -1,61 +1,108 @@
-//! Connecting: what the database must be, and how its tables change from release to release.
+//! Connecting: where the database is, and what a connection is given.
 
 use std::time::Duration;
 
-use agent_core::{Error, ErrorKind, Result};
+use agent_core::{Error, Result};
 use tokio::time::timeout;
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{CancelToken, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    error::{cannot_connect, lost_connection, store_error},
+    error::{cannot_connect, connecting_takes_too_long, lost_connection, store_error},
     statements::Statements,
     tls,
 };
-use crate::Durability;
 
-/// Keeps two processes from migrating at once: "AGJL".
-const MIGRATION_LOCK: i64 = 0x4147_4a4c;
+/// How long a connection is waited for, unless somebody said so.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After how long a silence a peer is asked whether it is still there, and again and again.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long what was sent may stay without a receipt.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+/// What the client takes where a URL has no `keepalives_idle`.
+const UNSET_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Where the database is and how its connections are set up.
+/// Where the database is and how its connections are set up. No connection keeps a setting of its own: a pooler may give each
+/// transaction another one.
 #[derive(Clone)]
 pub(super) struct Location {
     config: Config,
     tls: MakeRustlsConnect,
+    /// As it stands in SQL.
     schema: String,
-    durability: Durability,
-    /// How long to wait for a connection.
+    /// How long one connection is waited for.
+    connect_timeout: Duration,
+    /// How long a lost connection is tried again.
     patience: Duration,
+    /// True if statements are prepared.
+    prepares: bool,
 }
 
-/// A connection with its prepared statements.
+/// A connection with its statements.
 pub(super) struct Db {
     pub(super) client: Client,
     pub(super) statements: Statements,
 }
 
 impl Location {
-    pub(super) fn new(url: &str, schema: &str, durability: Durability, patience: Duration) -> Result<Self> {
+    pub(super) fn new(url: &str, schema: &str, patience: Duration) -> Result<Self> {
         let (mut config, tls) = tls::configure(url)?;
         if schema.is_empty() || schema.contains('\0') {
             return Err(Error::config("the schema needs a name"));
         }
-        config.application_name(format!("agent-journal {schema}")).connect_timeout(patience);
-        Ok(Self { config, tls, schema: schema.to_owned(), durability, patience })
+        config.application_name(format!("agent-journal {schema}"));
+        if config.get_keepalives_idle() == UNSET_KEEPALIVE {
+            config.keepalives_idle(KEEPALIVE);
+        }
+        config.keepalives_interval(config.get_keepalives_interval().unwrap_or(KEEPALIVE_INTERVAL));
+        config.keepalives_retries(config.get_keepalives_retries().unwrap_or(KEEPALIVE_RETRIES));
+        config.tcp_user_timeout(config.get_tcp_user_timeout().copied().unwrap_or(UNACKNOWLEDGED));
+        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+        Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, prepares: true })
     }
 
-    pub(super) fn durability(&self) -> Durability {
-        self.durability
+    /// Sets how long one connection is waited for, if somebody said so.
+    pub(super) fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.connect_timeout = timeout.unwrap_or(self.connect_timeout);
+        self
     }
 
-    /// Connects and prepares; runs on the runtime that is to drive the connection.
+    /// Sets whether statements are prepared.
+    pub(super) fn prepares(mut self, prepares: bool) -> Self {
+        self.prepares = prepares;
+        self
+    }
+
+    /// The schema's name as it stands in SQL.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// SQL that names its tables as `{schema}.table`, with the schema's name.
+    pub(super) fn sql(&self, text: &str) -> String {
+        text.replace("{schema}", &self.schema)
+    }
+
+    /// A connection with its statements; on the runtime that is to drive the connection. To prepare one takes its tables' locks,
+    /// so a connection that only reads does without: it would wait for tables that its own reads do not need.
     pub(super) async fn connect(&self) -> Result<Db> {
-        let client = self.attach().await?;
-        let statements = Statements::prepare(&client).await.map_err(|e| store_error(&e))?;
-        Ok(Db { client, statements })
+        Ok(Db { client: self.attach().await?, statements: Statements::new(self) })
     }
 
-    /// As [`connect`](Self::connect) or [`attach`](Self::attach), tried again and again while there is patience.
+    /// As [`connect`](Self::connect), with the statements prepared that write.
+    pub(super) async fn connect_writer(&self) -> Result<Db> {
+        let mut db = self.connect().await?;
+        if self.prepares {
+            let preparing = timeout(self.connect_timeout, db.statements.prepare(&db.client)).await;
+            let prepared = preparing.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
+            prepared.map_err(|e| store_error(&e))?;
+        }
+        Ok(db)
+    }
+
+    /// As [`connect_writer`](Self::connect_writer) or [`attach`](Self::attach), tried again and again while there is patience.
     pub(super) async fn reconnect<T>(&self, connect: impl AsyncFn(&Self) -> Result<T>) -> Result<T> {
         const PAUSE: Duration = Duration::from_millis(100);
         let trying = async {
@@ -70,69 +117,19 @@ impl Location {
         timeout(self.patience, trying).await.map_err(|_| lost_connection())
     }
 
-    /// Connects; runs on the runtime that is to drive the connection.
+    /// A connection; on the runtime that is to drive it.
     pub(super) async fn attach(&self) -> Result<Client> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(|e| cannot_connect(&e))?;
+        let connecting = timeout(self.connect_timeout, self.config.connect(self.tls.clone())).await;
+        let connected = connecting.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
+        let (client, connection) = connected.map_err(|e| cannot_connect(&e))?;
         // Its end is seen by whoever uses the client next.
         drop(tokio::spawn(connection));
-        let commit = match self.durability {
-            Durability::Sync => "on",
-            Durability::Async => "off",
-        };
-        let schema = quoted(&self.schema);
-        let set_up = format!("SET search_path TO {schema}; SET synchronous_commit TO {commit}");
-        client.batch_execute(&set_up).await.map_err(|e| store_error(&e))?;
         Ok(client)
     }
 
-    /// Creates the tables, or brings older ones up to date. The migrations lead from nothing to format 1, from 1 to 2, and so
-    /// on; the schema's `format` says how many of them it has seen. What was released is never edited.
-    pub(super) async fn migrate(&self, migrations: &[&str]) -> Result<()> {
-        let format = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
-        let mut client = self.attach().await?;
-        let encoding = client.query_one("SHOW server_encoding", &[]).await.map_err(|e| store_error(&e))?;
-        if encoding.get::<_, &str>(0) != "UTF8" {
-            let message = "the database must have the encoding UTF8: create it with ENCODING 'UTF8'";
-            return Err(Error::new(ErrorKind::Store, message));
-        }
-        let version = self.set_up(&mut client, migrations).await.map_err(|e| store_error(&e))?;
-        if version > format {
-            let message = format!(
-                "the tables have format {version} and this release knows formats up to {format}: use the newer release"
-            );
-            return Err(Error::new(ErrorKind::Store, message));
-        }
-        Ok(())
-    }
-
-    /// Gives the format that was found, or made.
-    async fn set_up(&self, client: &mut Client, migrations: &[&str]) -> Result<i32, tokio_postgres::Error> {
-        let transaction = client.transaction().await?;
-        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
-        let schema = quoted(&self.schema);
-        let found = transaction.query_one("SELECT to_regclass($1)::text", &[&format!("{schema}.format")]).await?;
-        let version = match found.get::<_, Option<&str>>(0) {
-            Some(_) => transaction.query_one("SELECT version FROM format", &[]).await?.get(0),
-            None => {
-                let first = format!(
-                    "CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE format (version INTEGER NOT NULL);
-                     INSERT INTO format VALUES (0)"
-                );
-                transaction.batch_execute(&first).await?;
-                0
-            }
-        };
-        let mut reached = version;
-        for (from, migration) in (0..).zip(migrations).filter(|(from, _)| *from >= version) {
-            transaction.batch_execute(migration).await?;
-            reached = from + 1;
-        }
-        // A database that is up to date may be read-only.
-        if reached > version {
-            transaction.execute("UPDATE format SET version = $1", &[&reached]).await?;
-            transaction.commit().await?;
-        }
-        Ok(reached)
+    /// Asks the server to end what a connection waits for, if the server can be asked.
+    pub(super) async fn cancel(&self, waiting: CancelToken) {
+        let _ = timeout(self.connect_timeout, waiting.cancel_query(self.tls.clone())).await;
     }
 }
 

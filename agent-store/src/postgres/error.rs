@@ -1,7 +1,9 @@
 //! What PostgreSQL's failures mean, and what to do about them.
 
+use std::time::Duration;
+
 use agent_core::{Error, ErrorKind, Retry};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 use super::tls;
 
@@ -23,6 +25,9 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => "the journal is damaged: restore a copy",
         SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
             "the database is shutting down or starting: try again when it is up"
+        }
+        SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
+            "a pooler gives each transaction another connection: set prepared_statements to false"
         }
         SqlState::PROGRAM_LIMIT_EXCEEDED => "an entry is larger than the journal can hold",
         _ => "the journal failed",
@@ -75,9 +80,9 @@ pub(super) fn is_conflict(e: &tokio_postgres::Error) -> bool {
     e.code().is_some_and(|code| conflicts.contains(code))
 }
 
-/// True if the connection is of no use any more.
+/// True if the connection is of no use any more: it broke, or the server or a pooler ended it.
 pub(super) fn is_fatal(e: &tokio_postgres::Error) -> bool {
-    e.code().is_none_or(|code| code.code().starts_with("57P"))
+    e.as_db_error().is_none_or(|said| matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic)))
 }
 
 /// True if a statement failed only because one before it did.
@@ -89,6 +94,26 @@ pub(super) fn is_consequence(e: &tokio_postgres::Error) -> bool {
 pub(super) fn lost_connection() -> Error {
     let message = "the connection to the database failed: what was not acknowledged may or may not be kept; \
                    check that it is up, and open the session again";
+    Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
+}
+
+/// Nobody answered a connection that was begun.
+pub(super) fn connecting_takes_too_long(waited: Duration) -> Error {
+    let message =
+        format!("the database did not answer within {waited:?}: check that it is up, and host and port of the URL");
+    Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
+}
+
+/// Nobody answered a read.
+pub(super) fn read_takes_too_long(waited: Duration) -> Error {
+    let message =
+        format!("the database did not answer a read within {waited:?}: check that it is up, or raise read_timeout");
+    Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
+}
+
+/// Others read over all connections.
+pub(super) fn all_busy(connections: usize) -> Error {
+    let message = format!("all {connections} connections that read are busy: raise read_connections");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }
 

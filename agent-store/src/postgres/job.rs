@@ -2,18 +2,18 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
-use agent_core::{Error, Result};
+use agent_core::{Error, ErrorKind, Result};
 use futures::future::BoxFuture;
-use tokio::sync::oneshot;
-use tokio_postgres::{Error as PgError, Row};
+use tokio_postgres::Error as PgError;
 
-use super::{connect::Db, statements::HOLD_LEASES};
+use super::{connect::Db, query::Parameter};
 use crate::{
-    encode::{Encoded, Summary},
-    error::{earlier_failed, held, in_use, lost},
+    batch::Batch,
+    encode::Summary,
+    error::{earlier_failed, lost},
 };
 
 /// Something to do in a transaction that it shares with others. Its statement gives one number, or none where it was not to
@@ -22,7 +22,6 @@ pub(super) enum Job {
     Append(Append),
     Open { session: Arc<str>, agent: Arc<str>, deliver: Deliver<i64> },
     Release { session: Arc<str>, epoch: i64 },
-    Delete { session: Arc<str>, reply: oneshot::Sender<Result<bool>> },
 }
 
 /// Who waits for the answer.
@@ -36,12 +35,7 @@ pub(super) struct Append {
     pub(super) epoch: i64,
     pub(super) session: Arc<str>,
     pub(super) agent: Arc<str>,
-    pub(super) entries: Vec<Encoded>,
-    /// True if a run ends here.
-    pub(super) ends: bool,
-    /// True once an append of the writer failed: those behind it fail too.
-    pub(super) failed: Arc<AtomicBool>,
-    pub(super) reply: oneshot::Sender<Result<u64>>,
+    pub(super) batch: Batch,
     pub(super) waiting: Waiting,
 }
 
@@ -68,13 +62,13 @@ impl Job {
     pub(super) fn session(&self) -> &Arc<str> {
         match self {
             Self::Append(append) => &append.session,
-            Self::Open { session, .. } | Self::Release { session, .. } | Self::Delete { session, .. } => session,
+            Self::Open { session, .. } | Self::Release { session, .. } => session,
         }
     }
 
     /// True if the end of a run is in it, which is on disk when it is acknowledged, however lazy the journal is.
     pub(super) fn ends_run(&self) -> bool {
-        matches!(self, Self::Append(Append { ends: true, .. }))
+        matches!(self, Self::Append(append) if append.batch.ends_run)
     }
 
     /// The lease that it gives back.
@@ -92,7 +86,7 @@ impl Job {
 
     /// True if it can only fail.
     pub(super) fn is_behind_a_failure(&self) -> bool {
-        matches!(self, Self::Append(append) if append.failed.load(Ordering::Acquire))
+        matches!(self, Self::Append(append) if append.batch.receipt.place.is_behind_a_failure())
     }
 
     /// Its requests, each sent when it is first polled.
@@ -101,28 +95,22 @@ impl Job {
         match self {
             Self::Append(append) => append.requests(db),
             Self::Open { session, agent, .. } => vec![Box::pin(async move {
-                let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-                    [&session.as_bytes(), &agent.as_bytes(), &holder, &ttl];
-                number(db.client.query_opt(&statements.open, &parameters).await)
+                let (session, agent) = (session.as_bytes(), agent.as_bytes());
+                statements.open.number(&db.client, &[&session, &agent, &holder, &ttl]).await
             })],
             Self::Release { epoch, .. } => {
-                vec![Box::pin(async move { number(db.client.query_opt(&statements.release, &[epoch]).await) })]
+                vec![Box::pin(async move { statements.release.number(&db.client, &[epoch]).await })]
             }
-            Self::Delete { session, .. } => vec![
-                Box::pin(async move { db.client.batch_execute(HOLD_LEASES).await.map(|()| None) }),
-                Box::pin(async move { number(db.client.query_opt(&statements.delete, &[&session.as_bytes()]).await) }),
-            ],
         }
     }
 
     /// Answers whoever waits.
     pub(super) fn finish(self, given: Result<Option<i64>>) {
         match self {
-            Self::Append(Append { session, agent, failed, reply, waiting, .. }) => {
+            Self::Append(Append { session, agent, batch, waiting, .. }) => {
                 drop(waiting);
                 let first = given.and_then(|first| first.ok_or_else(|| lost(&session, &agent)));
-                failed.fetch_or(first.is_err(), Ordering::AcqRel);
-                drop(reply.send(first.map(i64::cast_unsigned)));
+                batch.receipt.answer(first.map(i64::cast_unsigned));
             }
             Self::Open { session, agent, deliver } => {
                 deliver(given.and_then(|epoch| epoch.ok_or_else(|| held(&session, &agent))));
@@ -131,10 +119,6 @@ impl Job {
                 if let Err(e) = given {
                     tracing::warn!(error = %e, "a lease could not be given back; it will expire");
                 }
-            }
-            Self::Delete { session, reply } => {
-                let deleted = given.and_then(|count| count.ok_or_else(|| in_use(&session)));
-                drop(reply.send(deleted.map(|count| count > 0)));
             }
         }
     }
@@ -157,16 +141,16 @@ impl Job {
 impl Append {
     fn requests<'a>(&'a self, db: &'a Db) -> Vec<BoxFuture<'a, Given>> {
         let mut requests: Vec<BoxFuture<'a, Given>> = Vec::with_capacity(2);
-        if self.entries.iter().any(|entry| entry.parts > 0) {
+        if self.batch.entries.iter().any(|entry| entry.parts > 0) {
             requests.push(Box::pin(async move {
-                let blobs = || self.entries.iter().flat_map(|entry| &entry.blobs);
+                let blobs = || self.batch.entries.iter().flat_map(|entry| &entry.blobs);
                 let hashes: Vec<_> = blobs().map(|blob| &blob.hash[..]).collect();
                 let texts: Vec<_> = blobs().map(|blob| &*blob.text).collect();
-                db.client.execute(&db.statements.keep, &[&self.epoch, &hashes, &texts]).await.map(|_| None)
+                db.statements.keep.rows(&db.client, &[&self.epoch, &hashes, &texts]).await.map(|_| None)
             }));
         }
         requests.push(Box::pin(async move {
-            let entries = &self.entries;
+            let entries = &self.batch.entries;
             let runs: Vec<_> = entries.iter().map(|entry| entry.run.as_bytes()).collect();
             let times: Vec<_> = entries.iter().map(|entry| entry.time.cast_signed()).collect();
             let versions: Vec<_> = entries.iter().map(|entry| i32::from(entry.version)).collect();
@@ -177,11 +161,11 @@ impl Append {
             let places: Vec<_> = blobs().map(|(_, blob)| small(blob.at)).collect();
             let hashes: Vec<_> = blobs().map(|(_, blob)| &blob.hash[..]).collect();
             let (session, count) = (self.session.as_bytes(), entries.len() as i64);
-            let Summary { first, newest, runs: began, agents, title } = Summary::of(entries);
+            let Summary { first, newest, runs: began, agents, title, anchor } = Summary::of(entries);
             let (first, newest, began) = (first.cast_signed(), newest.cast_signed(), began.cast_signed());
             let agents: Vec<_> = agents.into_iter().map(str::as_bytes).collect();
             let title = title.map(str::as_bytes);
-            let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 16] = [
+            let parameters: [Parameter<'_>; 17] = [
                 &self.epoch,
                 &session,
                 &count,
@@ -198,8 +182,9 @@ impl Append {
                 &began,
                 &title,
                 &agents,
+                &anchor,
             ];
-            number(db.client.query_opt(&db.statements.append, &parameters).await)
+            db.statements.append.number(&db.client, &parameters).await
         }));
         requests
     }
@@ -210,6 +195,8 @@ fn small(size: usize) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
 
-fn number(row: Result<Option<Row>, PgError>) -> Given {
-    Ok(row?.map(|row| row.get(0)))
+/// Somebody else has the lease, or the session is about to be gone.
+fn held(session: &str, agent: &str) -> Error {
+    let message = format!("agent '{agent}' already runs in session '{session}', or the session is being deleted");
+    Error::new(ErrorKind::Busy, message)
 }

@@ -3,10 +3,14 @@
 mod background;
 mod builder;
 mod connect;
+mod delete;
 mod error;
 mod job;
 mod ledger;
+mod migrate;
+mod query;
 mod read;
+mod readers;
 mod statements;
 mod thread;
 mod tls;
@@ -16,21 +20,21 @@ mod writer;
 use std::{fmt, sync::Arc};
 
 use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
-use tokio::sync::oneshot;
 
 pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
 use self::{
+    delete::Delete,
     job::Job,
-    read::Reader,
+    readers::Readers,
     thread::JournalThread,
     writer::{Lease, PostgresWriter},
 };
-use crate::{error::thread_ended, stats::Stats};
+use crate::{answer::ask, stats::Stats};
 
 /// Sessions in a PostgreSQL database, for processes on several machines. Cheap to clone; every clone is the same journal.
 ///
-/// It needs PostgreSQL 12 or newer and a database in UTF-8. Two connections are enough however many runs there are. An append
-/// is acknowledged when its transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over
+/// It needs PostgreSQL 12 or newer and a database in UTF-8. However many runs there are, one connection writes and a few read. An
+/// append is acknowledged when its transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over
 /// while the last one was on its way shares the next one, and all of it is sent at once: a thousand runs cost a few round
 /// trips and not a thousand.
 ///
@@ -44,6 +48,18 @@ use crate::{error::thread_ended, stats::Stats};
 ///
 /// Dropping the last handle (journal or writer) waits until everything handed over is written. The journal can be read at
 /// any time with `psql -c 'select * from agent_journal.history'`.
+///
+/// A read that was not answered in time, or whose connection broke, is tried once more over a new connection. The server is asked
+/// now and then whether it is still there, so that no firewall forgets a connection unseen: every 30 seconds, unless the URL's
+/// `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` say otherwise.
+///
+/// # Poolers
+///
+/// The journal and the [ledger](PostgresLedger) keep nothing in the server's session: no settings, no locks beyond a transaction, no
+/// `LISTEN`. So they work behind a pooler that gives each transaction another connection (PgBouncer with
+/// `pool_mode = transaction`), and none of their work needs a direct one. What such a pooler may not know is prepared statements:
+/// switch them [off](PostgresBuilder::prepared_statements) unless yours follows them, as PgBouncer does from 1.21 on with
+/// `max_prepared_statements`. The ledger has none.
 ///
 /// # Encryption
 ///
@@ -75,7 +91,7 @@ pub struct PostgresJournal(Arc<Inner>);
 
 struct Inner {
     schema: String,
-    reader: Reader,
+    readers: Readers,
     blob_bytes: usize,
     thread: Arc<JournalThread>,
 }
@@ -105,37 +121,40 @@ impl PostgresJournal {
 impl Journal for PostgresJournal {
     async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
         let (session, agent) = (Arc::<str>::from(session), Arc::<str>::from(agent));
-        let (reply, answer) = oneshot::channel();
-        // The lease is made by the thread, and not here, where the caller may have gone away: it is then given back at once.
-        let (queue, held) = (self.0.thread.queue()?, session.clone());
-        let deliver = Box::new(move |epoch: Result<i64>| {
-            drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
+        let opening = ask(|reply| {
+            // The lease is made by the thread, and not here, where the caller may have gone away: it is then given back at once.
+            let (queue, held) = (self.0.thread.queue()?, session.clone());
+            let deliver = Box::new(move |epoch: Result<i64>| {
+                drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
+            });
+            self.0.thread.push(Job::Open { session, agent: agent.clone(), deliver })
         });
-        self.0.thread.push(Job::Open { session, agent: agent.clone(), deliver })?;
-        let lease = answer.await.map_err(|_| thread_ended())??;
+        let lease = opening.await?;
         Ok(Arc::new(PostgresWriter::new(lease, agent, self.0.blob_bytes, self.0.thread.clone())))
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
-        self.0.reader.entries(self.0.thread.runtime(), session, after, limit).await
+        self.0.readers.entries(session, after, limit).await
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {
-        self.0.reader.sessions(self.0.thread.runtime()).await
+        self.0.readers.sessions().await
     }
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
-        self.0.reader.newest(self.0.thread.runtime(), session).await
+        self.0.readers.newest(session).await
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        self.0.readers.anchor(session).await
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
-        self.0.reader.info(self.0.thread.runtime(), session).await
+        self.0.readers.info(session).await
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {
-        let (reply, answer) = oneshot::channel();
-        self.0.thread.push(Job::Delete { session: session.into(), reply })?;
-        answer.await.map_err(|_| thread_ended())?
+        ask(|reply| self.0.thread.delete(Delete { session: session.into(), reply })).await
     }
 }
 

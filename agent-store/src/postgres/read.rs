@@ -1,78 +1,19 @@
-//! Reading, on a connection of its own.
+//! What is read.
 
 use std::sync::Arc;
 
 use agent_core::{Entry, Error, ErrorKind, Result, SessionInfo};
-use tokio::{runtime::Handle, sync::Mutex};
-use tokio_postgres::{Row, Statement, types::ToSql};
+use tokio_postgres::{Row, types::ToSql};
 
-use super::{
-    connect::{Db, Location},
-    error::{is_fatal, store_error},
-    statements::Statements,
-};
-use crate::{blob::Blob, encode::Encoded, error::thread_ended};
+use super::readers::{Parameters, Readers};
+use crate::{blob::Blob, encode::Encoded};
 
-/// The connection that reads; made when it is needed, and again when it was lost. All who read share it: their requests
-/// follow each other without waiting.
-pub(super) struct Reader {
-    location: Location,
-    db: Mutex<Option<Arc<Db>>>,
-}
-
-impl Reader {
-    pub(super) fn new(location: Location) -> Self {
-        Self { location, db: Mutex::default() }
-    }
-
-    pub(super) fn location(&self) -> &Location {
-        &self.location
-    }
-
-    async fn db(&self, runtime: &Handle) -> Result<Arc<Db>> {
-        let mut db = self.db.lock().await;
-        match &*db {
-            Some(db) if !db.client.is_closed() => Ok(db.clone()),
-            _ => {
-                let location = self.location.clone();
-                let connecting = runtime.spawn(async move { location.connect().await });
-                let connected = Arc::new(connecting.await.map_err(|_| thread_ended())??);
-                Ok(db.insert(connected).clone())
-            }
-        }
-    }
-
-    /// Asks, and asks again on another connection if this one turns out to be lost: nothing was changed.
-    async fn rows(
-        &self,
-        runtime: &Handle,
-        pick: fn(&Statements) -> &Statement,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>> {
-        let db = self.db(runtime).await?;
-        let rows = db.client.query(pick(&db.statements), parameters).await;
-        let rows = match rows {
-            Err(e) if is_fatal(&e) => {
-                self.db.lock().await.take_if(|current| Arc::ptr_eq(current, &db));
-                let db = self.db(runtime).await?;
-                db.client.query(pick(&db.statements), parameters).await
-            }
-            rows => rows,
-        };
-        rows.map_err(|e| store_error(&e))
-    }
-
+impl Readers {
     /// At most `limit` entries of a session after `after`, oldest first.
-    pub(super) async fn entries(
-        &self,
-        runtime: &Handle,
-        session: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Arc<Entry>>> {
+    pub(super) async fn entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.rows(runtime, |s| &s.read, &[&session.as_bytes(), &after, &limit]).await?;
+        let rows = self.rows(|s| &s.read, vec![bytes(session), Box::new(after), Box::new(limit)]).await?;
         let mut last_run: Option<Arc<str>> = None;
         let decode = |row: &Row| {
             let (seq, encoded) = encoded(row, &mut last_run)?;
@@ -82,15 +23,21 @@ impl Reader {
     }
 
     /// The newest entry of a session.
-    pub(super) async fn newest(&self, runtime: &Handle, session: &str) -> Result<Option<Arc<Entry>>> {
-        let rows = self.rows(runtime, |s| &s.newest, &[&session.as_bytes()]).await?;
+    pub(super) async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let rows = self.rows(|s| &s.newest, vec![bytes(session)]).await?;
         let newest = rows.first().map_or(0, |row| row.get::<_, i64>(0).cast_unsigned());
-        Ok(self.entries(runtime, session, newest.saturating_sub(1), 1).await?.pop())
+        Ok(self.entries(session, newest.saturating_sub(1), 1).await?.pop())
+    }
+
+    /// The number of a session's newest anchor.
+    pub(super) async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        let rows = self.rows(|s| &s.anchor, vec![bytes(session)]).await?;
+        Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(i64::cast_unsigned))
     }
 
     /// What is known of a session without its entries.
-    pub(super) async fn info(&self, runtime: &Handle, session: &str) -> Result<Option<SessionInfo>> {
-        let rows = self.rows(runtime, |s| &s.info, &[&session.as_bytes()]).await?;
+    pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| not_utf8());
         let number = |column| row.get::<_, i64>(column).cast_unsigned();
@@ -103,10 +50,15 @@ impl Reader {
     }
 
     /// The names of all sessions, sorted.
-    pub(super) async fn sessions(&self, runtime: &Handle) -> Result<Vec<String>> {
-        let rows = self.rows(runtime, |s| &s.sessions, &[]).await?;
+    pub(super) async fn sessions(&self) -> Result<Vec<String>> {
+        let rows = self.rows(|s| &s.sessions, Parameters::new()).await?;
         rows.iter().map(|row| name(row, 0).map(ToOwned::to_owned)).collect()
     }
+}
+
+/// A name as it is kept.
+fn bytes(name: &str) -> Box<dyn ToSql + Send + Sync> {
+    Box::new(name.as_bytes().to_vec())
 }
 
 /// A row, whose run is shared with the row before if it is the same.

@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use agent_core::{Error, Result, new_id};
@@ -24,6 +23,7 @@ use tokio::{
 use super::{
     background::Background,
     connect::{Db, Location},
+    delete::Delete,
     error::{is_conflict, is_consequence, is_fatal, lost_connection, store_error},
     job::{Given, Job, Waiting},
 };
@@ -31,21 +31,23 @@ use crate::{
     Durability,
     error::cannot_keep_up,
     stats::{Counters, Stats},
+    writing::Writing,
 };
 
-/// What else the thread is told beside where the database is.
-pub(super) struct Settings {
-    pub(super) ttl: Duration,
-    pub(super) group: usize,
-    pub(super) queue_bytes: usize,
-}
-
 /// From nothing to format 1, and so on.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
+
+/// What the thread is asked to do.
+pub(super) enum Work {
+    /// In its next transaction, with what else there is.
+    Write(Job),
+    /// On the side, when all that was asked before is done.
+    Delete(Delete),
+}
 
 /// The thread, and what waits for it.
 pub(super) struct JournalThread {
-    thread: Background<Job>,
+    thread: Background<Work>,
     waiting: Arc<AtomicUsize>,
     queue_bytes: usize,
     counters: Arc<Counters>,
@@ -53,29 +55,32 @@ pub(super) struct JournalThread {
 
 impl JournalThread {
     /// Starts the thread, which connects and brings the tables up to date.
-    pub(super) async fn start(location: Location, settings: Settings) -> Result<Self> {
-        let Settings { ttl, group, queue_bytes } = settings;
+    pub(super) async fn start(location: Location, writing: Writing) -> Result<Self> {
         let counters = Arc::<Counters>::default();
         let counted = counters.clone();
         let begin = move || async move {
             location.migrate(MIGRATIONS).await?;
-            let db = location.connect().await?;
+            let db = location.connect_writer().await?;
             Ok((location, db))
         };
-        let run = move |(location, db), jobs| {
+        let run = move |(location, db), work| {
             let (holder, db, leases) = (new_id(), Some(db), BTreeSet::new());
             let renewed = Instant::now();
-            Writer { location, db, jobs, counters: counted, holder, leases, ttl, group, renewed }.run()
+            Writer { location, db, work, counters: counted, holder, leases, writing, renewed }.run()
         };
         let thread = Background::start("agent-journal", begin, run).await?;
-        Ok(Self { thread, waiting: Arc::default(), queue_bytes, counters })
+        Ok(Self { thread, waiting: Arc::default(), queue_bytes: writing.queue_bytes, counters })
     }
 
     pub(super) fn push(&self, job: Job) -> Result<()> {
-        self.thread.push(job)
+        self.thread.push(Work::Write(job))
     }
 
-    pub(super) fn queue(&self) -> Result<mpsc::UnboundedSender<Job>> {
+    pub(super) fn delete(&self, delete: Delete) -> Result<()> {
+        self.thread.push(Work::Delete(delete))
+    }
+
+    pub(super) fn queue(&self) -> Result<mpsc::UnboundedSender<Work>> {
         self.thread.queue()
     }
 
@@ -102,13 +107,12 @@ struct Writer {
     location: Location,
     /// None after the connection failed, until there is another.
     db: Option<Db>,
-    jobs: mpsc::UnboundedReceiver<Job>,
+    work: mpsc::UnboundedReceiver<Work>,
     counters: Arc<Counters>,
     holder: String,
     /// The leases to renew. One that could not be given back, or that nobody knows was taken, expires.
     leases: BTreeSet<i64>,
-    ttl: Duration,
-    group: usize,
+    writing: Writing,
     renewed: Instant,
 }
 
@@ -124,19 +128,27 @@ enum Failure {
 
 impl Writer {
     async fn run(mut self) {
-        // A third of the lease: two renewals can fail before it expires.
-        let heartbeat = self.ttl / 3;
+        let heartbeat = self.writing.heartbeat();
         loop {
-            let mut group = Vec::new();
-            let came = timeout(heartbeat, self.jobs.recv_many(&mut group, self.group)).await;
-            if came == Ok(0) {
+            let mut came = Vec::new();
+            if timeout(heartbeat, self.work.recv_many(&mut came, self.writing.group)).await == Ok(0) {
                 return;
             }
             if self.renewed.elapsed() >= heartbeat {
                 self.renew().await;
             }
+            let (mut group, mut deletes) = (Vec::with_capacity(came.len()), Vec::new());
+            for work in came {
+                match work {
+                    Work::Write(job) => group.push(job),
+                    Work::Delete(delete) => deletes.push(delete),
+                }
+            }
             if !group.is_empty() {
                 self.commit(group).await;
+            }
+            for delete in deletes {
+                drop(tokio::spawn(delete.run(self.location.clone())));
             }
         }
     }
@@ -148,18 +160,18 @@ impl Writer {
         }
         let db = match self.db.take() {
             Some(db) => db,
-            None => self.location.reconnect(Location::connect).await?,
+            None => self.location.reconnect(Location::connect_writer).await?,
         };
         Ok(self.db.insert(db))
     }
 
     async fn renew(&mut self) {
-        let (leases, ttl) = (self.leases.iter().copied().collect::<Vec<_>>(), self.ttl);
+        let (leases, writing) = (self.leases.iter().copied().collect::<Vec<_>>(), self.writing);
         let renewing = async {
             let db = self.db().await?;
-            let seconds = ttl.as_secs_f64();
-            let renewing = async { db.client.execute(&db.statements.renew, &[&leases, &seconds]).await };
-            timeout(ttl / 3, renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
+            let seconds = writing.lease_ttl.as_secs_f64();
+            let renewing = async { db.statements.renew.rows(&db.client, &[&leases, &seconds]).await };
+            timeout(writing.heartbeat(), renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
         };
         match renewing.await {
             Ok(_) => self.renewed = Instant::now(),
@@ -200,11 +212,10 @@ impl Writer {
 
     /// One try: everything is sent at once, and so costs one way to the server and back.
     async fn attempt(&mut self, group: &[Job]) -> Result<Vec<Option<i64>>, Failure> {
-        let (ttl, holder) = (self.ttl, self.holder.clone());
-        let lazy = self.location.durability() == Durability::Async;
-        let begin = match lazy && group.iter().any(Job::ends_run) {
-            true => "BEGIN; SET LOCAL synchronous_commit TO on",
-            false => "BEGIN",
+        let (ttl, holder) = (self.writing.lease_ttl, self.holder.clone());
+        let begin = match self.writing.durability == Durability::Sync || group.iter().any(Job::ends_run) {
+            true => "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on",
+            false => "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off",
         };
         let db = self.db().await.map_err(Failure::All)?;
         let mut requests: Vec<BoxFuture<'_, Given>> = Vec::with_capacity(group.len() + 2);

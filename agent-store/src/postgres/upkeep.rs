@@ -3,19 +3,19 @@
 use agent_core::Result;
 use tokio_postgres::{Client, Row};
 
-use super::{PostgresJournal, error::store_error, read::name};
+use super::{PostgresJournal, connect::Location, error::store_error, read::name};
 use crate::{Problem, error::thread_ended};
 
-const WRONG: &str = "SELECT encode(hash, 'hex') FROM blob WHERE sha256(convert_to(content, 'UTF8')) <> hash";
+const WRONG: &str = "SELECT encode(hash, 'hex') FROM {schema}.blob WHERE sha256(convert_to(content, 'UTF8')) <> hash";
 
 /// A log whose last entries are gone has no gap.
 const CUT: &str = "
-SELECT session.name, coalesce(max(entry.seq), 0) FROM session LEFT JOIN entry ON entry.session = session.id
+SELECT session.name, coalesce(max(entry.seq), 0) FROM {schema}.session LEFT JOIN {schema}.entry ON entry.session = session.id
 GROUP BY session.id HAVING session.head <> coalesce(max(entry.seq), 0) ORDER BY session.name";
 
-const UNUSED: &str = "FROM blob WHERE NOT EXISTS (SELECT FROM part WHERE part.hash = blob.hash)";
+const UNUSED: &str = "FROM {schema}.blob WHERE NOT EXISTS (SELECT FROM {schema}.part WHERE part.hash = blob.hash)";
 
-const EXPIRED: &str = "FROM lease WHERE expires <= clock_timestamp()";
+const EXPIRED: &str = "FROM {schema}.lease WHERE expires <= clock_timestamp()";
 
 impl PostgresJournal {
     /// Looks for what is wrong: in the numbers of entries, in entries and large strings that cannot be read or are not what
@@ -25,17 +25,17 @@ impl PostgresJournal {
     /// # Errors
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be read at all.
     pub async fn check(&self) -> Result<Vec<Problem>> {
-        let client = self.client().await?;
+        let db = self.upkeep().await?;
         let mut problems: Vec<_> =
-            hashes(&client, WRONG).await?.into_iter().map(|hash| Problem::WrongBlob { hash }).collect();
-        for row in rows(&client, CUT).await? {
+            db.hashes(WRONG).await?.into_iter().map(|hash| Problem::WrongBlob { hash }).collect();
+        for row in db.rows(CUT).await? {
             let (session, newest) = (name(&row, 0)?.to_owned(), row.get::<_, i64>(1).cast_unsigned());
             problems.push(Problem::Gap { session, seq: newest + 1 });
         }
         let is_whole = problems.is_empty();
-        let unused = hashes(&client, &format!("SELECT encode(hash, 'hex') {UNUSED}")).await?;
+        let unused = db.hashes(&format!("SELECT encode(hash, 'hex') {UNUSED}")).await?;
         problems.extend(unused.into_iter().map(|hash| Problem::UnusedBlob { hash }));
-        problems.extend(expired(&client, &format!("SELECT session, agent {EXPIRED}")).await?);
+        problems.extend(db.expired(&format!("SELECT session, agent {EXPIRED}")).await?);
         if is_whole {
             problems.extend(crate::check(self).await?);
         }
@@ -48,31 +48,42 @@ impl PostgresJournal {
     /// # Errors
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be written.
     pub async fn repair(&self) -> Result<Vec<Problem>> {
-        let client = self.client().await?;
-        let unused = hashes(&client, &format!("DELETE {UNUSED} RETURNING encode(hash, 'hex')")).await?;
+        let db = self.upkeep().await?;
+        let unused = db.hashes(&format!("DELETE {UNUSED} RETURNING encode(hash, 'hex')")).await?;
         let mut removed: Vec<_> = unused.into_iter().map(|hash| Problem::UnusedBlob { hash }).collect();
-        removed.extend(expired(&client, &format!("DELETE {EXPIRED} RETURNING session, agent")).await?);
+        removed.extend(db.expired(&format!("DELETE {EXPIRED} RETURNING session, agent")).await?);
         Ok(removed)
     }
 
     /// A connection of its own: what is looked at may take long.
-    async fn client(&self) -> Result<Client> {
-        let location = self.0.reader.location().clone();
-        let connecting = self.0.thread.runtime().spawn(async move { location.attach().await });
+    async fn upkeep(&self) -> Result<Upkeep> {
+        let location = self.0.readers.location().clone();
+        let connecting = self.0.thread.runtime().spawn(async move {
+            let client = location.attach().await?;
+            Ok(Upkeep { client, location })
+        });
         connecting.await.map_err(|_| thread_ended())?
     }
 }
 
-async fn rows(client: &Client, sql: &str) -> Result<Vec<Row>> {
-    client.query(sql, &[]).await.map_err(|e| store_error(&e))
+/// A connection over which the tables are looked at.
+struct Upkeep {
+    client: Client,
+    location: Location,
 }
 
-async fn hashes(client: &Client, sql: &str) -> Result<Vec<String>> {
-    Ok(rows(client, sql).await?.iter().map(|row| row.get(0)).collect())
-}
+impl Upkeep {
+    async fn rows(&self, sql: &str) -> Result<Vec<Row>> {
+        self.client.query_typed(&self.location.sql(sql), &[]).await.map_err(|e| store_error(&e))
+    }
 
-async fn expired(client: &Client, sql: &str) -> Result<Vec<Problem>> {
-    let rows = rows(client, sql).await?;
-    let lease = |row| Ok(Problem::ExpiredLease { session: name(row, 0)?.to_owned(), agent: name(row, 1)?.to_owned() });
-    rows.iter().map(lease).collect()
+    async fn hashes(&self, sql: &str) -> Result<Vec<String>> {
+        Ok(self.rows(sql).await?.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn expired(&self, sql: &str) -> Result<Vec<Problem>> {
+        let lease =
+            |row| Ok(Problem::ExpiredLease { session: name(row, 0)?.to_owned(), agent: name(row, 1)?.to_owned() });
+        self.rows(sql).await?.iter().map(lease).collect()
+    }
 }

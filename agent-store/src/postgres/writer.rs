@@ -1,31 +1,25 @@
 //! The right to append, and the writer that has it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
-use agent_core::{Ack, Entry, EntryBody, JournalWriter, Result};
-use tokio::sync::{mpsc, oneshot};
+use agent_core::{Ack, Entry, JournalWriter};
+use tokio::sync::mpsc;
 
 use super::{
     job::{Append, Job},
-    thread::JournalThread,
+    thread::{JournalThread, Work},
 };
-use crate::{
-    encode::Encoded,
-    error::{earlier_failed, thread_ended},
-};
+use crate::batch::Gate;
 
 /// A lease on a session and an agent; given back when it is dropped.
 pub(super) struct Lease {
     epoch: i64,
     session: Arc<str>,
-    queue: mpsc::UnboundedSender<Job>,
+    queue: mpsc::UnboundedSender<Work>,
 }
 
 impl Lease {
-    pub(super) fn new(epoch: i64, session: Arc<str>, queue: mpsc::UnboundedSender<Job>) -> Self {
+    pub(super) fn new(epoch: i64, session: Arc<str>, queue: mpsc::UnboundedSender<Work>) -> Self {
         Self { epoch, session, queue }
     }
 }
@@ -33,7 +27,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // If the thread has ended the lease expires.
-        let _ = self.queue.send(Job::Release { session: self.session.clone(), epoch: self.epoch });
+        let _ = self.queue.send(Work::Write(Job::Release { session: self.session.clone(), epoch: self.epoch }));
     }
 }
 
@@ -42,48 +36,23 @@ pub(super) struct PostgresWriter {
     // Before the thread, which may be waited for: the lease is then given back.
     lease: Lease,
     agent: Arc<str>,
-    /// True once an append failed: what came after it would be kept beside a hole.
-    failed: Arc<AtomicBool>,
+    gate: Gate,
     blob_bytes: usize,
     thread: Arc<JournalThread>,
 }
 
 impl PostgresWriter {
     pub(super) fn new(lease: Lease, agent: Arc<str>, blob_bytes: usize, thread: Arc<JournalThread>) -> Self {
-        Self { lease, agent, failed: Arc::default(), blob_bytes, thread }
-    }
-
-    fn hand_over(&self, entries: Vec<Entry>) -> Result<oneshot::Receiver<Result<u64>>> {
-        if self.failed.load(Ordering::Acquire) {
-            return Err(earlier_failed());
-        }
-        let ends = entries.iter().any(|entry| matches!(entry.body, EntryBody::RunEnded { .. }));
-        let encode = |entry| Encoded::new(entry, self.blob_bytes);
-        let entries = entries.into_iter().map(encode).collect::<Result<Vec<_>>>()?;
-        let waiting = self.thread.room(entries.iter().map(Encoded::bytes).sum())?;
-        let (reply, answer) = oneshot::channel();
-        self.thread.push(Job::Append(Append {
-            epoch: self.lease.epoch,
-            session: self.lease.session.clone(),
-            agent: self.agent.clone(),
-            entries,
-            ends,
-            failed: self.failed.clone(),
-            reply,
-            waiting,
-        }))?;
-        Ok(answer)
+        Self { lease, agent, gate: Gate::default(), blob_bytes, thread }
     }
 }
 
 impl JournalWriter for PostgresWriter {
     fn append(&self, entries: Vec<Entry>) -> Ack {
-        match self.hand_over(entries) {
-            Ok(answer) => Ack::Later(Box::pin(async { answer.await.map_err(|_| thread_ended())? })),
-            Err(e) => {
-                self.failed.store(true, Ordering::Release);
-                Ack::Done(Some(Err(e)))
-            }
-        }
+        self.gate.append(entries, self.blob_bytes, |batch| {
+            let waiting = self.thread.room(batch.bytes)?;
+            let (epoch, session, agent) = (self.lease.epoch, self.lease.session.clone(), self.agent.clone());
+            self.thread.push(Job::Append(Append { epoch, session, agent, batch, waiting }))
+        })
     }
 }

@@ -4,13 +4,13 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use agent_core::Result;
 
 use super::{Inner, SqliteJournal, connect::Location, read::Readers, thread::WriterThread};
-use crate::{Durability, blob::BLOB_BYTES, error::short_lease};
+use crate::writing::{Writing, writing_setters};
 
 /// Tells the time.
 pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -32,67 +32,22 @@ pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 #[must_use]
 pub struct SqliteBuilder {
     path: PathBuf,
-    durability: Durability,
-    lease_ttl: Duration,
-    group: usize,
-    queue_bytes: usize,
-    blob_bytes: usize,
+    writing: Writing,
     max_bytes: u64,
     clock: Clock,
 }
 
 impl SqliteBuilder {
-    /// The shortest lease: its renewal must not come too late because the disk was slow once.
-    const MIN_TTL: Duration = Duration::from_secs(1);
-
     pub(super) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            durability: Durability::default(),
-            lease_ttl: Duration::from_secs(30),
-            group: 256,
-            queue_bytes: 256 << 20,
-            blob_bytes: BLOB_BYTES,
+            writing: Writing::default(),
             max_bytes: u64::MAX,
             clock: Arc::new(SystemTime::now),
         }
     }
 
-    /// Sets when an append is acknowledged. Default: [`Durability::Sync`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Sets how long a dead process keeps its sessions from others. Default: 30 seconds; at least one.
-    ///
-    /// A lease is renewed three times as often, and a transaction of another process is waited for as long as that.
-    pub fn lease_ttl(mut self, ttl: Duration) -> Self {
-        self.lease_ttl = ttl;
-        self
-    }
-
-    /// Sets how many appends share a commit at most. Default: 256; at least one.
-    pub fn group(mut self, appends: usize) -> Self {
-        self.group = appends.max(1);
-        self
-    }
-
-    /// Sets how many bytes of entries may wait for the disk. Default: 256 MiB.
-    ///
-    /// A run waits for the acknowledgement of what it appends, so there is rarely more than a few entries of each. An append
-    /// that finds the queue full fails, and its run with it: better than a process without memory.
-    pub fn queue_bytes(mut self, bytes: usize) -> Self {
-        self.queue_bytes = bytes;
-        self
-    }
-
-    /// Sets from how many bytes on a string in an entry is kept by content, once for all entries that have it. Default:
-    /// 4 KiB; at least one byte. A journal can be read whatever it was written with.
-    pub fn blob_bytes(mut self, bytes: usize) -> Self {
-        self.blob_bytes = bytes.max(1);
-        self
-    }
+    writing_setters!();
 
     /// Sets how large the file may become, in bytes; without effect below what it has. Default: no limit but the disk's. An
     /// append that would need more fails as on a full disk.
@@ -114,15 +69,13 @@ impl SqliteBuilder {
     /// a newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a setting that cannot work. Each says what
     /// to do.
     pub fn open(self) -> Result<SqliteJournal> {
-        if self.lease_ttl < Self::MIN_TTL {
-            return Err(short_lease(Self::MIN_TTL, self.lease_ttl));
-        }
-        let location = Location::new(&self.path, self.durability, self.lease_ttl / 3, self.max_bytes)?;
+        let writing = self.writing;
+        writing.check()?;
+        let location = Location::new(&self.path, writing.durability, writing.heartbeat(), self.max_bytes)?;
         let connection = location.open_writer()?;
         let readers = Arc::new(Readers::new(location.clone()));
-        let thread =
-            WriterThread::start(connection, &location, self.clock, self.lease_ttl, self.group, self.queue_bytes)?;
-        Ok(SqliteJournal(Arc::new(Inner { readers, thread: Arc::new(thread), blob_bytes: self.blob_bytes })))
+        let thread = Arc::new(WriterThread::start(connection, &location, self.clock, writing)?);
+        Ok(SqliteJournal(Arc::new(Inner { readers, thread, blob_bytes: writing.blob_bytes })))
     }
 }
 
@@ -130,11 +83,7 @@ impl fmt::Debug for SqliteBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteBuilder")
             .field("path", &self.path)
-            .field("durability", &self.durability)
-            .field("lease_ttl", &self.lease_ttl)
-            .field("group", &self.group)
-            .field("queue_bytes", &self.queue_bytes)
-            .field("blob_bytes", &self.blob_bytes)
+            .field("writing", &self.writing)
             .field("max_bytes", &self.max_bytes)
             .finish_non_exhaustive()
     }

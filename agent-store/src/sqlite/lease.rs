@@ -2,22 +2,19 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Ack, Entry, EntryBody, JournalWriter, Result};
-use tokio::sync::oneshot;
+use agent_core::{Ack, Entry, JournalWriter};
 
 use super::{
     queue::{Queue, append_job, job},
+    tables::Tables,
     thread::WriterThread,
 };
 use crate::{
-    encode::Encoded,
-    error::{earlier_failed, lost, thread_ended},
+    batch::{Batch, Gate},
+    error::{earlier_failed, lost},
 };
 
 /// The leases that a journal holds, by their epochs: those that are renewed. One that could not be given back expires.
@@ -71,10 +68,7 @@ pub(super) struct SqliteWriter {
     lease: Lease,
     session: Arc<str>,
     agent: Arc<str>,
-    /// True once an append could not be handed over: what came after it would be kept beside a hole.
-    refuses: AtomicBool,
-    /// True once an append that was handed over failed: those behind it in the queue fail too.
-    failed: Arc<AtomicBool>,
+    gate: Gate,
     thread: Arc<WriterThread>,
     blob_bytes: usize,
 }
@@ -87,47 +81,23 @@ impl SqliteWriter {
         thread: Arc<WriterThread>,
         blob_bytes: usize,
     ) -> Self {
-        Self { lease, session, agent, refuses: AtomicBool::new(false), failed: Arc::default(), thread, blob_bytes }
-    }
-
-    fn hand_over(&self, entries: Vec<Entry>) -> Result<oneshot::Receiver<Result<u64>>> {
-        if self.refuses.load(Ordering::Acquire) || self.failed.load(Ordering::Acquire) {
-            return Err(earlier_failed());
-        }
-        let ends_run = entries.iter().any(|entry| matches!(entry.body, EntryBody::RunEnded { .. }));
-        let entries =
-            entries.into_iter().map(|entry| Encoded::new(entry, self.blob_bytes)).collect::<Result<Vec<_>>>()?;
-        let bytes = entries.iter().map(Encoded::bytes).sum();
-        let (reply, answer) = oneshot::channel();
-        let (epoch, session, agent) = (self.lease.epoch, self.session.clone(), self.agent.clone());
-        let (failed, fails) = (self.failed.clone(), self.failed.clone());
-        let append = append_job(
-            ends_run,
-            move |tables| {
-                if failed.load(Ordering::Acquire) {
-                    return Ok(Err(earlier_failed()));
-                }
-                let first = tables.append(epoch, &session, &entries)?;
-                Ok(first.ok_or_else(|| lost(&session, &agent)))
-            },
-            move |first: Result<u64>| {
-                fails.fetch_or(first.is_err(), Ordering::AcqRel);
-                drop(reply.send(first));
-            },
-        );
-        self.thread.queue().push(bytes, append)?;
-        Ok(answer)
+        Self { lease, session, agent, gate: Gate::default(), thread, blob_bytes }
     }
 }
 
 impl JournalWriter for SqliteWriter {
     fn append(&self, entries: Vec<Entry>) -> Ack {
-        match self.hand_over(entries) {
-            Ok(answer) => Ack::Later(Box::pin(async { answer.await.map_err(|_| thread_ended())? })),
-            Err(e) => {
-                self.refuses.store(true, Ordering::Release);
-                Ack::Done(Some(Err(e)))
-            }
-        }
+        self.gate.append(entries, self.blob_bytes, |Batch { entries, bytes, ends_run, receipt }| {
+            let (epoch, session, agent) = (self.lease.epoch, self.session.clone(), self.agent.clone());
+            let place = receipt.place.clone();
+            let run = move |tables: &Tables<'_>| {
+                if place.is_behind_a_failure() {
+                    return Ok(Err(earlier_failed()));
+                }
+                let first = tables.append(epoch, &session, &entries)?;
+                Ok(first.ok_or_else(|| lost(&session, &agent)))
+            };
+            self.thread.queue().push(bytes, append_job(ends_run, run, move |first| receipt.answer(first)))
+        })
     }
 }

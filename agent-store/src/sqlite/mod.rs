@@ -13,7 +13,6 @@ mod upkeep;
 use std::{fmt, path::Path, sync::Arc};
 
 use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
-use tokio::sync::oneshot;
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::error::store_error;
@@ -24,7 +23,7 @@ use self::{
     tables::Tables,
     thread::WriterThread,
 };
-use crate::{error::thread_ended, stats::Stats};
+use crate::{answer::ask, stats::Stats};
 
 /// Sessions in one SQLite file. Cheap to clone; every clone is the same journal.
 ///
@@ -82,9 +81,7 @@ impl SqliteJournal {
 
     /// Does something in the thread's next transaction.
     async fn job<T: Send + 'static>(&self, run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        self.0.thread.queue().push(0, job(run, move |outcome| drop(reply.send(outcome))))?;
-        answer.await.map_err(|_| thread_ended())?
+        ask(|reply| self.0.thread.queue().push(0, job(run, move |outcome| drop(reply.send(outcome))))).await
     }
 
     fn path(&self) -> &Path {
@@ -96,18 +93,16 @@ impl SqliteJournal {
 impl Journal for SqliteJournal {
     async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
         let (session, agent) = (Arc::<str>::from(session), Arc::<str>::from(agent));
-        let (reply, answer) = oneshot::channel();
         let thread = self.0.thread.clone();
-        let work = {
+        let lease = ask(|reply| {
             let (session, agent) = (session.clone(), agent.clone());
             let (held, queue) = (thread.leases().clone(), thread.queue().clone());
             let take = move |tables: &Tables<'_>| tables.take_lease(&session, &agent);
             // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
             let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
-            job(take, deliver)
-        };
-        thread.queue().push(0, work)?;
-        let lease = answer.await.map_err(|_| thread_ended())??;
+            thread.queue().push(0, job(take, deliver))
+        });
+        let lease = lease.await?;
         Ok(Arc::new(SqliteWriter::new(lease, session, agent, thread, self.0.blob_bytes)))
     }
 
@@ -123,6 +118,11 @@ impl Journal for SqliteJournal {
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let session = session.to_owned();
         self.0.readers.run(move |reader| reader.newest(&session)).await
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
+        let session = session.to_owned();
+        self.0.readers.run(move |reader| reader.anchor(&session)).await
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {

@@ -2,13 +2,14 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
+use agent_core::{Error, ErrorKind};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::queue::Outcome;
 use crate::{
     blob::Blob,
     encode::{Encoded, Summary},
-    error::{held, in_use},
+    error::in_use,
 };
 
 /// The tables as one transaction sees them. Times are milliseconds since 1970.
@@ -80,7 +81,7 @@ impl Tables<'_> {
                 _ => return Ok(None),
             },
         };
-        self.describe(place.session, &summary)?;
+        self.describe(&place, &summary)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO entry (session, seq, run, time, version, body, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
@@ -126,14 +127,16 @@ impl Tables<'_> {
     }
 
     /// Notes what a batch says of its session; few do.
-    fn describe(&self, session: i64, summary: &Summary<'_>) -> rusqlite::Result<()> {
-        if summary.runs == 0 && summary.title.is_none() {
+    fn describe(&self, place: &Place, summary: &Summary<'_>) -> rusqlite::Result<()> {
+        if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() {
             return Ok(());
         }
-        let mut describe = self
-            .connection
-            .prepare_cached("UPDATE session SET runs = runs + ?2, title = coalesce(?3, title) WHERE id = ?1")?;
-        describe.execute((session, summary.runs.cast_signed(), summary.title))?;
+        let (session, anchor) = (place.session, summary.anchor.map(|n| place.head + n));
+        let mut describe = self.connection.prepare_cached(
+            "UPDATE session SET runs = runs + ?2, title = coalesce(?3, title), anchor = coalesce(?4, anchor)
+             WHERE id = ?1",
+        )?;
+        describe.execute((session, summary.runs.cast_signed(), summary.title, anchor))?;
         let mut add = self
             .connection
             .prepare_cached("INSERT INTO agent (session, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
@@ -182,4 +185,9 @@ impl Tables<'_> {
         }
         Ok(Ok(deleted > 0))
     }
+}
+
+/// Somebody else has the lease.
+fn held(session: &str, agent: &str) -> Error {
+    Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
 }

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     Durability,
     stats::{Counters, Stats},
+    writing::Writing,
 };
 
 /// The thread; dropping it waits until the queue is empty.
@@ -34,16 +35,9 @@ pub(super) struct WriterThread {
 }
 
 impl WriterThread {
-    pub(super) fn start(
-        connection: Connection,
-        location: &Location,
-        clock: Clock,
-        ttl: Duration,
-        group: usize,
-        queue_bytes: usize,
-    ) -> Result<Self> {
+    pub(super) fn start(connection: Connection, location: &Location, clock: Clock, writing: Writing) -> Result<Self> {
         let kept = clock.clone();
-        let (queue, counters) = (Arc::new(Queue::new(queue_bytes)), Arc::<Counters>::default());
+        let (queue, counters) = (Arc::new(Queue::new(writing.queue_bytes)), Arc::<Counters>::default());
         let leases = Leases::default();
         let mut writer = Writer {
             connection,
@@ -53,10 +47,9 @@ impl WriterThread {
             counters: counters.clone(),
             clock,
             holder: new_id(),
-            ttl,
-            group,
+            writing,
             renewed: 0,
-            lazy: location.durability() == Durability::Async,
+            lazy: writing.durability == Durability::Async,
             unsynced: None,
             known: RefCell::default(),
         };
@@ -109,8 +102,7 @@ struct Writer {
     counters: Arc<Counters>,
     clock: Clock,
     holder: String,
-    ttl: Duration,
-    group: usize,
+    writing: Writing,
     /// When the leases were last renewed, in milliseconds since 1970.
     renewed: u64,
     /// True if commits do not wait for the disk.
@@ -126,9 +118,8 @@ const LAG: Duration = Duration::from_secs(1);
 impl Writer {
     fn run(mut self) {
         let _however_it_ends = Abandon(self.queue.clone());
-        // A third of the lease: two renewals can fail before it expires.
-        let heartbeat = self.ttl / 3;
-        while let Some(group) = self.queue.take(self.group, self.unsynced.map_or(heartbeat, |_| LAG.min(heartbeat))) {
+        let (most, heartbeat) = (self.writing.group, self.writing.heartbeat());
+        while let Some(group) = self.queue.take(most, self.unsynced.map_or(heartbeat, |_| LAG.min(heartbeat))) {
             if self.unsynced.is_some_and(|since| self.now().abs_diff(since) >= millis(LAG)) {
                 self.sync();
             }
@@ -218,7 +209,7 @@ impl Writer {
             connection,
             holder: &self.holder,
             now,
-            expires: now.saturating_add(millis(self.ttl)),
+            expires: now.saturating_add(millis(self.writing.lease_ttl)),
             known: &self.known,
         }
     }

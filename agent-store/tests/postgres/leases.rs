@@ -1,14 +1,10 @@
 //! One writer for a session and agent, among processes that may die or sleep.
 
-use agent_core::{Error, ErrorKind, Journal, Result};
+use agent_core::{ErrorKind, Journal};
 
-use crate::{append, heard, server::Place, texts};
+use crate::{append, common::lost_to, heard, kind, server::Place};
 
 const EXPIRE: &str = "UPDATE lease SET expires = clock_timestamp() - interval '1 second'";
-
-fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
-    result.err().map(|e: Error| e.kind())
-}
 
 #[tokio::test]
 async fn an_expired_lease_is_taken_over_and_its_old_holder_writes_no_more() {
@@ -19,18 +15,7 @@ async fn an_expired_lease_is_taken_over_and_its_old_holder_writes_no_more() {
     assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
     place.execute(EXPIRE).await;
     let heir = theirs.open("s", "a").await.expect("has expired");
-
-    let e = sleeper.append(vec![heard("too late")]).await.expect_err("lost");
-    assert!(e.message().contains("the lease of agent 'a' in session 's' was lost to another process"), "{e}");
-    assert_eq!(kind(sleeper.append(vec![heard("too late")]).await), Some(ErrorKind::Store));
-    assert_eq!(append(&*heir, &["2"]).await, 2);
-    assert_eq!(texts(&ours, "s").await, ["1", "2"]);
-
-    drop(sleeper); // gives back what it no longer has
-    assert_eq!(kind(ours.open("s", "a").await), Some(ErrorKind::Busy));
-    drop(heir);
-    theirs.delete("nothing").await.expect("a turn of the thread, after which the lease is given back");
-    assert_eq!(kind(ours.open("s", "a").await), None);
+    lost_to(heir, sleeper, &ours, &theirs).await;
 }
 
 #[tokio::test]

@@ -50,6 +50,30 @@ async fn a_lost_connection_is_made_again_and_a_settling_arrives() {
     assert_eq!(ledger.balance("x").await.expect("reads"), Balance::new(tokens(4), Amounts::none()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_never_pass_a_cap_together_whatever_isolation_is_the_databases_default() {
+    let Some(place) = Place::new() else { return };
+    let url = format!(r"{} options='-c default_transaction_isolation=repeatable\\ read'", place.url);
+    let open = async || PostgresLedger::connect_with(&url, &place.schema, Duration::from_secs(30)).await;
+    let (one, two) = (open().await.expect("connects"), open().await.expect("connects"));
+    // Both have begun before either may look at the account.
+    let account = "of the isolated";
+    let lock = place.client().await;
+    let key = "hashtextextended('of the isolated', 0)";
+    lock.batch_execute(&format!("SELECT pg_advisory_lock({key})")).await.expect("locks");
+    let caps = Caps::default().tokens(10);
+    let reserving = [one, two]
+        .map(|ledger| tokio::spawn(async move { ledger.reserve(account, &caps, tokens(10)).await.expect("works") }));
+    let waiting = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+         AND objid::int8 = {key} & 4294967295 AND classid::int8 = ({key} >> 32) & 4294967295"
+    );
+    while lock.query_one(&waiting, &[]).await.expect("counts").get::<_, i64>(0) < 2 {}
+    lock.batch_execute(&format!("SELECT pg_advisory_unlock({key})")).await.expect("unlocks");
+    let reserved = futures::future::join_all(reserving).await;
+    assert_eq!(reserved.into_iter().filter(|receipt| matches!(receipt, Ok(Some(_)))).count(), 1);
+}
+
 #[tokio::test]
 async fn a_time_too_short_to_say_that_one_lives_is_refused() {
     let e = PostgresLedger::connect_with("host=/nowhere", "s", Duration::from_millis(9)).await.expect_err("too short");

@@ -2,65 +2,76 @@
 
 #![cfg(all(unix, feature = "postgres"))]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod leases;
 mod ledger;
 mod losses;
+mod pooler;
 mod server;
 mod tls;
 mod upkeep;
+mod waiting;
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Journal, JournalWriter, MemoryJournal, Message};
+use agent_core::{Journal, MemoryJournal};
+use common::{append, heard, kind, texts};
 use server::Place;
 
 mod conformance {
-    use super::{Arc, Journal, MemoryJournal, Place};
+    use super::{Arc, Journal, MemoryJournal, Place, block_on};
 
     // Without a server, which was said, there is nothing to test.
     agent_store::journal_conformance!(|| {
         let journal: Arc<dyn Journal> = match Place::new() {
-            Some(place) => {
-                let runtime = tokio::runtime::Handle::current();
-                Arc::new(tokio::task::block_in_place(|| runtime.block_on(place.open())))
-            }
+            Some(place) => Arc::new(block_on(place.open())),
             None => Arc::new(MemoryJournal::default()),
         };
         (journal, ())
     });
 }
 
+mod failures {
+    use agent_store::conformance::{self, UNKEPT};
+
+    use super::{Arc, Journal, Place};
+
+    async fn failing(place: &Place) -> Arc<dyn Journal> {
+        let journal = place.open().await;
+        place.execute(&format!("ALTER TABLE entry ADD CHECK (body NOT LIKE '%{UNKEPT}%')")).await;
+        Arc::new(journal)
+    }
+
+    #[tokio::test]
+    async fn a_writer_whose_append_failed_refuses_what_follows() {
+        let Some(place) = Place::new() else { return };
+        conformance::a_writer_whose_append_failed_refuses_what_follows(failing(&place).await).await;
+    }
+
+    #[tokio::test]
+    async fn a_failed_append_concerns_no_other_writer() {
+        let Some(place) = Place::new() else { return };
+        conformance::a_failed_append_concerns_no_other_writer(failing(&place).await).await;
+    }
+}
+
 mod ledger_conformance {
     use agent_core::{Ledger, MemoryLedger};
 
-    use super::{Arc, Place, ledger};
+    use super::{Arc, Place, block_on, ledger};
 
     agent_store::ledger_conformance!(|| {
         let (place, memory) = (Place::new(), Arc::new(MemoryLedger::new()));
         let open = move || -> Arc<dyn Ledger> {
             let Some(place) = &place else { return memory.clone() };
-            let runtime = tokio::runtime::Handle::current();
-            Arc::new(tokio::task::block_in_place(|| runtime.block_on(ledger::open(place))))
+            Arc::new(block_on(ledger::open(place)))
         };
         (open, ())
     });
 }
 
-fn heard(text: &str) -> Entry {
-    Entry::new("run-1".into(), 1_700_000_000_000, EntryBody::MessageAppended { message: Message::user(text) })
-}
-
-async fn append(writer: &dyn JournalWriter, texts: &[&str]) -> u64 {
-    writer.append(texts.iter().copied().map(heard).collect()).await.expect("appends")
-}
-
-/// The texts of a session; every number is checked on the way.
-async fn texts(journal: &dyn Journal, session: &str) -> Vec<String> {
-    let entries = journal.read(session, 0, usize::MAX).await.expect("reads");
-    assert!(entries.iter().map(|e| e.seq).eq(1..=entries.len() as u64), "numbers without gaps");
-    let text = |e: &Arc<Entry>| match &e.body {
-        EntryBody::MessageAppended { message } => message.text(),
-        other => panic!("not a message: {other:?}"),
-    };
-    entries.iter().map(text).collect()
+/// Waits on a thread of a runtime.
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work))
 }

@@ -1,5 +1,5 @@
 //! A PostgreSQL server of the tests' own: a directory, a Unix socket in it, and a port of this machine where it speaks TLS and
-//! wants a password.
+//! wants a password. And before it a pooler, which gives each transaction one of four connections.
 
 use std::{
     env, fs,
@@ -31,10 +31,29 @@ echo secret >password
     -c ssl_key_file="$dir/server.key" -c fsync=off -c max_connections=200 >log 2>&1 &
 server=$!
 until "$0/pg_isready" -q -h "$dir" -p "$1"; do kill -0 $server || { cat log >&2; exit 1; }; sleep 0.1; done
+PATH=$PATH:/usr/sbin
+if command -v pgbouncer >/dev/null; then
+    mkdir pool
+    cat >pool.ini <<END
+[databases]
+postgres = host=$dir port=$1 user=tests
+[pgbouncer]
+listen_port = $1
+unix_socket_dir = $dir/pool
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 1000
+END
+    pgbouncer pool.ini >>log 2>&1 &
+    pooler=$!
+    until [ -S "pool/.s.PGSQL.$1" ]; do kill -0 $pooler || { cat log >&2; exit 1; }; sleep 0.1; done
+fi
 echo "$dir"
 cat >/dev/null
+[ -z "$pooler" ] || kill $pooler
 kill -QUIT $server
-wait $server
+wait
 cd /
 rm -rf "$dir"
 "#;
@@ -82,6 +101,21 @@ impl Server {
 
     pub(crate) fn url(&self) -> String {
         format!("host={} port={} user=tests dbname=postgres", self.socket, self.port)
+    }
+
+    /// The same database behind the pooler; none if PgBouncer is not installed, which is said.
+    pub(crate) fn pooled_url(&self) -> Option<String> {
+        let socket = format!("{}/pool", self.socket);
+        if !Path::new(&socket).is_dir() {
+            let _ = writeln!(std::io::stderr(), "skipped: no pgbouncer");
+            return None;
+        }
+        Some(format!("host={socket} port={} user=tests dbname=postgres", self.port))
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> (&'static str, u16) {
+        ("localhost", self.port)
     }
 
     /// The same database by way of the network.

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use agent_core::Journal;
-use agent_store::{Problem, conformance::every_kind};
+use agent_store::Problem;
 
-use crate::{Place, append};
+use crate::{
+    Place, append,
+    common::{both_infos, write_everything, write_two_sessions},
+};
 
 #[tokio::test]
 async fn a_whole_journal_has_no_problems() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;
-    let writer = journal.open("s", "a").await.expect("is free");
-    append(&*writer, &["1", &"x".repeat(10_000)]).await;
-    writer.append(every_kind("s", "a")).await.expect("appends");
+    write_everything(&journal).await;
     assert_eq!(journal.check().await.expect("checks"), []);
     assert_eq!(journal.repair().await.expect("repairs"), []);
 }
@@ -22,21 +23,17 @@ async fn a_whole_journal_has_no_problems() {
 async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of_their_sessions() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;
-    for (session, agent) in [("s", "b"), ("s", "a"), ("t", "a")] {
-        let writer = journal.open(session, agent).await.expect("is free");
-        writer.append(every_kind(session, agent)).await.expect("appends");
-    }
-    let before = (journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads"));
-    assert!(before.0.as_ref().is_some_and(|info| info.agents.len() == 2 && info.title.is_some()), "{before:?}");
+    write_two_sessions(&journal).await;
+    let before = both_infos(&journal).await;
     drop(journal);
     place
         .execute(
-            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents;
+            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor;
              UPDATE format SET version = 1",
         )
         .await;
     let journal = place.open().await;
-    assert_eq!((journal.info("s").await.expect("reads"), journal.info("t").await.expect("reads")), before);
+    assert_eq!(both_infos(&journal).await, before);
 }
 
 #[tokio::test]

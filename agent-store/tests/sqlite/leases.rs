@@ -2,20 +2,10 @@
 
 use std::{fs, time::Duration};
 
-use agent_core::{Error, ErrorKind, Journal, JournalWriter, Result};
+use agent_core::{ErrorKind, Journal};
 use futures::FutureExt;
 
-use crate::{FakeClock, Place, append, heard, texts};
-
-fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
-    result.err().map(|e: Error| e.kind())
-}
-
-async fn refused(writer: &dyn JournalWriter) -> String {
-    let e = writer.append(vec![heard("too late")]).await.expect_err("refused");
-    assert_eq!(e.kind(), ErrorKind::Store);
-    e.to_string()
-}
+use crate::{FakeClock, Place, append, common::lost_to, kind, texts};
 
 #[tokio::test]
 async fn an_expired_lease_is_taken_over_and_its_old_holder_writes_no_more() {
@@ -27,18 +17,7 @@ async fn an_expired_lease_is_taken_over_and_its_old_holder_writes_no_more() {
     assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy));
     clock.advance(Duration::from_millis(1));
     let heir = theirs.open("s", "a").await.expect("has expired");
-
-    let why = refused(&*sleeper).await;
-    assert!(why.contains("the lease of agent 'a' in session 's' was lost to another process"), "{why}");
-    refused(&*sleeper).await;
-    assert_eq!(append(&*heir, &["2"]).await, 2);
-    assert_eq!(texts(&ours, "s").await, ["1", "2"]);
-
-    drop(sleeper); // gives back what it no longer has
-    assert_eq!(kind(ours.open("s", "a").await), Some(ErrorKind::Busy));
-    drop(heir);
-    theirs.delete("nothing").await.expect("a turn of the thread, after which the lease is given back");
-    assert_eq!(kind(ours.open("s", "a").await), None);
+    lost_to(heir, sleeper, &ours, &theirs).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 #![cfg(feature = "sqlite")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod crash;
 mod damage;
 mod files;
@@ -19,8 +21,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Entry, EntryBody, Journal, JournalWriter, Message};
 use agent_store::{SqliteBuilder, SqliteJournal};
+use common::{append, heard, kind, texts};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -87,23 +89,4 @@ impl FakeClock {
         let clock = move || -> SystemTime { UNIX_EPOCH + Duration::from_millis(now.load(Ordering::SeqCst)) };
         SqliteJournal::builder(place.path()).lease_ttl(Self::TTL).clock(clock)
     }
-}
-
-fn heard(text: &str) -> Entry {
-    Entry::new("run-1".into(), 1_700_000_000_000, EntryBody::MessageAppended { message: Message::user(text) })
-}
-
-async fn append(writer: &dyn JournalWriter, texts: &[&str]) -> u64 {
-    writer.append(texts.iter().copied().map(heard).collect()).await.expect("appends")
-}
-
-/// The texts of a session; every number is checked on the way.
-async fn texts(journal: &SqliteJournal, session: &str) -> Vec<String> {
-    let entries = journal.read(session, 0, usize::MAX).await.expect("reads");
-    assert!(entries.iter().map(|e| e.seq).eq(1..=entries.len() as u64), "numbers without gaps");
-    let text = |e: &Arc<Entry>| match &e.body {
-        EntryBody::MessageAppended { message } => message.text(),
-        other => panic!("not a message: {other:?}"),
-    };
-    entries.iter().map(text).collect()
 }

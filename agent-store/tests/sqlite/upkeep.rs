@@ -7,15 +7,13 @@ use agent_store::{Problem, conformance::every_kind, export, import};
 use futures::{TryStreamExt, stream};
 use serde_json::json;
 
-use crate::{FakeClock, Place, append, heard};
+use crate::{FakeClock, Place, append, common::write_everything, heard};
 
 #[tokio::test]
 async fn a_whole_journal_has_no_problems() {
     let place = Place::new();
     let journal = place.open();
-    let writer = journal.open("s", "a").await.expect("is free");
-    append(&*writer, &["1", &"x".repeat(10_000)]).await;
-    writer.append(every_kind("s", "a")).await.expect("appends");
+    write_everything(&journal).await;
     assert_eq!(journal.check().await.expect("checks"), []);
     assert_eq!(journal.repair().await.expect("repairs"), []);
 }

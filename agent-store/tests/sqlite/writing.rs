@@ -71,35 +71,6 @@ async fn dropping_the_last_handle_writes_what_was_handed_over_and_leaves_one_fil
 }
 
 #[tokio::test]
-async fn a_batch_that_the_database_refuses_fails_alone_and_leaves_nothing() {
-    let place = Place::new();
-    let journal = place.open();
-    let (good, bad) =
-        (journal.open("s", "good").await.expect("is free"), journal.open("s", "bad").await.expect("is free"));
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.body LIKE '%poison%'
-                  BEGIN SELECT RAISE(ABORT, 'refused'); END";
-    place.sqlite().execute_batch(refuse).expect("a trigger");
-    let lock = place.locked();
-    let acks = [
-        good.append(vec![heard("1")]),
-        bad.append(vec![heard("lost"), heard("poison")]),
-        good.append(vec![heard("2")]),
-        bad.append(vec![heard("behind a hole")]),
-    ];
-    lock.execute_batch("COMMIT").expect("commits");
-    let answers = join_all(acks).await;
-    assert_eq!((answers[0].as_ref().ok(), answers[2].as_ref().ok()), (Some(&1), Some(&2)));
-    let why = |at: usize| answers[at].as_ref().expect_err("fails").to_string();
-    assert!(why(1).contains("refused"), "{}", why(1));
-    assert!(why(3).contains("earlier append"), "{}", why(3));
-    assert_eq!(texts(&journal, "s").await, ["1", "2"]);
-
-    drop(bad);
-    let again = journal.open("s", "bad").await.expect("is free");
-    assert_eq!(append(&*again, &["3"]).await, 3, "a new writer begins after what is there");
-}
-
-#[tokio::test]
 async fn a_full_queue_refuses_and_what_comes_after_it_too() {
     let place = Place::new();
     let journal = SqliteJournal::builder(place.path()).queue_bytes(2000).open().expect("opens");

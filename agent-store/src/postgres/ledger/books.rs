@@ -1,17 +1,21 @@
 //! What is done to the tables.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use agent_core::{Amounts, Balance, Caps, Result};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, IsolationLevel, Row, types::Type};
 
-use crate::postgres::{
-    connect::Location,
-    error::{is_conflict, is_fatal, lost_connection, store_error},
+use crate::{
+    amounts::{columns, from_columns},
+    postgres::{
+        connect::Location,
+        error::{is_conflict, is_fatal, lost_connection, store_error},
+        query::{Parameter, Query},
+    },
 };
 
 /// From nothing to format 1, and so on; see the journal's.
@@ -23,10 +27,10 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 /// Books as used what was set aside by those who did not say for too long that they live.
 const BURY: &str = "
 WITH dead AS (
-    DELETE FROM reservation WHERE account = $1 AND dead_at < clock_timestamp()
+    DELETE FROM {schema}.reservation WHERE account = $1 AND dead_at < clock_timestamp()
     RETURNING tokens, cost, model_calls, tool_calls
 )
-INSERT INTO account (name, tokens, cost, model_calls, tool_calls)
+INSERT INTO {schema}.account (name, tokens, cost, model_calls, tool_calls)
 SELECT $1, sum(tokens)::int8, sum(cost)::int8, sum(model_calls)::int8, sum(tool_calls)::int8
 FROM dead HAVING count(*) > 0
 ON CONFLICT (name) DO UPDATE SET
@@ -37,30 +41,30 @@ ON CONFLICT (name) DO UPDATE SET
 const BALANCE: &str = "
 SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
        coalesce(sum(tool_calls), 0)::int8
-FROM account WHERE name = $1
+FROM {schema}.account WHERE name = $1
 UNION ALL
 SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
        coalesce(sum(tool_calls), 0)::int8
-FROM reservation WHERE account = $1";
+FROM {schema}.reservation WHERE account = $1";
 
 const RESERVE: &str = "
-INSERT INTO reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
+INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
 VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second')
 RETURNING id";
 
 /// Ends a reservation, if it is there, and books what was used.
 const SETTLE: &str = "
 WITH ended AS (
-    DELETE FROM reservation WHERE id = $6 AND account = $1 RETURNING id
+    DELETE FROM {schema}.reservation WHERE id = $6 AND account = $1 RETURNING id
 )
-INSERT INTO account (name, tokens, cost, model_calls, tool_calls)
+INSERT INTO {schema}.account (name, tokens, cost, model_calls, tool_calls)
 SELECT $1, $2::int8, $3::int8, $4::int8, $5::int8 FROM ended
 ON CONFLICT (name) DO UPDATE SET
     tokens = account.tokens + excluded.tokens, cost = account.cost + excluded.cost,
     model_calls = account.model_calls + excluded.model_calls, tool_calls = account.tool_calls + excluded.tool_calls";
 
 const RENEW: &str =
-    "UPDATE reservation SET dead_at = clock_timestamp() + $2::float8 * interval '1 second' WHERE id = ANY($1)";
+    "UPDATE {schema}.reservation SET dead_at = clock_timestamp() + $2::float8 * interval '1 second' WHERE id = ANY($1)";
 
 /// What is asked of the books.
 pub(super) enum Work {
@@ -78,13 +82,52 @@ pub(super) struct Books {
     held: BTreeSet<i64>,
     dead_after: Duration,
     renewed: Instant,
+    statements: Arc<Statements>,
+}
+
+/// What is asked of the database.
+struct Statements {
+    lock: Query,
+    bury: Query,
+    balance: Query,
+    reserve: Query,
+    settle: Query,
+    renew: Query,
+}
+
+impl Statements {
+    fn new(location: &Location) -> Self {
+        let query = |text: &str, types: &'static [Type]| Query::new(location.sql(text), types);
+        let account = const { &[Type::TEXT] };
+        Self {
+            lock: query(LOCK, account),
+            bury: query(BURY, account),
+            balance: query(BALANCE, account),
+            reserve: query(
+                RESERVE,
+                const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::FLOAT8] },
+            ),
+            settle: query(SETTLE, const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::INT8] }),
+            renew: query(RENEW, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
+        }
+    }
+
+    /// What the account holds, after what the dead left was booked. Until the transaction ends, nobody else changes it.
+    async fn balance(&self, client: &Client, account: &str) -> Result<Balance, Error> {
+        self.lock.rows(client, &[&account]).await?;
+        self.bury.rows(client, &[&account]).await?;
+        let rows = self.balance.rows(client, &[&account]).await?;
+        let amounts = |at| rows.get(at).map_or(Ok(Amounts::none()), amounts);
+        Ok(Balance::new(amounts(0)?, amounts(1)?))
+    }
 }
 
 impl Books {
     pub(super) async fn open(location: Location, dead_after: Duration) -> Result<Self> {
         location.migrate(MIGRATIONS).await?;
         let client = Some(location.attach().await?);
-        Ok(Self { location, client, held: BTreeSet::new(), dead_after, renewed: Instant::now() })
+        let statements = Arc::new(Statements::new(&location));
+        Ok(Self { location, client, held: BTreeSet::new(), dead_after, renewed: Instant::now(), statements })
     }
 
     pub(super) async fn run(mut self, mut work: mpsc::UnboundedReceiver<Work>) {
@@ -120,21 +163,19 @@ impl Books {
     }
 
     async fn balance(&mut self, account: &str) -> Result<Balance> {
-        self.change(async |transaction| balance(transaction, account).await).await
+        self.change(async |statements, client| statements.balance(client, account).await).await
     }
 
     async fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
         let seconds = self.dead_after.as_secs_f64();
-        let id = self.change(async |transaction| {
-            let Balance { settled, reserved, .. } = balance(transaction, account).await?;
+        let id = self.change(async |statements, client| {
+            let Balance { settled, reserved, .. } = statements.balance(client, account).await?;
             if caps.refusal(settled.plus(reserved), wanted).is_some() {
                 return Ok(None);
             }
             let [tokens, cost, model_calls, tool_calls] = columns(wanted);
-            let row = transaction
-                .query_one(RESERVE, &[&account, &tokens, &cost, &model_calls, &tool_calls, &seconds])
-                .await?;
-            Ok(Some(row.get::<_, i64>(0)))
+            let wanted: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &seconds];
+            statements.reserve.number(client, &wanted).await
         });
         let id = id.await?;
         self.held.extend(id);
@@ -146,11 +187,9 @@ impl Books {
         let receipt = receipt.cast_signed();
         self.held.remove(&receipt);
         let [tokens, cost, model_calls, tool_calls] = columns(used);
-        let settle = async |transaction: &Transaction<'_>| {
-            transaction
-                .execute(SETTLE, &[&account, &tokens, &cost, &model_calls, &tool_calls, &receipt])
-                .await
-                .map(drop)
+        let settle = async |statements: &Statements, client: &Client| {
+            let used: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &receipt];
+            statements.settle.rows(client, &used).await.map(drop)
         };
         match self.change(settle).await {
             Err(e) if e.is_retryable() => self.change(settle).await,
@@ -160,22 +199,26 @@ impl Books {
 
     async fn renew(&mut self) {
         let (held, seconds) = (self.held.iter().copied().collect::<Vec<_>>(), self.dead_after.as_secs_f64());
-        let renewed = self.change(async |transaction| transaction.execute(RENEW, &[&held, &seconds]).await).await;
-        match renewed {
+        let renew =
+            async |statements: &Statements, client: &Client| statements.renew.rows(client, &[&held, &seconds]).await;
+        match self.change(renew).await {
             Ok(_) => self.renewed = Instant::now(),
             Err(e) => tracing::warn!(error = %e, "a ledger's reservations could not be renewed; they may expire"),
         }
     }
 
-    /// Does it in one transaction.
-    async fn change<T>(&mut self, work: impl AsyncFn(&Transaction<'_>) -> Result<T, Error>) -> Result<T> {
+    /// Does it in one transaction, whose statements see what was committed before each of them, whatever the database's default
+    /// is: one that saw the account as it was before the lock would spend it twice.
+    async fn change<T>(&mut self, work: impl AsyncFn(&Statements, &Client) -> Result<T, Error>) -> Result<T> {
         const TRIES: u32 = 5;
-        let patience = self.dead_after;
+        let (patience, statements) = (self.dead_after, self.statements.clone());
         for attempt in 1.. {
             let client = self.client().await?;
             let done = timeout(patience, async {
-                let transaction = client.transaction().await?;
-                let done = work(&transaction).await?;
+                let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+                let transaction = begin.start().await?;
+                transaction.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+                let done = work(&statements, transaction.client()).await?;
                 transaction.commit().await.map(|()| done)
             });
             match done.await {
@@ -204,20 +247,6 @@ impl Books {
     }
 }
 
-/// What the account holds, after what the dead left was booked. Until the transaction ends, nobody else changes it.
-async fn balance(transaction: &Transaction<'_>, account: &str) -> Result<Balance, Error> {
-    transaction.execute(LOCK, &[&account]).await?;
-    transaction.execute(BURY, &[&account]).await?;
-    let rows = transaction.query(BALANCE, &[&account]).await?;
-    Ok(Balance::new(rows.first().map(amounts).unwrap_or_default(), rows.get(1).map(amounts).unwrap_or_default()))
-}
-
-fn amounts(row: &Row) -> Amounts {
-    let column = |at| u64::try_from(row.get::<_, i64>(at)).unwrap_or(0);
-    Amounts::none().tokens(column(0)).cost(column(1)).model_calls(column(2)).tool_calls(column(3))
-}
-
-fn columns(amounts: Amounts) -> [i64; 4] {
-    let Amounts { tokens, cost, model_calls, tool_calls, .. } = amounts;
-    [tokens, cost, model_calls, tool_calls].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+fn amounts(row: &Row) -> Result<Amounts, Error> {
+    from_columns(|at| row.try_get(at))
 }

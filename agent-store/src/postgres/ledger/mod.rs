@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use self::books::{Books, Work};
 use super::{background::Background, connect::Location};
-use crate::{Durability, error::thread_ended};
+use crate::answer::ask;
 
 /// Accounts in a PostgreSQL database: all processes that connect to it share what budgets allow.
 ///
@@ -63,7 +63,7 @@ impl PostgresLedger {
                 "{dead_after:?} is too short a time to say that one lives: set {least:?} or more"
             )));
         }
-        let location = Location::new(url, schema, Durability::Sync, dead_after / 3)?;
+        let location = Location::new(url, schema, dead_after / 3)?;
         let begin = move || Books::open(location, dead_after);
         let thread = Background::start("agent-ledger", begin, Books::run).await?;
         Ok(Self { schema: schema.to_owned(), thread })
@@ -74,12 +74,7 @@ impl PostgresLedger {
         &self,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,
     ) -> BoxFuture<'static, Result<T>> {
-        let (reply, answer) = oneshot::channel();
-        let taken = self.thread.push(work(reply));
-        Box::pin(async move {
-            taken?;
-            answer.await.map_err(|_| thread_ended())?
-        })
+        ask(|reply| self.thread.push(work(reply)))
     }
 }
 

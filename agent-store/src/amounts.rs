@@ -1,0 +1,14 @@
+//! Amounts as ledgers keep them: a column each of tokens, cost, model calls and tool calls.
+
+use agent_core::Amounts;
+
+pub(crate) fn columns(amounts: Amounts) -> [i64; 4] {
+    let Amounts { tokens, cost, model_calls, tool_calls, .. } = amounts;
+    [tokens, cost, model_calls, tool_calls].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// The amounts in four columns from the first on.
+pub(crate) fn from_columns<E>(column: impl Fn(usize) -> Result<i64, E>) -> Result<Amounts, E> {
+    let column = |at| column(at).map(|n| u64::try_from(n).unwrap_or(0));
+    Ok(Amounts::none().tokens(column(0)?).cost(column(1)?).model_calls(column(2)?).tool_calls(column(3)?))
+}

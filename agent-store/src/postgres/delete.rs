@@ -1,0 +1,70 @@
+//! Deleting a session.
+
+use std::sync::Arc;
+
+use agent_core::Result;
+use tokio::sync::oneshot;
+use tokio_postgres::{IsolationLevel, types::Type};
+
+use super::{
+    connect::Location,
+    error::{is_conflict, store_error},
+    query::Query,
+};
+use crate::error::in_use;
+
+/// Keeps everybody from taking a lease of the session until the transaction ends; those who are taking one are waited for.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))";
+
+/// Deletes a session that nobody holds, with all that refers to it: gives how many there were; nothing if it is held.
+const DELETE: &str = "
+WITH held AS (
+    SELECT FROM {schema}.lease WHERE session = $1 AND expires > clock_timestamp()
+), expired AS (
+    DELETE FROM {schema}.lease WHERE session = $1 AND NOT EXISTS (SELECT FROM held)
+), deleted AS (
+    DELETE FROM {schema}.session WHERE name = $1 AND NOT EXISTS (SELECT FROM held) RETURNING id
+)
+SELECT (SELECT count(*) FROM deleted) WHERE NOT EXISTS (SELECT FROM held)";
+
+/// A session that is to be deleted, and who waits for it.
+pub(super) struct Delete {
+    pub(super) session: Arc<str>,
+    pub(super) reply: oneshot::Sender<Result<bool>>,
+}
+
+impl Delete {
+    /// Deletes it over a connection of its own: a large session takes long, and nobody who writes to another waits for it.
+    pub(super) async fn run(self, location: Location) {
+        let deleted = delete(&location, &self.session).await;
+        drop(self.reply.send(deleted));
+    }
+}
+
+async fn delete(location: &Location, session: &str) -> Result<bool> {
+    const TRIES: u32 = 5;
+    let mut client = location.attach().await?;
+    let queries = [LOCK, DELETE].map(|text| Query::new(location.sql(text), const { &[Type::BYTEA] }));
+    let mut tries = 0;
+    loop {
+        match attempt(&mut client, &queries, session).await {
+            Ok(count) => return count.map(|count| count > 0).ok_or_else(|| in_use(session)),
+            Err(e) if is_conflict(&e) && tries < TRIES => tries += 1,
+            Err(e) => return Err(store_error(&e)),
+        }
+    }
+}
+
+/// One try. A statement sees what was committed before it began, so the leases are looked at after the lock is there.
+async fn attempt(
+    client: &mut tokio_postgres::Client,
+    [lock, delete]: &[Query; 2],
+    session: &str,
+) -> Result<Option<i64>, tokio_postgres::Error> {
+    let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
+    let session = session.as_bytes();
+    lock.rows(transaction.client(), &[&session]).await?;
+    let deleted = delete.number(transaction.client(), &[&session]).await?;
+    transaction.commit().await?;
+    Ok(deleted)
+}
