@@ -27,8 +27,6 @@ pub(crate) enum Told {
     Run(Arc<str>),
     /// It has this title now.
     Title(String),
-    /// Whoever reads it may begin here.
-    Anchor,
 }
 
 impl Told {
@@ -36,7 +34,7 @@ impl Told {
         match body {
             EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => Some(Self::Run(ids.agent_id.clone())),
             EntryBody::Titled { title } => Some(Self::Title(title.clone())),
-            body => body.is_anchor().then_some(Self::Anchor),
+            _ => None,
         }
     }
 }
@@ -51,14 +49,12 @@ pub(crate) struct Summary<'a> {
     pub(crate) runs: u64,
     pub(crate) agents: Vec<&'a str>,
     pub(crate) title: Option<&'a str>,
-    /// Which of its entries is the newest anchor, counted from 1.
-    pub(crate) anchor: Option<i64>,
 }
 
 impl<'a> Summary<'a> {
     pub(crate) fn of(entries: &'a [Encoded]) -> Self {
         let mut summary = Self { first: entries.first().map_or(0, |entry| entry.time), ..Self::default() };
-        for (n, entry) in (1..).zip(entries) {
+        for entry in entries {
             summary.newest = summary.newest.max(entry.time);
             match &entry.told {
                 Some(Told::Run(agent)) => {
@@ -68,7 +64,6 @@ impl<'a> Summary<'a> {
                     }
                 }
                 Some(Told::Title(title)) => summary.title = Some(title),
-                Some(Told::Anchor) => summary.anchor = Some(n),
                 None => {}
             }
         }

@@ -264,12 +264,6 @@ impl EntryBody {
         std::iter::once(accepted).chain(answered).chain([ended]).collect()
     }
 
-    /// True for an entry at which whoever reads a session for how it stands now may begin: it says all that the entries before
-    /// it mean. See [`Journal::anchor`](crate::Journal::anchor).
-    pub fn is_anchor(&self) -> bool {
-        false
-    }
-
     /// The question `id` was answered.
     pub fn answered(id: &str, answer: &Answer) -> Self {
         let Answer { value, digest, by } = answer.clone();

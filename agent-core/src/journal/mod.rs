@@ -79,22 +79,6 @@ pub trait Journal: Send + Sync + 'static {
         }
     }
 
-    /// The sequence number of a session's newest [anchor](EntryBody::is_anchor); `None` if it has none. Whoever reads a session
-    /// for how it stands now begins there. The default reads all of it; a store that remembers the place overrides it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
-    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        let mut anchor = None;
-        each_entry(self, session, |entry| {
-            if entry.body.is_anchor() {
-                anchor = Some(entry.seq);
-            }
-        })
-        .await?;
-        Ok(anchor)
-    }
-
     /// What is known of a session without its content; `None` if it has no entries. The default reads all of it; a store that
     /// keeps count overrides it.
     ///
@@ -168,10 +152,6 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         (**self).newest(session).await
-    }
-
-    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        (**self).anchor(session).await
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {

@@ -323,3 +323,52 @@ async fn what_is_undone_is_gone_for_the_next_run(journal: impl Journal + Clone) 
         "nothing is deleted"
     );
 }
+
+/// A store that counts the entries that it hands out.
+struct Counting {
+    journal: agent_core::MemoryJournal,
+    indexes: agent_core::IndexCache,
+    read: Arc<Mutex<usize>>,
+}
+
+#[agent_core::async_trait]
+impl Journal for Counting {
+    async fn open(&self, session: &str, agent: &str) -> agent_core::Result<Arc<dyn agent_core::JournalWriter>> {
+        self.journal.open(session, agent).await
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> agent_core::Result<Vec<Arc<Entry>>> {
+        let page = self.journal.read(session, after, limit).await?;
+        *self.read.lock().expect("free") += page.len();
+        Ok(page)
+    }
+
+    async fn index(&self, session: &str) -> agent_core::Result<agent_core::SharedIndex> {
+        self.indexes.index(self, session).await
+    }
+
+    async fn sessions(&self) -> agent_core::Result<Vec<String>> {
+        self.journal.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> agent_core::Result<bool> {
+        self.journal.delete(session).await
+    }
+}
+
+#[tokio::test]
+async fn a_turn_reads_what_is_new_however_long_its_session_is() {
+    let read = Arc::new(Mutex::new(0));
+    let counting =
+        Counting { journal: agent_core::MemoryJournal::default(), indexes: Default::default(), read: read.clone() };
+    let turns = (0..200).flat_map(|_| [Turn::call("c1", "double", json!({"x": 1})), Turn::text("two")]);
+    let agent =
+        Agent::builder("a", ScriptedModel::new(turns)).tool(double("double")).store(counting).build().expect("builds");
+    let mut costs = Vec::new();
+    for _ in 0..200 {
+        finished(agent.start(RunRequest::user("again").session("long")).await);
+        costs.push(std::mem::take(&mut *read.lock().expect("free")));
+    }
+    assert_eq!(costs[10], costs[199], "{costs:?}");
+    assert!(costs[199] < 20, "{costs:?}");
+}

@@ -56,8 +56,8 @@ macro_rules! journal_conformance {
             a_session_in_use_is_not_deleted
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
+            the_index_of_a_session_is_what_its_entries_mean
             what_is_known_of_a_session_is_what_its_entries_say
-            the_newest_anchor_is_found
             sessions_are_listed_in_order
             sessions_are_listed_by_how_they_begin_and_in_pages
             names_may_be_any_text

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{Entry, EntryBody, Journal, Message, RunIds, SessionInfo};
+use agent_core::{
+    Entry, EntryBody, Journal, Message, RunIds, RunRecord, RunState, SessionIndex, SessionInfo, SessionView,
+};
 use futures::future::join_all;
 
 use super::{
@@ -87,22 +89,23 @@ pub async fn what_is_known_of_a_session_is_what_its_entries_say(journal: Arc<dyn
     assert_eq!((anew.entries, anew.runs, anew.agents.len(), anew.title), (1, 0, 0, None));
 }
 
-/// The newest anchor is that of the session's own entries, wherever in a batch it stands.
-pub async fn the_newest_anchor_is_found(journal: Arc<dyn Journal>) {
-    assert_eq!(journal.anchor("s").await.expect("reads"), None);
-    let writer = open(&*journal, "s", "a").await;
-    append(&*open(&*journal, "other", "a").await, every_kind("other", "a")).await;
-    let (anchors, others): (Vec<_>, Vec<_>) = every_kind("s", "a").into_iter().partition(|e| e.body.is_anchor());
-    let batches = [others.clone(), [others.clone(), anchors.clone(), others.clone()].concat(), others, anchors];
-    for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
-        append(&*writer, batch).await;
-        let entries = read_all(&*journal, "s").await;
-        let newest = entries.iter().rfind(|entry| entry.body.is_anchor()).map(|entry| entry.seq);
-        assert_eq!(journal.anchor("s").await.expect("reads"), newest);
+/// The index of a session is what all of its entries mean, whatever was known of it before, also of one that was deleted.
+pub async fn the_index_of_a_session_is_what_its_entries_mean(journal: Arc<dyn Journal>) {
+    for batches in [7, 2, 3] {
+        let writer = open(&*journal, "s", "a").await;
+        for batch in every_kind("s", "a").chunks(3).take(batches) {
+            append(&*writer, batch.to_vec()).await;
+            let known = journal.index("s").await.expect("reads").look(meaning);
+            assert_eq!(known, meaning(&SessionIndex::read(&*journal, "s").await.expect("reads")));
+        }
+        drop(writer);
+        assert!(journal.delete("s").await.expect("deletes"));
+        assert_eq!(journal.index("s").await.expect("reads").look(SessionIndex::seq), 0);
     }
-    drop(writer);
-    assert!(journal.delete("s").await.expect("deletes"));
-    assert_eq!(journal.anchor("s").await.expect("reads"), None);
+}
+
+fn meaning(index: &SessionIndex) -> (SessionView, SessionInfo, Vec<RunRecord>, Option<RunState>) {
+    (index.view("a"), index.info().clone(), index.runs("a").to_vec(), index.unfinished("a"))
 }
 
 /// 64 tasks share a writer: what was called first stands first.

@@ -107,7 +107,13 @@ impl PostgresBuilder {
         let thread = Arc::new(JournalThread::start(location.clone(), writing).await?);
         let readers = Readers::new(location, self.reading, thread.runtime().clone());
         let (schema, blob_bytes) = (self.schema, writing.blob_bytes);
-        Ok(PostgresJournal(Arc::new(Inner { schema, readers, blob_bytes, thread })))
+        Ok(PostgresJournal(Arc::new(Inner {
+            schema,
+            readers,
+            blob_bytes,
+            thread,
+            indexes: agent_core::IndexCache::default(),
+        })))
     }
 }
 

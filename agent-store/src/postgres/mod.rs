@@ -19,7 +19,7 @@ mod writer;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
+use agent_core::{Entry, IndexCache, Journal, JournalWriter, Result, SessionInfo, SharedIndex, async_trait};
 
 pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
 use self::{
@@ -94,6 +94,7 @@ struct Inner {
     readers: Readers,
     blob_bytes: usize,
     thread: Arc<JournalThread>,
+    indexes: IndexCache,
 }
 
 impl PostgresJournal {
@@ -141,12 +142,12 @@ impl Journal for PostgresJournal {
         self.0.readers.sessions().await
     }
 
-    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
-        self.0.readers.newest(session).await
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        self.0.indexes.index(self, session).await
     }
 
-    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        self.0.readers.anchor(session).await
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        self.0.readers.newest(session).await
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {

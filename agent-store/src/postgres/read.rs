@@ -29,12 +29,6 @@ impl Readers {
         Ok(self.entries(session, newest.saturating_sub(1), 1).await?.pop())
     }
 
-    /// The number of a session's newest anchor.
-    pub(super) async fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        let rows = self.rows(|s| &s.anchor, vec![bytes(session)]).await?;
-        Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(i64::cast_unsigned))
-    }
-
     /// What is known of a session without its entries.
     pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;

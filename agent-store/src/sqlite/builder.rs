@@ -75,7 +75,12 @@ impl SqliteBuilder {
         let connection = location.open_writer()?;
         let readers = Arc::new(Readers::new(location.clone()));
         let thread = Arc::new(WriterThread::start(connection, &location, self.clock, writing)?);
-        Ok(SqliteJournal(Arc::new(Inner { readers, thread, blob_bytes: writing.blob_bytes })))
+        Ok(SqliteJournal(Arc::new(Inner {
+            readers,
+            thread,
+            blob_bytes: writing.blob_bytes,
+            indexes: agent_core::IndexCache::default(),
+        })))
     }
 }
 

@@ -12,7 +12,7 @@ mod upkeep;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use agent_core::{Entry, Journal, JournalWriter, Result, SessionInfo, async_trait};
+use agent_core::{Entry, IndexCache, Journal, JournalWriter, Result, SessionInfo, SharedIndex, async_trait};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::error::store_error;
@@ -58,6 +58,7 @@ struct Inner {
     readers: Arc<Readers>,
     thread: Arc<WriterThread>,
     blob_bytes: usize,
+    indexes: IndexCache,
 }
 
 impl SqliteJournal {
@@ -115,14 +116,13 @@ impl Journal for SqliteJournal {
         self.0.readers.run(Reader::sessions).await
     }
 
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        self.0.indexes.index(self, session).await
+    }
+
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let session = session.to_owned();
         self.0.readers.run(move |reader| reader.newest(&session)).await
-    }
-
-    async fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        let session = session.to_owned();
-        self.0.readers.run(move |reader| reader.anchor(&session)).await
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {

@@ -105,16 +105,6 @@ impl Reader {
         Ok(self.entries(session, newest.saturating_sub(1), 1)?.pop())
     }
 
-    /// The number of a session's newest anchor.
-    pub(super) fn anchor(&self, session: &str) -> Result<Option<u64>> {
-        let read = || {
-            let sql = "SELECT anchor FROM session WHERE name = ?1";
-            let found = self.connection.prepare_cached(sql)?.query_row([session], |row| row.get::<_, Option<i64>>(0));
-            Ok(found.optional()?.flatten().map(i64::cast_unsigned))
-        };
-        read().map_err(|e| store_error(&self.path, &e))
-    }
-
     /// What is known of a session without its entries.
     pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let read = || {

@@ -128,19 +128,17 @@ impl Tables<'_> {
 
     /// Notes what a batch says of its session; few do.
     fn describe(&self, place: &Place, summary: &Summary<'_>) -> rusqlite::Result<()> {
-        if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() {
+        if summary.runs == 0 && summary.title.is_none() {
             return Ok(());
         }
-        let (session, anchor) = (place.session, summary.anchor.map(|n| place.head + n));
-        let mut describe = self.connection.prepare_cached(
-            "UPDATE session SET runs = runs + ?2, title = coalesce(?3, title), anchor = coalesce(?4, anchor)
-             WHERE id = ?1",
-        )?;
-        describe.execute((session, summary.runs.cast_signed(), summary.title, anchor))?;
+        let mut describe = self
+            .connection
+            .prepare_cached("UPDATE session SET runs = runs + ?2, title = coalesce(?3, title) WHERE id = ?1")?;
+        describe.execute((place.session, summary.runs.cast_signed(), summary.title))?;
         let mut add = self
             .connection
             .prepare_cached("INSERT INTO agent (session, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
-        summary.agents.iter().try_for_each(|agent| add.execute((session, agent)).map(drop))
+        summary.agents.iter().try_for_each(|agent| add.execute((place.session, agent)).map(drop))
     }
 
     /// Keeps an entry's large strings, each once for all.

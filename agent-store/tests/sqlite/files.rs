@@ -89,8 +89,8 @@ async fn a_file_of_an_older_release_is_brought_up_to_date_with_what_is_known_of_
     write_two_sessions(&journal).await;
     let before = both_infos(&journal).await;
     drop(journal);
-    let columns = ["created", "updated", "runs", "title", "anchor"]
-        .map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
+    let columns =
+        ["created", "updated", "runs", "title"].map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
     let older = format!("DROP TRIGGER session_gone; DROP TABLE agent; {} PRAGMA user_version = 2", columns.concat());
     place.sqlite().execute_batch(&older).expect("is older now");
     let journal = place.open();
