@@ -1,6 +1,8 @@
 //! What kinds of file there are, and which a question is best answered from.
 
-use super::{terms::Terms, words::names};
+use agent_core::search::names;
+
+use super::terms::Terms;
 
 /// Extensions of files that people read first.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "adoc"];
