@@ -38,7 +38,7 @@ fn texts(req: &ModelRequest) -> Vec<String> {
 fn conversation(run: &agent_core::RunDriver) {
     run.push(Message::user("Why?")).expect("fits");
     let turn = AssistantMessage::new(vec![Block::tool_call("c1", "f", "{}")]);
-    run.push_turn(turn, vec![ToolMessage::text("c1", "f", "six", false)]).expect("fits");
+    run.push_turn(turn, &[ToolMessage::text("c1", "f", "six", false)]).expect("fits");
 }
 
 // --- reminders ---
@@ -49,7 +49,7 @@ async fn a_reminder_is_in_one_call_only_and_grows_urgent() {
     run.push(Message::user("Why?")).expect("fits");
     assert_eq!(texts(&sent(&list, &run, "p").await), ["Why?"], "nothing was said yet");
     let turn = AssistantMessage::new(vec![Block::tool_call("c1", "f", "{}")]);
-    run.push_turn(turn, vec![ToolMessage::text("c1", "f", "six", false)]).expect("fits");
+    run.push_turn(turn, &[ToolMessage::text("c1", "f", "six", false)]).expect("fits");
     let mut said = Vec::new();
     for _ in 2..=6 {
         said.push(texts(&sent(&list, &run, "p").await).split_off(3).join("|"));
@@ -161,7 +161,7 @@ async fn a_list_that_was_taken_out_of_the_conversation_is_shown_again() {
     let shown = async |run: &agent_core::RunDriver| texts(&sent(&list, run, "p").await).split_off(3);
     assert_eq!(shown(&run).await, ["The list is now:\n[ ] leap"], "the turn is not in the conversation");
     let turn = AssistantMessage::new(vec![Block::tool_call("c2", "write_todos", args.to_string())]);
-    run.push_turn(turn, vec![out.to_message("c2", "write_todos")]).expect("fits");
+    run.push_turn(turn, &[out.to_message("c2", "write_todos")]).expect("fits");
     assert_eq!(shown(&run).await, ["", "The list is now:\n[ ] leap"], "as it was written, and not again");
 }
 

@@ -16,7 +16,10 @@ use super::{
     cx::{Control, Inner, id_below},
     tasks::Tasks,
 };
-use crate::{Budget, Emitter, GlobalStorage, Message, Middlewares, Resources, Result, RunDeadline, RunLog, State};
+use crate::{
+    AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
+    RunDeadline, RunLog, State, ToolMessage,
+};
 
 /// Everything a run is made of.
 #[non_exhaustive]
@@ -154,9 +157,19 @@ impl RunDriver {
     /// Appends a message that neither calls a tool nor answers a call, and notes it in the journal.
     ///
     /// # Errors
-    /// As [`History::push`](crate::History::push).
+    /// As [`History::push`].
     pub fn push(&self, message: Message) -> Result<()> {
         self.0.log().record_message(message)
+    }
+
+    /// Appends a message with tool calls and the result of each, in call order, and notes them in the journal.
+    ///
+    /// # Errors
+    /// As [`History::push_turn`].
+    pub fn push_turn(&self, message: AssistantMessage, results: &[ToolMessage]) -> Result<()> {
+        History::check_turn(&message, results.iter().map(ToolMessage::call_id))?;
+        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.0.log().record(body));
+        Ok(())
     }
 
     /// Takes the messages that steer the run.

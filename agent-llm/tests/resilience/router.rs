@@ -69,7 +69,7 @@ fn at_step_five() -> RunDriver {
     let mut parts = RunParts::new(cx.ids().clone(), cx.emitter().clone(), cx.log().clone());
     let schema = StateSchema::default().key("topic", StateField::of::<String>());
     parts.state = State::new(schema, [("topic".to_owned(), json!("bees"))].into()).expect("fits");
-    (parts.history, parts.step) = (cx.history(), 5);
+    parts.step = 5;
     RunDriver::new(parts)
 }
 

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Emitter, EventHub, ExitReason, Finished, GlobalStorage, JournalWriter, MemoryJournal, Middleware, Middlewares,
-    ModelHooksLayer, ModelRequest, ModelResponse, ModelService, ModelWrapLayer, Result, RunCx, RunDriver, RunEnd,
-    RunIds, RunLog, RunParts, State, ToolCall, ToolHooksLayer, ToolOutput, ToolRequest, ToolService, ToolWrapLayer,
+    Emitter, EventHub, ExitReason, Finished, GlobalStorage, History, JournalWriter, MemoryJournal, Middleware,
+    Middlewares, ModelHooksLayer, ModelRequest, ModelResponse, ModelService, ModelWrapLayer, Phase, Result, RunCx,
+    RunDriver, RunEnd, RunIds, RunLog, RunParts, State, ToolCall, ToolHooksLayer, ToolOutput, ToolRequest, ToolService,
+    ToolWrapLayer,
 };
 use serde_json::Value;
 use tower::{Layer, service_fn};
@@ -24,7 +25,7 @@ pub(crate) fn root(edit: impl FnOnce(&mut RunParts)) -> RunDriver {
 
 /// A run of `ids` with this storage.
 pub(crate) fn run_of(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
-    on_a_fresh_journal(ids, globals, Vec::new(), edit)
+    on_a_fresh_journal(ids, globals, edit)
 }
 
 /// The same run in another process: what was shared went through JSON.
@@ -32,8 +33,11 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
     let (cx, step) = (run.cx(), run.cx().step());
     let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
     let globals = GlobalStorage::restore(serde_json::from_str(&json).expect("parses"));
-    on_a_fresh_journal((**cx.ids()).clone(), globals, cx.log().decisions(), |parts| {
+    let left = cx.log().at_rest(Phase::default());
+    on_a_fresh_journal((**cx.ids()).clone(), globals, |parts| {
         parts.step = step;
+        parts.log.adopt(&left);
+        parts.log.seed(History::default());
         edit(parts);
     })
 }
@@ -42,22 +46,15 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
 pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let ids = Arc::new(above.ids().child("helper", None, None));
     let emitter = Emitter::new(ids.clone(), above.emitter().hub().clone(), Some(above.emitter().clone()));
-    build(ids, emitter, above.log().writer().expect("under way"), above.globals().clone(), Vec::new(), edit)
+    build(ids, emitter, above.log().writer().expect("under way"), above.globals().clone(), edit)
 }
 
-type Decisions = Vec<(String, Value)>;
-
-fn on_a_fresh_journal(
-    ids: RunIds,
-    globals: GlobalStorage,
-    decisions: Decisions,
-    edit: impl FnOnce(&mut RunParts),
-) -> RunDriver {
+fn on_a_fresh_journal(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let journal = MemoryJournal::default();
     let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
     let hub = EventHub::new(Arc::new(journal), ids.session.clone());
     let ids = Arc::new(ids);
-    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, decisions, edit)
+    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, edit)
 }
 
 fn build(
@@ -65,11 +62,10 @@ fn build(
     emitter: Emitter,
     writer: Arc<dyn JournalWriter>,
     globals: GlobalStorage,
-    decisions: Decisions,
     edit: impl FnOnce(&mut RunParts),
 ) -> RunDriver {
     let state = State::default();
-    let log = RunLog::new(ids.run_id.clone(), writer, emitter.clone(), state.clone(), globals.clone(), decisions);
+    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals) = (state, globals);
     edit(&mut parts);

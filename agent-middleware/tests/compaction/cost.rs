@@ -37,7 +37,7 @@ async fn allocations(run: &RunDriver, compaction: &ContextCompaction) -> usize {
 async fn a_step_allocates_the_same_in_a_long_conversation_as_in_a_short_one() {
     let mut counts = Vec::new();
     for n in [10, 2_000] {
-        let (run, compaction) = (root(|parts| parts.history = long(n, 40)), ContextCompaction::new());
+        let (run, compaction) = (root(|parts| parts.log.seed(long(n, 40))), ContextCompaction::new());
         counts.push(allocations(&run, &compaction).await);
     }
     assert_eq!(counts[0], counts[1], "{counts:?}");

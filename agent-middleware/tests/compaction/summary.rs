@@ -108,7 +108,10 @@ async fn a_summary_is_paid_for_once_even_if_the_process_dies_after_it() {
     world.step(u64::MAX).await.expect("answers");
     assert_eq!((model.calls(), world.run.cx().usage().total()), (1, 110), "the summary's own usage counts");
     // It died before what was kept was replaced: the decision is there, the new history is not.
-    let run = restarted(&world.run, |parts| (parts.history, parts.step) = (before, 0));
+    let run = restarted(&world.run, |parts| {
+        parts.log.seed(before);
+        parts.step = 0;
+    });
     let again = World::of(alone(compaction()), run);
     again.step(u64::MAX).await.expect("answers");
     assert_eq!((model.calls(), again.compactions().len()), (1, 1));

@@ -141,7 +141,7 @@ async fn after_a_gap_the_cache_is_cold_and_the_conversation_is_compacted() {
     assert!(world.compactions().is_empty());
     *now.lock().expect("free") += Duration::from_secs(360);
     // Another process goes on: the time of the answer is the session's.
-    let run = restarted(&world.run, |parts| parts.history = world.kept());
+    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
     let later = World::of(alone(compaction()), run);
     later.step(u64::MAX).await.expect("answers");
     assert_eq!(later.compactions().len(), 1);
@@ -162,7 +162,7 @@ async fn the_model_may_ask_for_it_once_and_say_what_matters() {
     let request = call(world.run.cx(), "c", "compact_context", json!({"focus": "the names"}));
     tools[0].call(request).await.expect("noted");
     // It survives a restart.
-    let run = restarted(&world.run, |parts| parts.history = world.kept());
+    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
     let world = World::of(alone(compaction()), run);
     for _ in 0..2 {
         world.step(u64::MAX).await.expect("answers");
@@ -217,7 +217,7 @@ async fn what_is_kept_is_replaced_before_the_model_is_called_and_so_it_is_done_a
     let dies = crate::common::model_stack(&world.list, |_| async { Err(agent_core::Error::tool("the process died")) });
     world.run.next_step();
     world.call(dies).await.expect_err("dies");
-    let run = restarted(&world.run, |parts| parts.history = world.kept());
+    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
     let again = World::of(alone(ContextCompaction::new()), run);
     again.step(u64::MAX).await.expect("answers");
     assert!(again.compactions().is_empty(), "{:?}", again.compactions());

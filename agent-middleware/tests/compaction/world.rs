@@ -58,7 +58,7 @@ impl World {
 
     pub(crate) fn with(list: Middlewares, history: History, edit: impl FnOnce(&mut RunParts)) -> Self {
         let run = root(|parts| {
-            parts.history = history;
+            parts.log.seed(history);
             edit(parts);
         });
         Self::of(list, run)

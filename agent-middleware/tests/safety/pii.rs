@@ -60,7 +60,7 @@ async fn a_turn_with_calls_is_shown_whole_and_goes_on_being_shown_in_the_same_wo
     for turn in 0..3 {
         let said = AssistantMessage::new(vec![Block::tool_call("1", "f", r#"{"to": "a@b.co"}"#)]);
         run.push(Message::user(format!("turn {turn} of a@b.co"))).expect("fits");
-        run.push_turn(said, vec![ToolMessage::text("1", "f", "sent to a@b.co", false)]).expect("fits");
+        run.push_turn(said, &[ToolMessage::text("1", "f", "sent to a@b.co", false)]).expect("fits");
         model.clone().oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");
     }
     let seen = seen.lock().expect("free");

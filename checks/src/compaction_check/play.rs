@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{
     AssistantMessage, Error, ErrorKind, Event, EventKind, Message, ModelRequest, ModelResponse, Usage,
     core::{
-        ApproximateCounter, Compaction, EntryBody, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService,
-        ModelWrapLayer, PriceTable, TokenCounter, ToolMessage,
+        ApproximateCounter, Compaction, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService, ModelWrapLayer,
+        PriceTable, TokenCounter,
     },
     llm::{
         AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,
@@ -80,8 +80,7 @@ impl Player {
                 request.model = Some(Arc::new(ModelInfo::new(&self.model)));
                 played.refused += usize::from(model.clone().oneshot(request).await.is_err());
             }
-            let pushed = History::check_turn(answer, unit.results().iter().map(ToolMessage::call_id));
-            EntryBody::of_turn(answer.clone(), unit.results()).into_iter().for_each(|body| run.cx().log().record(body));
+            let pushed = run.push_turn(answer.clone(), unit.results());
             played.invalid.extend(pushed.err().map(|e| e.to_string()));
         }
         // What summaries used.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent::{
     Model, Retry,
-    llm::{Breakers, Failover, LayeredModel, RetryLayer},
+    llm::{CircuitBreaker, Failover, LayeredModel, RetryLayer},
     prelude::*,
     testing::{ScriptedModel, Turn},
 };
@@ -14,7 +14,7 @@ use futures::StreamExt;
 use tower::timeout::TimeoutLayer;
 
 /// What stands around each model, outermost first: the order decides what each of them sees.
-fn reliable(model: impl Model, breakers: &Breakers) -> impl Model {
+fn reliable(model: impl Model, breakers: &CircuitBreaker) -> impl Model {
     let layers = (
         breakers.layer_for(&model.info()), // leaves it alone while it is down: a failed call with all its attempts counts once
         RetryLayer::new().retries(2).max_delay(Duration::from_millis(500)), // what may pass is tried again
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
     let first = ScriptedModel::new([busy, busy, busy].map(Turn::error));
     let second: Arc<dyn Model> = models::or_script([Turn::text("Here I am.")]).await?;
 
-    let breakers = Breakers::new();
+    let breakers = CircuitBreaker::new();
     let model = Failover::builder(reliable(first, &breakers)).fallback(reliable(second, &breakers)).build()?;
     // For the agent it is one model, and each call is one call: one reservation of its budget, one entry in its journal.
     let agent = Agent::builder("assistant", model).build()?;
