@@ -23,7 +23,6 @@ struct World {
     hub: EventHub,
     emitter: Emitter,
     globals: GlobalStorage,
-    state: State,
     log: RunLog,
     /// The newest answer of the model.
     said: Option<AssistantMessage>,
@@ -64,7 +63,6 @@ impl World {
             hub,
             emitter,
             globals,
-            state,
             log,
             said: None,
             given: BTreeMap::new(),

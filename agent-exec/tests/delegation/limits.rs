@@ -66,15 +66,17 @@ async fn one_too_many_in_the_background_is_refused() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_that_never_ran_is_not_open() {
+async fn a_sub_agent_that_never_ran_is_not_waited_for_and_no_call_is_refused_as_at_work() {
     let tries = tool("tries", async |req: ToolRequest| {
-        let hub = req.cx.emitter().hub().clone();
-        drop(req.sub_run(SubAgentCall::new("helper", "never run")).await?);
-        let dropped = hub.has_open_below();
+        let dropped = req.sub_run(SubAgentCall::new("helper", "never run")).await?;
+        let id = dropped.id().clone();
+        drop(dropped);
         let refused = req.sub_run(SubAgentCall::new("helper", "one too many")).await.expect_err("at the cap").kind();
-        Ok(ToolOutput::text(format!("{dropped} {refused} {}", hub.has_open_below())))
+        let recalled =
+            req.sub_run(SubAgentCall::new("helper", "again").recall(id)).await.expect_err("never ran").kind();
+        Ok(ToolOutput::text(format!("{refused} {recalled}")))
     });
     let model = thinks(|spoke, history| if spoke == 0 { call("a", "tries", json!({})) } else { says(last(history)) });
     let agent = boss(model, parrot()).tool(tries).budget(Budget::new(Caps::default().fan_out(1)));
-    assert_eq!(finished(built(agent).run("go").await).answer, "false limit false");
+    assert_eq!(finished(built(agent).run("go").await).answer, "limit sub-agent not found");
 }

@@ -21,7 +21,7 @@ async fn allocations(run: &RunDriver, compaction: &ContextCompaction) -> usize {
         run.next_step();
         let [call, result] = turn("c", "look", "result");
         let (Message::Assistant(call), Message::Tool(result)) = (call, result) else { panic!("a turn") };
-        run.push_turn(call, vec![result]).expect("paired");
+        run.push_turn(call, &[result]).expect("paired");
         let cx = run.cx();
         let mut req = ModelRequest::new(cx.clone());
         let mut response = ModelResponse::new("ok").with_usage(Usage::new(10, 1));

@@ -49,7 +49,7 @@ mod tests {
         for (prefix, least) in API_KEY_PREFIXES {
             let key = format!("{prefix}{}", "a1".repeat(least.div_ceil(2)));
             let passage = Passage { text: &key, before: None, after: None };
-            assert_eq!(Secret.find(&passage), [0..key.len()], "{key}");
+            assert_eq!(Secret.find(&passage), vec![0..key.len()], "{key}");
         }
     }
 }
