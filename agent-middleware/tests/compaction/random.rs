@@ -94,7 +94,7 @@ async fn live(world: &World, turns: Vec<Vec<Message>>, fits: u64) {
         }
         let results: Vec<_> = turn.filter_map(|message| message.as_tool().cloned()).collect();
         let pushed = match &first {
-            Message::Assistant(message) if message.has_calls() => world.run.push_turn(message.clone(), results),
+            Message::Assistant(message) if message.has_calls() => world.run.push_turn(message.clone(), &results),
             _ => world.run.push(first),
         };
         pushed.expect("fits");
