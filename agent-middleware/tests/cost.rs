@@ -80,7 +80,8 @@ fn run(rounds: usize, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> ((usiz
     let marks = Marks::default();
     marks.lock().expect("lock").reserve(rounds + 1);
     let model = Rounds { rounds, marks: marks.clone() };
-    let agent = with(Agent::builder("a", model).tool(Echo).max_steps(u32::MAX)).build().expect("builds");
+    let agent =
+        with(Agent::builder("a", model).tool(Echo).max_steps(u32::MAX).entries_kept(64)).build().expect("builds");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let before = ALLOCATOR.stats();
     runtime.block_on(agent.run("go")).expect("finishes");

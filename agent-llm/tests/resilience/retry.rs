@@ -128,7 +128,7 @@ async fn every_new_attempt_is_announced() {
     else {
         panic!("two announcements, not {events:?}")
     };
-    assert_eq!((*first, *second), (1.0, 0.5));
+    assert_eq!((*first, *second), (1.0, 0.25), "what was asked for");
     assert!(error.contains("why") && error.contains("status: 500"), "{error}");
 }
 

@@ -79,7 +79,7 @@ fn a_journal_of_a_newer_release_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.sqlite().execute_batch("PRAGMA user_version = 99").expect("sets");
-    assert!(refusal(&place).contains("format 99 and this release knows formats up to 4: use the newer release"));
+    assert!(refusal(&place).contains("format 99 and this release knows formats up to 3: use the newer release"));
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn the_file_is_set_up_for_safety() {
     let pragma = |name: &str| sqlite.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
     assert_eq!(pragma("journal_mode").expect("reads"), "wal".to_owned().into());
     assert_eq!(pragma("application_id").expect("reads"), i64::from(u32::from_be_bytes(*b"AGJL")).into());
-    assert_eq!(pragma("user_version").expect("reads"), 4.into());
+    assert_eq!(pragma("user_version").expect("reads"), 3.into());
     assert_eq!(pragma("integrity_check").expect("reads"), "ok".to_owned().into());
 }
 

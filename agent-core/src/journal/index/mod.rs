@@ -229,6 +229,9 @@ impl SessionIndex {
 
     /// An agent's conversation, and a run of it that has not begun.
     pub(super) fn seed(&mut self, ids: &RunIds, history: History) {
+        if !self.runs.contains_key(&ids.run_id) {
+            self.enter(ids, 0, 0, history.clone());
+        }
         self.agents.entry(ids.agent_id.clone()).or_default().history = history.clone();
         self.states.insert(RunState::begin(ids, "", history, 0));
     }
