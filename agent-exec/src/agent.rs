@@ -14,7 +14,7 @@ use tower::Service;
 
 use crate::{
     AgentBuilder, AgentDefinition, Drain, Executor, Run, Sessions, definition, lifecycle::Lifecycle, prompts::Prompts,
-    sessions::Lines, start,
+    sessions::SessionLocks, start,
 };
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     pub(crate) entries_kept: usize,
     pub(crate) when_busy: WhenBusy,
     pub(crate) when_waiting: WhenWaiting,
-    pub(crate) lines: Lines,
+    pub(crate) locks: SessionLocks,
     pub(crate) migration: Option<Migration>,
     pub(crate) fingerprint: String,
     pub(crate) explained: String,

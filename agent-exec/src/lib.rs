@@ -16,12 +16,12 @@
 //! ```
 
 mod agent;
-mod anchor;
 mod answers;
 mod builder;
 mod definition;
 mod drain;
 mod executor;
+mod journal_sync;
 mod lifecycle;
 mod pending;
 mod prompts;

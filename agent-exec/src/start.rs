@@ -13,16 +13,16 @@ use serde_json::Value;
 use crate::{
     Run, RunHandle,
     agent::Inner,
-    anchor::Anchor,
     answers::accepted,
     builder::explain::difference,
     executor::Job,
+    journal_sync::JournalSync,
     replay,
     sessions::{Admission, admit},
 };
 
 /// What all runs of a tree share, and what is this run's own from the first moment on.
-pub(crate) struct Place {
+pub(crate) struct RunSlot {
     pub(crate) ids: Arc<RunIds>,
     pub(crate) hub: EventHub,
     pub(crate) journal: Arc<dyn Journal>,
@@ -33,21 +33,21 @@ pub(crate) struct Place {
 }
 
 pub(crate) fn start(agent: Arc<Inner>, request: RunRequest) -> Run {
-    let place = Place::of(&agent, &request);
+    let slot = RunSlot::of(&agent, &request);
     let handle = RunHandle {
-        cancel: place.cancel.clone(),
-        pause: place.pause.clone(),
-        inbox: place.inbox.clone(),
-        hub: place.hub.clone(),
+        cancel: slot.cancel.clone(),
+        pause: slot.pause.clone(),
+        inbox: slot.inbox.clone(),
+        hub: slot.hub.clone(),
     };
-    let close = Close { hub: (place.ids.depth == 0).then(|| place.hub.clone()), inbox: place.inbox.clone() };
-    let drain = agent.drain.clone().filter(|_| place.ids.depth == 0).map(|drain| (drain, handle.clone()));
+    let close = Close { hub: (slot.ids.depth == 0).then(|| slot.hub.clone()), inbox: slot.inbox.clone() };
+    let drain = agent.drain.clone().filter(|_| slot.ids.depth == 0).map(|drain| (drain, handle.clone()));
     // In a box: each future that it is handed to would have two places for it.
     let request = Box::new(request);
     let future = boxed(|| async move {
         let _close = close;
         let _present = drain.map(|(drain, handle)| drain.enter(handle)).transpose()?;
-        run(&agent, request, place).await
+        run(&agent, request, slot).await
     });
     Run::new(handle, future)
 }
@@ -67,7 +67,7 @@ impl Drop for Close {
     }
 }
 
-impl Place {
+impl RunSlot {
     fn of(agent: &Inner, request: &RunRequest) -> Self {
         let parent = request.parent.as_ref().map(|p| &p.cx);
         let ids = Arc::new(ids(agent, request));
@@ -140,20 +140,20 @@ pub(crate) struct Beginning {
     pub(crate) resumed: Option<Box<Checkpoint>>,
     pub(crate) answers: BTreeMap<String, Answer>,
     /// What must be written before a run goes on.
-    pub(crate) anchor: Anchor,
+    pub(crate) sync: JournalSync,
 }
 
-async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut place: Place) -> Result<RunEnd> {
+async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut slot: RunSlot) -> Result<RunEnd> {
     let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
         let writer = parent.cx.log().writer()?; // the tree has one writer
-        return run_as(agent, request, place, writer, system).await;
+        return run_as(agent, request, slot, writer, system).await;
     }
-    match admit(agent, &mut request, &mut place).await? {
-        Admission::Runs { writer, turn } => {
-            let end = run_as(agent, request, place, writer, system).await;
-            if let Some(turn) = turn {
-                turn.end(&end);
+    match admit(agent, &mut request, &mut slot).await? {
+        Admission::Runs { writer, guard } => {
+            let end = run_as(agent, request, slot, writer, system).await;
+            if let Some(guard) = guard {
+                guard.end(&end);
             }
             end
         }
@@ -164,26 +164,26 @@ async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut place: Place)
 async fn run_as(
     agent: &Arc<Inner>,
     mut request: Box<RunRequest>,
-    mut place: Place,
+    mut slot: RunSlot,
     writer: Arc<dyn JournalWriter>,
     system: Option<Result<String>>,
 ) -> Result<RunEnd> {
     let is_root = request.parent.is_none();
     let input = match std::mem::replace(&mut request.input, RunInput::Messages(Vec::new())) {
         RunInput::Recover { answers } => {
-            let checkpoint = Box::new(unfinished(agent, &place).await?);
-            place.ids = Arc::new(checkpoint.ids.clone());
+            let checkpoint = Box::new(unfinished(agent, &slot).await?);
+            slot.ids = Arc::new(checkpoint.ids.clone());
             RunInput::Resume { checkpoint, answers }
         }
         input => input,
     };
     let recording = match &input {
-        RunInput::Replay => Some(replay::recording(agent, request.run_id.as_deref(), &mut place.ids).await?),
+        RunInput::Replay => Some(replay::recording(agent, request.run_id.as_deref(), &mut slot.ids).await?),
         _ => None,
     };
     let mut beginning = match &recording {
         Some(recording) => replay::begin(recording, &*writer, &mut request).await?,
-        None => begin(agent, input, &request, &place, is_root).await?,
+        None => begin(agent, input, &request, &slot, is_root).await?,
     };
 
     let globals = match (&request.parent, &agent.globals) {
@@ -196,15 +196,15 @@ async fn run_as(
         if !is_root && let Phase::Ended(exit) = &checkpoint.phase {
             return Ok(RunEnd::Finished(Box::new(ended(checkpoint, exit, beginning.history))));
         }
-        let newer = place.inbox.take();
-        place.inbox.extend(checkpoint.steering.drain(..).chain(newer).collect())?;
+        let newer = slot.inbox.take();
+        slot.inbox.extend(checkpoint.steering.drain(..).chain(newer).collect())?;
     }
     let values = checkpoint.as_ref().map_or_else(|| request.state.clone(), |c| c.state.clone());
     let state = State::new(agent.schema.clone(), values)?;
-    let emitter = Emitter::new(place.ids.clone(), place.hub.clone(), place.above.clone());
+    let emitter = Emitter::new(slot.ids.clone(), slot.hub.clone(), slot.above.clone());
     let above = request.parent.as_ref().map(|p| &p.cx);
     let above_log = above.map(agent_core::RunCx::log);
-    let log = RunLog::new(place.ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
+    let log = RunLog::new(slot.ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
     let _over = Over(log.clone());
     match &checkpoint {
         Some(checkpoint) => log.adopt(checkpoint),
@@ -213,10 +213,10 @@ async fn run_as(
     if let Some(recording) = &recording {
         log.replay(recording);
     }
-    record_begin(agent, &log, &place.ids, &request, checkpoint.as_deref(), &beginning);
+    record_begin(agent, &log, &slot.ids, &request, checkpoint.as_deref(), &beginning);
 
     let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
-    let mut parts = RunParts::new(place.ids.clone(), emitter, log.clone());
+    let mut parts = RunParts::new(slot.ids.clone(), emitter, log.clone());
     parts.state = state;
     parts.globals = globals;
     parts.resources = agent.resources.clone().extended(&request.resources);
@@ -225,8 +225,8 @@ async fn run_as(
         Some(cx) => cx.budget().of_sub_run(&agent.budget, request.caps, spent),
         None if recording.is_some() => Budget::default(), // nothing is spent
         None => {
-            let user = place.ids.user.as_deref().or(request.user.as_deref()); // the one that it began with
-            agent.budget.of_run(&place.ids, user, request.caps, spent)
+            let user = slot.ids.user.as_deref().or(request.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&slot.ids, user, request.caps, spent)
         }
     };
     let elapsed = checkpoint.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
@@ -236,9 +236,9 @@ async fn run_as(
     parts.sub_agents = agent.sub_agents.clone();
     parts.covers = inherited.iter().chain(agent.covers.iter()).cloned().collect();
     parts.inherited = inherited;
-    parts.cancel = place.cancel;
-    parts.pause = place.pause;
-    parts.inbox = place.inbox;
+    parts.cancel = slot.cancel;
+    parts.pause = slot.pause;
+    parts.inbox = slot.inbox;
     parts.answers = beginning.answers;
     let meter = above.map(|cx| cx.usage_meter().clone());
     let mut phase = Phase::BeforeModel;
@@ -272,7 +272,7 @@ async fn run_as(
     };
     let end = agent.executor.execute(job).await;
     match recording {
-        Some(recording) => replay::compare(&recording, &*place.journal, end).await,
+        Some(recording) => replay::compare(&recording, &*slot.journal, end).await,
         None => end,
     }
 }
@@ -299,7 +299,7 @@ async fn begin(
     agent: &Inner,
     input: RunInput,
     request: &RunRequest,
-    place: &Place,
+    slot: &RunSlot,
     is_root: bool,
 ) -> Result<Beginning> {
     match input {
@@ -308,13 +308,13 @@ async fn begin(
             // Only a session that was named, in a store that was given, can have a past.
             if is_root && agent.journal.is_some() && request.session.is_some() {
                 if request.run_id.is_some() {
-                    refuse_again(place).await?;
+                    refuse_again(slot).await?;
                 }
-                let index = place.journal.index(&place.ids.session).await?;
-                let kept = index.look(|index| index.view(&place.ids.agent_id));
+                let index = slot.journal.index(&slot.ids.session).await?;
+                let kept = index.look(|index| index.view(&slot.ids.agent_id));
                 let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
                 if waits && request.when_waiting.unwrap_or(agent.when_waiting) == WhenWaiting::Reject {
-                    return Err(waiting(place).await?);
+                    return Err(waiting(slot).await?);
                 }
                 beginning.history = kept.history;
                 beginning.globals = kept.globals;
@@ -346,24 +346,24 @@ async fn begin(
                 }
                 false => given,
             };
-            let anchor = match journal {
-                Some(journal) => Anchor::of(journal, &checkpoint, request.despite_newer).await?,
-                None => Anchor::None,
+            let sync = match journal {
+                Some(journal) => JournalSync::of(journal, &checkpoint, request.despite_newer).await?,
+                None => JournalSync::UpToDate,
             };
             let mut answers = std::mem::take(&mut checkpoint.answers);
             answers.extend(given);
             let globals = checkpoint.globals.clone().unwrap_or_default();
             let history = checkpoint.history.clone();
-            Ok(Beginning { history, globals, resumed: Some(checkpoint), answers, anchor, ..Beginning::default() })
+            Ok(Beginning { history, globals, resumed: Some(checkpoint), answers, sync, ..Beginning::default() })
         }
         _ => Err(Error::config("this release does not know that kind of run input")),
     }
 }
 
 /// The refusal of a run whose session waits for answers.
-async fn waiting(place: &Place) -> Result<Error> {
-    let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
-    let asked = place.journal.index(session).await?.look(|index| index.unfinished(agent_id));
+async fn waiting(slot: &RunSlot) -> Result<Error> {
+    let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
+    let asked = slot.journal.index(session).await?.look(|index| index.unfinished(agent_id));
     let questions = asked.iter().flat_map(|checkpoint| &checkpoint.questions);
     let questions: Vec<_> = questions.map(|question| format!("'{}' ({})", question.id, question.kind)).collect();
     let message = format!(
@@ -379,9 +379,9 @@ async fn waiting(place: &Place) -> Result<Error> {
 }
 
 /// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
-async fn refuse_again(place: &Place) -> Result<()> {
-    let (run, session) = (&place.ids.run_id, &place.ids.session);
-    if place.journal.index(session).await?.look(|index| index.liveness(&place.ids)) == Liveness::Unknown {
+async fn refuse_again(slot: &RunSlot) -> Result<()> {
+    let (run, session) = (&slot.ids.run_id, &slot.ids.session);
+    if slot.journal.index(session).await?.look(|index| index.liveness(&slot.ids)) == Liveness::Unknown {
         return Ok(());
     }
     let message = format!(
@@ -392,13 +392,13 @@ async fn refuse_again(place: &Place) -> Result<()> {
 }
 
 /// Where the newest run of the session stands.
-async fn unfinished(agent: &Inner, place: &Place) -> Result<Checkpoint> {
-    let (session, agent_id) = (&place.ids.session, &place.ids.agent_id);
+async fn unfinished(agent: &Inner, slot: &RunSlot) -> Result<Checkpoint> {
+    let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
     if agent.journal.is_none() {
         return Err(Error::config("there is nothing to recover from: give the agent a store with store(..)"));
     }
     let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
-    place.journal.index(session).await?.look(|index| index.unfinished(agent_id)).ok_or_else(nothing)
+    slot.journal.index(session).await?.look(|index| index.unfinished(agent_id)).ok_or_else(nothing)
 }
 
 /// The end of a run that was over already, for the run above that did not take it.
@@ -429,7 +429,7 @@ fn record_begin(
         }
         return;
     };
-    beginning.anchor.record(log, checkpoint);
+    beginning.sync.record(log, checkpoint);
     log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_string() });
     for question in &checkpoint.questions {
         if let Some(answer) = beginning.answers.get(&question.id) {

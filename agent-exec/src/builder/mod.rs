@@ -459,7 +459,7 @@ impl AgentBuilder {
             entries_kept: self.entries_kept,
             when_busy: self.when_busy,
             when_waiting: self.when_waiting,
-            lines: Default::default(),
+            locks: Default::default(),
             migration: self.migration,
             fingerprint,
             explained,

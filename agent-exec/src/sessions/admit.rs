@@ -7,56 +7,56 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     branch::branch,
-    lines::{Queued, Turn},
+    locks::{Queued, SessionGuard},
 };
-use crate::{agent::Inner, start::Place};
+use crate::{agent::Inner, start::RunSlot};
 
 /// What becomes of a run at the top.
 pub(crate) enum Admission {
     /// It is its session's writer, until both are dropped.
-    Runs { writer: Arc<dyn JournalWriter>, turn: Option<Turn> },
+    Runs { writer: Arc<dyn JournalWriter>, guard: Option<SessionGuard> },
     /// Another run took its messages, and ended so.
     Ended(Result<RunEnd>),
 }
 
 /// Opens the session, as the policy says if another run holds it.
-pub(crate) async fn admit(agent: &Inner, request: &mut RunRequest, place: &mut Place) -> Result<Admission> {
+pub(crate) async fn admit(agent: &Inner, request: &mut RunRequest, slot: &mut RunSlot) -> Result<Admission> {
     let is_new = matches!(request.input, RunInput::Messages(_)) && request.session.is_none();
     if is_new || agent.journal.is_none() {
-        return Ok(Admission::Runs { writer: open(place).await?, turn: None }); // nobody else knows the session
+        return Ok(Admission::Runs { writer: open(slot).await?, guard: None }); // nobody else knows the session
     }
-    let queued = agent.lines.line(&place.ids.session, &place.ids.agent_id);
+    let queued = agent.locks.of(&slot.ids.session, &slot.ids.agent_id);
     match request.when_busy.unwrap_or(agent.when_busy) {
-        WhenBusy::Queue { limit } => queue(&queued, limit, place).await,
-        WhenBusy::Steer => steer(&queued, request, place).await,
-        WhenBusy::Fork => fork(&queued, request, place).await,
+        WhenBusy::Queue { limit } => queue(&queued, limit, slot).await,
+        WhenBusy::Steer => steer(&queued, request, slot).await,
+        WhenBusy::Fork => fork(&queued, request, slot).await,
         _ => {
-            let turn = queued.try_turn(&place.inbox).ok_or_else(|| busy(place))?;
-            Ok(Admission::Runs { writer: open(place).await?, turn: Some(turn) })
+            let guard = queued.try_acquire(&slot.inbox).ok_or_else(|| busy(slot))?;
+            Ok(Admission::Runs { writer: open(slot).await?, guard: Some(guard) })
         }
     }
 }
 
-async fn queue(queued: &Queued, limit: usize, place: &Place) -> Result<Admission> {
-    let turn = match queued.try_turn(&place.inbox) {
-        Some(turn) => turn,
+async fn queue(queued: &Queued, limit: usize, slot: &RunSlot) -> Result<Admission> {
+    let guard = match queued.try_acquire(&slot.inbox) {
+        Some(guard) => guard,
         None => {
             let _waiting = queued.wait(limit).ok_or_else(|| {
-                busy(place).map_message(|m| format!("{m}, and {limit} others wait for it: try again later"))
+                busy(slot).map_message(|m| format!("{m}, and {limit} others wait for it: try again later"))
             })?;
-            unless_cancelled(&place.cancel, async { Ok(queued.turn(&place.inbox).await) }).await?
+            unless_cancelled(&slot.cancel, async { Ok(queued.acquire(&slot.inbox).await) }).await?
         }
     };
-    let writer = unless_cancelled(&place.cancel, open_patiently(place)).await?;
-    Ok(Admission::Runs { writer, turn: Some(turn) })
+    let writer = unless_cancelled(&slot.cancel, open_patiently(slot)).await?;
+    Ok(Admission::Runs { writer, guard: Some(guard) })
 }
 
 /// Waits for another process. Whose turn it is there nobody here can know, so it is asked again and again.
-async fn open_patiently(place: &Place) -> Result<Arc<dyn JournalWriter>> {
+async fn open_patiently(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
     const LONGEST: Duration = Duration::from_millis(500);
     let mut pause = Duration::from_millis(5);
     loop {
-        match open(place).await {
+        match open(slot).await {
             Err(e) if e.kind() == ErrorKind::Busy => tokio::time::sleep(pause).await,
             opened => return opened,
         }
@@ -64,26 +64,26 @@ async fn open_patiently(place: &Place) -> Result<Arc<dyn JournalWriter>> {
     }
 }
 
-async fn steer(queued: &Queued, request: &RunRequest, place: &Place) -> Result<Admission> {
+async fn steer(queued: &Queued, request: &RunRequest, slot: &RunSlot) -> Result<Admission> {
     let Some(messages) = new_messages(request) else {
-        let turn = queued.try_turn(&place.inbox).ok_or_else(|| busy(place))?;
-        return Ok(Admission::Runs { writer: open(place).await?, turn: Some(turn) });
+        let guard = queued.try_acquire(&slot.inbox).ok_or_else(|| busy(slot))?;
+        return Ok(Admission::Runs { writer: open(slot).await?, guard: Some(guard) });
     };
-    let turn = loop {
+    let guard = loop {
         let running = tokio::select! {
             biased;
             running = queued.running() => running,
-            turn = queued.turn(&place.inbox) => break turn,
-            () = place.cancel.cancelled() => return Err(cancelled()),
+            guard = queued.acquire(&slot.inbox) => break guard,
+            () = slot.cancel.cancelled() => return Err(cancelled()),
         };
         match running.steer(messages.to_vec()) {
             Ok(end) => {
                 drop(running); // or nobody would notice that the run was dropped
-                return Ok(Admission::Ended(unless_cancelled(&place.cancel, end).await));
+                return Ok(Admission::Ended(unless_cancelled(&slot.cancel, end).await));
             }
             // It takes no more, and is about to end.
             Err(e) if e.kind() == ErrorKind::Stopped => {
-                unless_cancelled(&place.cancel, queued.over(&running)).await?;
+                unless_cancelled(&slot.cancel, queued.over(&running)).await?;
             }
             Err(e) => return Err(e),
         }
@@ -94,21 +94,21 @@ async fn steer(queued: &Queued, request: &RunRequest, place: &Place) -> Result<A
         }
         _ => e,
     };
-    Ok(Admission::Runs { writer: open(place).await.map_err(elsewhere)?, turn: Some(turn) })
+    Ok(Admission::Runs { writer: open(slot).await.map_err(elsewhere)?, guard: Some(guard) })
 }
 
-async fn fork(queued: &Queued, request: &RunRequest, place: &mut Place) -> Result<Admission> {
-    if let Some(turn) = queued.try_turn(&place.inbox) {
-        match open(place).await {
+async fn fork(queued: &Queued, request: &RunRequest, slot: &mut RunSlot) -> Result<Admission> {
+    if let Some(guard) = queued.try_acquire(&slot.inbox) {
+        match open(slot).await {
             Err(e) if e.kind() == ErrorKind::Busy && new_messages(request).is_some() => {} // another process has it
-            opened => return Ok(Admission::Runs { writer: opened?, turn: Some(turn) }),
+            opened => return Ok(Admission::Runs { writer: opened?, guard: Some(guard) }),
         }
     } else if new_messages(request).is_none() {
-        return Err(busy(place));
+        return Err(busy(slot));
     }
-    let (session, writer) = branch(&*place.journal, &place.ids.session, &place.ids.agent_id).await?;
-    place.move_to(session);
-    Ok(Admission::Runs { writer, turn: None })
+    let (session, writer) = branch(&*slot.journal, &slot.ids.session, &slot.ids.agent_id).await?;
+    slot.move_to(session);
+    Ok(Admission::Runs { writer, guard: None })
 }
 
 /// What another run could take. One that goes on from where it stood is no new message.
@@ -119,12 +119,12 @@ fn new_messages(request: &RunRequest) -> Option<&[Message]> {
     }
 }
 
-async fn open(place: &Place) -> Result<Arc<dyn JournalWriter>> {
-    place.journal.open(&place.ids.session, &place.ids.agent_id).await
+async fn open(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
+    slot.journal.open(&slot.ids.session, &slot.ids.agent_id).await
 }
 
-fn busy(place: &Place) -> Error {
-    let (session, agent) = (&place.ids.session, &place.ids.agent_id);
+fn busy(slot: &RunSlot) -> Error {
+    let (session, agent) = (&slot.ids.session, &slot.ids.agent_id);
     Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
 }
 

@@ -8,13 +8,13 @@ mod admit;
 mod branch;
 mod edit;
 mod id;
-mod lines;
 mod list;
+mod locks;
 mod session;
 
 pub(crate) use self::{
     admit::{Admission, admit},
-    lines::Lines,
+    locks::SessionLocks,
 };
 pub use agent_core::RunRecord;
 

@@ -11,121 +11,121 @@ use std::{
 use agent_core::{Error, ErrorKind, Inbox, Message, Result, RunEnd};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Whose turn it is, by session and agent id. Only sessions that somebody holds or waits for are in it.
+/// The locks of sessions, by session and agent id. Only those that somebody holds or waits for are there.
 #[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<HashMap<Key, Arc<Line>>>>);
+pub(crate) struct SessionLocks(Arc<Mutex<HashMap<Key, Arc<SessionLock>>>>);
 
 type Key = (Arc<str>, Arc<str>);
 
-/// The runs that want one session.
-pub(super) struct Line {
-    lines: Lines,
+/// The lock of one session, with the runs that want it.
+pub(super) struct SessionLock {
+    locks: SessionLocks,
     key: Key,
     /// One permit; those who wait get it in their order.
-    turn: Arc<Semaphore>,
+    permit: Arc<Semaphore>,
     waiting: AtomicUsize,
     running: watch::Sender<Option<Running>>,
 }
 
-/// The run whose turn it is.
+/// The run that holds the lock.
 #[derive(Clone)]
 pub(super) struct Running {
     inbox: Inbox,
     end: watch::Sender<Option<Arc<Result<RunEnd>>>>,
 }
 
-/// The right of a run to go on with its session, until it is dropped.
-pub(crate) struct Turn {
-    line: Option<Arc<Line>>,
+/// A run's hold of its session, until it is dropped.
+pub(crate) struct SessionGuard {
+    lock: Option<Arc<SessionLock>>,
     running: Running,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Lines {
-    /// The line for a session and agent.
-    pub(super) fn line(&self, session: &Arc<str>, agent_id: &Arc<str>) -> Queued {
+impl SessionLocks {
+    /// The lock of a session and agent, with a place among those who want it.
+    pub(super) fn of(&self, session: &Arc<str>, agent_id: &Arc<str>) -> Queued {
         let key = (session.clone(), agent_id.clone());
-        let line = self.lock().entry(key.clone()).or_insert_with(|| Line::new(self.clone(), key)).clone();
-        Queued(Some(line))
+        let lock = self.all().entry(key.clone()).or_insert_with(|| SessionLock::new(self.clone(), key)).clone();
+        Queued(Some(lock))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Line>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Arc<SessionLock>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up a place in a line, and forgets the line if nobody else is in it.
-    fn leave(&self, line: Option<Arc<Line>>) {
-        let Some(line) = line else { return };
-        let mut lines = self.lock();
+    /// Gives up a place among those who want a lock, and forgets the lock if nobody else is left.
+    fn leave(&self, lock: Option<Arc<SessionLock>>) {
+        let Some(lock) = lock else { return };
+        let mut locks = self.all();
         // One is in the map and one is here.
-        if Arc::strong_count(&line) == 2 {
-            lines.remove(&line.key);
+        if Arc::strong_count(&lock) == 2 {
+            locks.remove(&lock.key);
         }
-        drop(line); // while nobody can come to count it
+        drop(lock); // while nobody can come to count it
     }
 }
 
-impl Line {
-    fn new(lines: Lines, key: Key) -> Arc<Self> {
+impl SessionLock {
+    fn new(locks: SessionLocks, key: Key) -> Arc<Self> {
         let (running, _) = watch::channel(None);
-        let (turn, waiting) = (Arc::new(Semaphore::new(1)), AtomicUsize::new(0));
-        Arc::new(Self { lines, key, turn, waiting, running })
+        let (permit, waiting) = (Arc::new(Semaphore::new(1)), AtomicUsize::new(0));
+        Arc::new(Self { locks, key, permit, waiting, running })
     }
 }
 
-/// A place in a line, until it is dropped.
-pub(super) struct Queued(Option<Arc<Line>>);
+/// A place among those who want a lock, until it is dropped.
+pub(super) struct Queued(Option<Arc<SessionLock>>);
 
 impl Queued {
-    fn line(&self) -> &Arc<Line> {
+    fn lock(&self) -> &Arc<SessionLock> {
         self.0.as_ref().expect("it is only taken when the place is given up")
     }
 
-    /// Takes the turn if it is free.
-    pub(super) fn try_turn(&self, inbox: &Inbox) -> Option<Turn> {
-        let permit = self.line().turn.clone().try_acquire_owned().ok()?;
+    /// Takes the lock if it is free.
+    pub(super) fn try_acquire(&self, inbox: &Inbox) -> Option<SessionGuard> {
+        let permit = self.lock().permit.clone().try_acquire_owned().ok()?;
         Some(self.begin(permit, inbox))
     }
 
-    /// Waits for the turn, behind those who wait already.
-    pub(super) async fn turn(&self, inbox: &Inbox) -> Turn {
-        let permit = self.line().turn.clone().acquire_owned().await.expect("nobody closes the line");
+    /// Waits for the lock, behind those who wait already.
+    pub(super) async fn acquire(&self, inbox: &Inbox) -> SessionGuard {
+        let permit = self.lock().permit.clone().acquire_owned().await.expect("nobody closes the lock");
         self.begin(permit, inbox)
     }
 
     /// Counts itself among those who wait, unless `limit` wait already.
     pub(super) fn wait(&self, limit: usize) -> Option<Waiting<'_>> {
-        let waiting = &self.line().waiting;
+        let waiting = &self.lock().waiting;
         let counted = waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then(|| n + 1));
         counted.is_ok().then(|| Waiting(waiting))
     }
 
-    /// The run whose turn it is, when there is one.
+    /// The run that holds the lock, when there is one.
     pub(super) async fn running(&self) -> Running {
-        let mut running = self.line().running.subscribe();
+        let mut running = self.lock().running.subscribe();
         let found = running.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
-        found.expect("the line is there as long as its place")
+        found.expect("the lock is there as long as its place")
     }
 
-    /// Waits until it is not that run's turn any more.
+    /// Waits until that run does not hold the lock any more.
     pub(super) async fn over(&self, run: &Running) -> Result<()> {
-        let mut running = self.line().running.subscribe();
+        let mut running = self.lock().running.subscribe();
         let other = |now: &Option<Running>| now.as_ref().is_none_or(|now| !now.end.same_channel(&run.end));
-        let _ = running.wait_for(other).await; // an error would say that the line is gone, and the run with it
+        let _ = running.wait_for(other).await; // an error would say that the lock is gone, and the run with it
         Ok(())
     }
 
-    fn begin(&self, permit: OwnedSemaphorePermit, inbox: &Inbox) -> Turn {
+    fn begin(&self, permit: OwnedSemaphorePermit, inbox: &Inbox) -> SessionGuard {
         let running = Running { inbox: inbox.clone(), end: watch::channel(None).0 };
-        self.line().running.send_replace(Some(running.clone()));
-        Turn { line: self.0.clone(), running, _permit: permit }
+        self.lock().running.send_replace(Some(running.clone()));
+        SessionGuard { lock: self.0.clone(), running, _permit: permit }
     }
 }
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        let lines = self.line().lines.clone();
-        lines.leave(self.0.take());
+        let locks = self.lock().locks.clone();
+        locks.leave(self.0.take());
     }
 }
 
@@ -172,7 +172,7 @@ fn copy(end: &Result<RunEnd>) -> Result<RunEnd> {
     })
 }
 
-impl Turn {
+impl SessionGuard {
     /// Tells those whose messages the run took how it ended.
     pub(crate) fn end(self, end: &Result<RunEnd>) {
         if self.running.end.receiver_count() > 0 {
@@ -182,12 +182,12 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
-        if let Some(line) = self.line.take() {
-            line.running.send_replace(None);
-            let lines = line.lines.clone();
-            lines.leave(Some(line));
+        if let Some(lock) = self.lock.take() {
+            lock.running.send_replace(None);
+            let locks = lock.locks.clone();
+            locks.leave(Some(lock));
         }
     }
 }
@@ -214,8 +214,8 @@ mod tests {
             (true, true, Err(ErrorKind::Stopped)),
         ] {
             let inbox = Inbox::default();
-            let queued = Lines::default().line(&"s".into(), &"a".into());
-            let turn = queued.try_turn(&inbox).expect("it is free");
+            let queued = SessionLocks::default().of(&"s".into(), &"a".into());
+            let turn = queued.try_acquire(&inbox).expect("it is free");
             let running = queued.running().now_or_never().expect("its turn");
             if is_closed {
                 inbox.close();

@@ -8,17 +8,17 @@ use agent_core::{
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Anchor {
-    /// Nothing: the journal knows the run, and nothing newer.
+pub(crate) enum JournalSync {
+    /// Write nothing: the journal knows the run, and nothing newer.
     #[default]
-    None,
-    /// The run as it stands: it was kept elsewhere, or it is a fork.
-    Whole,
-    /// That what the journal knows of the run is undone, and the run as it stands.
-    Instead,
+    UpToDate,
+    /// Import the checkpoint: the run was kept elsewhere, or is a fork.
+    Import,
+    /// Undo the journal's version of the run, then import the checkpoint.
+    Supersede,
 }
 
-impl Anchor {
+impl JournalSync {
     /// Compares a checkpoint with what the session's journal knows.
     ///
     /// # Errors
@@ -26,17 +26,17 @@ impl Anchor {
     pub(crate) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
         let index = journal.index(&checkpoint.ids.session).await?;
         let why = match index.look(|index| index.liveness(&checkpoint.ids)) {
-            Liveness::Unknown => return Ok(Self::Whole),
-            Liveness::Open { attempt: None } => return Ok(Self::None),
+            Liveness::Unknown => return Ok(Self::Import),
+            Liveness::Open { attempt: None } => return Ok(Self::UpToDate),
             // A checkpoint without the nonce is of a release that did not write it.
             Liveness::Open { attempt } if checkpoint.attempt.is_none() || attempt == checkpoint.attempt => {
-                return Ok(Self::None);
+                return Ok(Self::UpToDate);
             }
             Liveness::Over(why) => why,
             _ => "the run went on from a newer one",
         };
         if despite_newer {
-            return Ok(Self::Instead);
+            return Ok(Self::Supersede);
         }
         let (run, session) = (&checkpoint.ids.run_id, &checkpoint.ids.session);
         let message = format!(
@@ -48,17 +48,17 @@ impl Anchor {
 
     /// Writes down the run as it stands, with those below it that wait.
     pub(crate) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
-        if self == Self::Instead {
+        if self == Self::Supersede {
             let run = checkpoint.ids.run_id.clone();
             log.import([(run.clone(), EntryBody::Undone { before_run: run })]);
         }
-        if self != Self::None {
-            stand(log, checkpoint);
+        if self != Self::UpToDate {
+            import(log, checkpoint);
         }
     }
 }
 
-fn stand(log: &RunLog, checkpoint: &Checkpoint) {
+fn import(log: &RunLog, checkpoint: &Checkpoint) {
     let ids = Arc::new(checkpoint.ids.clone());
     let run = ids.run_id.clone();
     let note = |body| log.import([(run.clone(), body)]);
@@ -73,7 +73,7 @@ fn stand(log: &RunLog, checkpoint: &Checkpoint) {
     for background in &checkpoint.background {
         let (call_id, key, run) = (background.call_id.clone(), background.key.clone(), background.run.clone());
         note(EntryBody::SubAgentLinked { call_id, key, run, background: true });
-        background.checkpoint.iter().for_each(|child| stand(log, child));
+        background.checkpoint.iter().for_each(|child| import(log, child));
     }
     if let Phase::Ended(exit) = &checkpoint.phase {
         let (status, answer) = (RunStatus::Finished(exit.reason.clone()), Some(exit.answer.as_str().into()));
@@ -90,7 +90,7 @@ fn stand(log: &RunLog, checkpoint: &Checkpoint) {
             CallState::Suspended { child: Some(child) } => {
                 let (key, run) = (child.ids.agent.to_string(), child.ids.run_id.clone());
                 note(EntryBody::SubAgentLinked { call_id, key, run, background: false });
-                stand(log, child);
+                import(log, child);
             }
             _ => {}
         }
