@@ -243,7 +243,7 @@ impl Cut {
 /// The events of a run tree, in order. Ends when the tree's root run has ended and everything was read.
 ///
 /// A reader that fell behind gets whole messages instead of the chunks it missed: every durable event is there, exactly
-/// once. If the journal cannot be read for the while of a few tries, the last event is an [`EventKind::Unreadable`], and the
+/// once. What a run without a store does not keep any more is told of in a warning. If the journal cannot be read for the while of a few tries, the last event is an [`EventKind::Unreadable`], and the
 /// stream ends there; the run goes on.
 pub struct EventStream {
     hub: EventHub,
@@ -311,14 +311,30 @@ impl EventStream {
                 return Poll::Ready(());
             }
         };
-        if page.is_empty() {
-            self.seen = Position { seq: self.until - 1, after: 0 };
-        }
-        for entry in &page {
+        // A journal in memory may keep the newest entries alone: what it hands out may begin behind what was asked for.
+        let page = page.iter().filter(|entry| entry.seq < self.until).collect::<Vec<_>>();
+        let next = page.first().map_or(self.until, |entry| entry.seq);
+        self.miss(next - self.seen.seq - 1);
+        for entry in page {
             let event = self.take_entry(entry);
             self.ready.extend(event);
         }
         Poll::Ready(())
+    }
+
+    /// Tells that so many entries are not kept any more.
+    fn miss(&mut self, entries: u64) {
+        if entries == 0 {
+            return;
+        }
+        self.seen = Position { seq: self.seen.seq + entries, after: 0 };
+        let Some(ids) = self.hub.0.root.get() else { return };
+        self.projector.expect(ids);
+        let message = format!(
+            "the events of {entries} entries are not kept any more: give the agent a store, or let it keep more (entries_kept)"
+        );
+        let kind = EventKind::Warning { message };
+        self.ready.push_back(Event { position: self.seen, ids: ids.clone(), kind });
     }
 }
 

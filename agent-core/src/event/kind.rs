@@ -232,8 +232,16 @@ struct Run {
 impl Projector {
     /// A projector that comes into a run after its first entry.
     pub(super) fn for_run(ids: &Arc<RunIds>) -> Self {
+        let mut projector = Self::default();
+        projector.expect(ids);
+        projector
+    }
+
+    /// The run `ids` began, though its first entry is not seen.
+    pub(super) fn expect(&mut self, ids: &Arc<RunIds>) {
+        self.root.get_or_insert_with(|| ids.root_run_id.clone());
         let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
-        Self { root: Some(ids.root_run_id.clone()), runs: HashMap::from([(ids.run_id.clone(), run)]) }
+        self.runs.entry(ids.run_id.clone()).or_insert(run);
     }
 
     pub(super) fn project(&mut self, entry: &Entry) -> Option<Event> {

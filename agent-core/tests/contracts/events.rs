@@ -197,6 +197,20 @@ async fn a_reader_whose_journal_cannot_be_read_is_told_so_and_ends() {
 }
 
 #[tokio::test]
+async fn a_reader_who_comes_too_late_for_a_journal_that_keeps_little_is_told_how_much_is_missing() {
+    let tree = Tree::begun(&MemoryJournal::bounded(4), "a").await;
+    for n in 0..10 {
+        tree.root.says(&n.to_string()).await;
+    }
+    tree.hub.close();
+    let events: Vec<_> = tree.hub.subscribe().collect().await;
+    let missing =
+        |event: &Event| matches!(&event.kind, EventKind::Warning { message } if message.contains("7 entries"));
+    assert!(missing(&events[0]), "the run's beginning and six messages: {events:#?}");
+    assert_eq!(texts(&events), ["6", "7", "8", "9"]);
+}
+
+#[tokio::test]
 async fn a_reader_that_keeps_up_gets_every_piece_too() {
     let tree = Tree::begun(&MemoryJournal::default(), "a").await;
     let mut reader = tree.hub.subscribe();
