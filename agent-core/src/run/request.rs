@@ -152,7 +152,7 @@ impl RunRequest {
     /// Goes on with the newest run of a session where the journal says that it stands: after its process died, or after it
     /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
     ///
-    /// Answers to its questions are given by question id; see [`recover`](crate::recover) for looking at them first.
+    /// Answers to its questions are given by question id; see [`SessionIndex::unfinished`](crate::SessionIndex::unfinished) for looking at them first.
     pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self::recover_with(session, plain(answers))
     }

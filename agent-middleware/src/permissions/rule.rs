@@ -47,7 +47,7 @@ pub enum Match {
     /// whatever arguments it is given. No connection that the shell itself opens (`< /dev/tcp/..`) is covered.
     ///
     /// ```
-    /// use agent_middleware::{Permissions, Policy, Rule};
+    /// use agent_middleware::{Permissions, permissions::{Policy, Rule}};
     ///
     /// let permissions = Permissions::new()
     ///     .rule(Rule::allow("shell").command("command", "git log").command("command", "sort"))
