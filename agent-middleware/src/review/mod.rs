@@ -1,6 +1,6 @@
 //! Looking at an answer before the run ends with it.
 //!
-//! [`Judge`](crate::Judge) is the middleware. Here is what it is told and what it says: for those who set it up from a file,
+//! [`Judge`] is the middleware. Here is what it is told and what it says: for those who set it up from a file,
 //! and for those who judge with code of their own.
 //!
 //! ```
