@@ -38,7 +38,9 @@ pub(crate) fn run(args: &Args) -> agent::Result<bool> {
     }
     let build = |steps: usize, add: &dyn Fn(AgentBuilder) -> AgentBuilder| {
         let model = Instantly::new(steps);
-        let agent = add(Agent::builder("bench", model.clone()).tool(Noop).max_steps(u32::MAX)).build()?;
+        // Few: from the first steps on, an entry goes for each that comes, as it does for ever in a long run.
+        let agent = Agent::builder("bench", model.clone()).tool(Noop).max_steps(u32::MAX).entries_kept(16);
+        let agent = add(agent).build()?;
         Ok::<_, agent::Error>((agent, model))
     };
     let of = |add: &dyn Fn(AgentBuilder) -> AgentBuilder| {
