@@ -81,7 +81,8 @@ pub enum ErrorKind {
 }
 
 /// Whether doing it again may help.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Retry {
     /// It cannot.
@@ -111,7 +112,7 @@ struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
     retry: Retry,
-    context: Vec<(&'static str, String)>,
+    context: Vec<(Cow<'static, str>, String)>,
     questions: Vec<Question>,
     checkpoint: Option<Box<Checkpoint>>,
     source: Option<BoxError>,
@@ -155,8 +156,13 @@ impl Error {
 
     /// The run must wait for the answer to `question`.
     pub fn interrupted(question: Question) -> Self {
+        Self::waiting(vec![question])
+    }
+
+    /// The error of a run that waits for the answers to these.
+    pub(crate) fn waiting(questions: Vec<Question>) -> Self {
         let mut e = Self::new(ErrorKind::Interrupted, "waiting for an answer");
-        e.0.questions.push(question);
+        e.0.questions = questions;
         e
     }
 
@@ -184,8 +190,8 @@ impl Error {
 
     /// Adds a fact. Facts are shown to people and logs, never to a model: still, no secrets.
     #[must_use]
-    pub fn with_context(mut self, key: &'static str, value: impl Into<String>) -> Self {
-        self.0.context.push((key, value.into()));
+    pub fn with_context(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        self.0.context.push((key.into(), value.into()));
         self
     }
 
@@ -251,6 +257,11 @@ impl Error {
     /// The newest fact under `key`.
     pub fn context(&self, key: &str) -> Option<&str> {
         self.0.context.iter().rev().find(|(k, _)| *k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// All of its context, oldest first.
+    pub(crate) fn contexts(&self) -> &[(Cow<'static, str>, String)] {
+        &self.0.context
     }
 
     /// What must be answered before the run goes on; empty unless the kind is [`ErrorKind::Interrupted`].

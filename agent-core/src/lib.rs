@@ -53,9 +53,10 @@ pub use self::{
     future::{boxed, catch_panic},
     history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
     journal::{
-        Ack, Divergence, Durable, EDITED, Entry, EntryBody, IndexCache, Journal, JournalWriter, Liveness,
-        MemoryJournal, RecordedBeginning, Recording, RunLog, RunRecord, RunStatus, SessionIndex, SessionInfo,
-        SessionView, SharedIndex, Step, StepBody, StepResult, SubAgentRecord, diff, each_entry, fork_at,
+        Ack, CallWitness, Divergence, Durable, EDITED, Embedded, Entry, EntryBody, IndexCache, Journal, JournalWriter,
+        KeptCall, KeptError, KeptRun, KeptValue, Liveness, MemoryJournal, RecordedBeginning, Recording, RunLog,
+        RunRecord, RunStatus, SessionIndex, SessionInfo, SessionView, SharedIndex, Step, StepBody, StepKind,
+        StepResult, Steps, SubAgentRecord, ToolStep, diff, each_entry, fork_at,
     },
     memory::{
         ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use agent_core::{
     Answer, Budget, Checkpoint, Clock, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason, Finished,
     GlobalStorage, History, Inbox, Journal, JournalWriter, Liveness, MemoryJournal, Message, Parent, Pause, Phase,
-    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State,
+    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State, Steps,
     UsageMeter, WhenWaiting, boxed, new_id,
 };
 use serde_json::Value;
@@ -22,6 +22,7 @@ use crate::{
 };
 
 /// What all runs of a tree share, and what is this run's own from the first moment on.
+#[derive(Clone)]
 pub(crate) struct RunSlot {
     pub(crate) ids: Arc<RunIds>,
     pub(crate) hub: EventHub,
@@ -76,6 +77,8 @@ impl RunSlot {
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
+            // What a run below noted is kept with its end.
+            (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),
             (None, None) => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
         };
         let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
@@ -114,7 +117,9 @@ fn ids(agent: &Inner, request: &RunRequest) -> RunIds {
     match &request.parent {
         Some(Parent { cx, .. }) => cx.ids().child(agent.name.clone(), request.agent_id.clone(), request.run_id.clone()),
         None => {
-            let session = request.session.clone().unwrap_or_else(|| new_id().into());
+            // The same one whenever an engine drives the run.
+            let of_run = || request.steps.as_ref().and(request.run_id.clone());
+            let session = request.session.clone().or_else(of_run).unwrap_or_else(|| new_id().into());
             let mut ids = RunIds::root(agent.name.clone(), session);
             ids.user = request.user.clone();
             if let Some(agent_id) = &request.agent_id {
@@ -151,7 +156,7 @@ async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut slot: RunSlot
     }
     match admit(agent, &mut request, &mut slot).await? {
         Admission::Runs { writer, guard } => {
-            let end = run_as(agent, request, slot, writer, system).await;
+            let end = run_to_end(agent, request, slot, writer, system).await;
             if let Some(guard) = guard {
                 guard.end(&end);
             }
@@ -159,6 +164,67 @@ async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut slot: RunSlot
         }
         Admission::Ended(end) => end,
     }
+}
+
+/// Runs until the end, or until there is a question whose answer the run's engine does not wait for.
+async fn run_to_end(
+    agent: &Arc<Inner>,
+    mut request: Box<RunRequest>,
+    slot: RunSlot,
+    writer: Arc<dyn JournalWriter>,
+    mut system: Option<Result<String>>,
+) -> Result<RunEnd> {
+    let Some(steps) = request.steps.clone() else { return run_as(agent, request, slot, writer, system).await };
+    may_be_driven_again(agent, &request)?;
+    loop {
+        let end = run_as(agent, request.clone(), slot.clone(), writer.clone(), system.take()).await?;
+        let RunEnd::Interrupted(checkpoint) = end else { return Ok(end) };
+        let answers = match answers_to(&checkpoint, &steps, agent, &request).await {
+            Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Interrupted(checkpoint)),
+            answers => answers?,
+        };
+        slot.inbox.reopen();
+        request.input = RunInput::Resume { checkpoint, answers };
+    }
+}
+
+/// Refuses what would not be the same when an engine drives the run again from its beginning.
+fn may_be_driven_again(agent: &Inner, request: &RunRequest) -> Result<()> {
+    let refusal = if request.run_id.is_none() {
+        "a run whose engine keeps its steps needs an id that is the same each time: give it one with run_id(..)"
+    } else if agent.journal.is_some() {
+        "the run's engine keeps its steps, and the agent has a store of its own: build the agent without store(..)"
+    } else if !matches!(request.input, RunInput::Messages(_)) {
+        "an engine that keeps steps drives a run from its beginning: give it the run's first messages each time"
+    } else {
+        return Ok(());
+    };
+    Err(Error::config(refusal))
+}
+
+/// The answers to all questions of the run, as its engine has them.
+async fn answers_to(
+    checkpoint: &Checkpoint,
+    steps: &Steps,
+    agent: &Inner,
+    request: &RunRequest,
+) -> Result<BTreeMap<String, Answer>> {
+    let clock = agent.resources.clone().extended(&request.resources).get::<Clock>().unwrap_or_default();
+    let mut answers = BTreeMap::new();
+    for question in &checkpoint.questions {
+        loop {
+            let answer = steps.answer(&checkpoint.ids.run_id, question).await?;
+            let given = BTreeMap::from([(question.id.clone(), answer)]);
+            match accepted(checkpoint, given, clock.now(), None).await {
+                Ok(taken) => {
+                    answers.extend(taken);
+                    break;
+                }
+                Err(e) => tracing::warn!(error = %e, "an answer was refused: the run goes on waiting"),
+            }
+        }
+    }
+    Ok(answers)
 }
 
 async fn run_as(
@@ -209,6 +275,9 @@ async fn run_as(
     match &checkpoint {
         Some(checkpoint) => log.adopt(checkpoint),
         None => log.seed(beginning.history.clone()),
+    }
+    if let Some(steps) = &request.steps {
+        log.run_on(steps.clone());
     }
     if let Some(recording) = &recording {
         log.replay(recording);

@@ -59,6 +59,13 @@ impl Account {
         }
     }
 
+    /// Counts what was used, unless the account outlives the process.
+    pub(super) fn count_again(&self, used: Amounts) {
+        if let Kept::Here(purse) = &self.kept {
+            purse.settle(Amounts::none(), used);
+        }
+    }
+
     /// Ends a reservation of `reserved`. A ledger gives something to wait for.
     pub(super) fn settle(
         &self,

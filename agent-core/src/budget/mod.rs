@@ -194,6 +194,11 @@ impl Budget {
         self.0.run.as_ref().map(|run| run.balance().settled).unwrap_or_default()
     }
 
+    /// Counts what an earlier attempt of this tree used and a ledger knows already: in the accounts of this process alone.
+    pub fn count_again(&self, used: Amounts) {
+        self.0.accounts.iter().for_each(|account| account.count_again(used));
+    }
+
     /// The tightest caps on the form of runs: their time, their depth and their fan-out.
     pub fn run_caps(&self) -> Caps {
         let tightest = self.0.accounts.iter().fold(Caps::default(), |all, account| all.tighter(&account.caps));

@@ -23,13 +23,15 @@ use futures::future::BoxFuture;
 
 pub(crate) use self::outbox::Outbox;
 pub use self::{
-    durable::{Durable, Step, StepBody, StepResult},
+    durable::{
+        Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
+    },
     entry::{Entry, EntryBody, RunStatus},
     fork::fork_at,
     index::{
         EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
     },
-    log::RunLog,
+    log::{CallWitness, RunLog, ToolStep},
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
     replay::RecordedBeginning,

@@ -2,12 +2,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Entry, EntryBody, Recording, SessionIndex};
+use super::{
+    Durable, Entry, EntryBody, KeptCall, KeptError, KeptValue, Recording, SessionIndex, Step, StepBody, StepKind,
+    StepResult,
+};
 use crate::{Answer, Error, ErrorKind, History, Message, ModelResponse, Result, SessionView, ToolOutput, Usage};
 
 /// The recorded results of one run, by step.
@@ -24,35 +28,54 @@ pub(super) struct Replay {
 
 /// What a call gave, and what it changed and started.
 #[derive(Default)]
-pub(super) struct RecordedCall {
+struct RecordedCall {
     /// None if the tool failed and the model was told.
     output: Option<ToolOutput>,
     told: Option<String>,
-    pub(super) state: BTreeMap<String, Value>,
-    pub(super) globals: BTreeMap<String, Option<Value>>,
+    state: BTreeMap<String, Value>,
+    globals: BTreeMap<String, Option<Value>>,
     /// The runs below: they are not driven again.
-    pub(super) below: Vec<Entry>,
+    below: Vec<Entry>,
 }
 
 impl RecordedCall {
-    pub(super) fn result(&mut self) -> Result<ToolOutput> {
-        match (self.output.take(), self.told.take()) {
-            (Some(output), _) => Ok(output),
-            (None, told) => Err(Error::tool(told.unwrap_or_default())),
-        }
+    fn kept(self) -> KeptCall {
+        let told = self.told.unwrap_or_default();
+        let mut kept = KeptCall::new(self.output.ok_or_else(|| KeptError::of(&Error::tool(told))));
+        let value = |(name, value)| (name, KeptValue::new(value));
+        kept.globals = self.globals.into_iter().map(value).collect();
+        kept.state = self.state.into_iter().map(|(name, v)| value((name, Some(v)))).collect();
+        kept.below = self.below;
+        kept
+    }
+}
+
+/// The engine of a recorded run that is driven again.
+pub(super) struct Recorded(pub(super) Arc<Mutex<Replay>>);
+
+#[async_trait]
+impl Durable for Recorded {
+    fn attempt(&self) -> &str {
+        "replay"
     }
 
-    /// What the runs below used.
-    pub(super) fn usage(&self) -> Usage {
-        let mut all = Usage::default();
-        for entry in &self.below {
-            match &entry.body {
-                EntryBody::ModelFinished { response, .. } => all += response.usage,
-                EntryBody::SideModelFinished { usage } => all += **usage,
-                _ => {}
+    async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
+        match &step.kind {
+            StepKind::Model { step } => self.lock().model(*step).map(|answer| StepResult::Model(Box::new(answer))),
+            StepKind::Tool { call_id, .. } => {
+                self.lock().tool(call_id).map(|call| StepResult::Tool(Box::new(call.kept())))
             }
+            StepKind::Decision { name } => {
+                self.lock().decision(name).map(|(value, beside)| StepResult::Value { value, beside })
+            }
+            _ => body.await,
         }
-        all
+    }
+}
+
+impl Recorded {
+    fn lock(&self) -> MutexGuard<'_, Replay> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,14 +141,14 @@ impl Replay {
     }
 
     /// What the model answered in this step, or that it was not asked.
-    pub(super) fn model(&mut self, step: u32) -> Result<ModelResponse> {
+    fn model(&mut self, step: u32) -> Result<ModelResponse> {
         self.step = step;
         let answer = self.models.get_mut(&step).and_then(VecDeque::pop_front);
         answer.map(|answer| (*answer).clone()).ok_or_else(|| self.missing("the model was not asked"))
     }
 
     /// What a call of this step gave, or that it was not made.
-    pub(super) fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
+    fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
         let call = self.tools.remove(&(self.step, call_id.clone()));
         let call = call.filter(|call| call.output.is_some() || call.told.is_some());
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
@@ -136,7 +159,7 @@ impl Replay {
     }
 
     /// What was decided under this name, and what the models used that were asked for it.
-    pub(super) fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
+    fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
         let at = self.decisions.iter().position(|(made, ..)| made == name);
         at.map(|at| self.decisions.remove(at))
             .map(|(_, value, used)| (value, used))

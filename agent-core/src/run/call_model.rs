@@ -1,7 +1,7 @@
 //! Calls of models beside the agent's own.
 
 use super::RunCx;
-use crate::{EntryBody, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result};
+use crate::{Error, ErrorKind, Model, ModelRequest, ModelResponse, Result};
 
 impl RunCx {
     /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before
@@ -33,7 +33,7 @@ impl RunCx {
         let answered = model.call(request).await;
         if let Ok(response) = &answered {
             self.usage_meter().add(response.usage);
-            self.log().record(EntryBody::SideModelFinished { usage: Box::new(response.usage) });
+            self.log().record_beside(response.usage);
         }
         booking.settle(&answered).await?;
         answered

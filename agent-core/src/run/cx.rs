@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Answer, Ask, BackgroundRun, Checkpoint, Clock, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter,
-    per_run::Live, tasks::Tasks,
+    clock::millis, per_run::Live, tasks::Tasks,
 };
 use crate::{
     Budget, Emitter, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason, Resources,
@@ -149,10 +149,34 @@ impl RunCx {
     /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let value = self.0.log.decision(name, decide).await?;
-        if self.0.log.is_replay() {
-            self.0.usage.add(self.0.log.take_usage_beside());
+        let beside = self.0.log.take_usage_beside();
+        if beside != Usage::default() {
+            self.0.usage.add(beside);
         }
         Ok(value)
+    }
+
+    /// Waits until this time has passed since it was first asked for: when the run is driven again after a restart, for what is
+    /// left of it. As with [`decide`](Self::decide), waits of one name are gone on with in their order.
+    ///
+    /// # Errors
+    /// [`Store`](crate::ErrorKind::Store) if it cannot be kept.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use agent_core::{Result, ToolOutput, ToolRequest};
+    ///
+    /// async fn remind(req: ToolRequest) -> Result<ToolOutput> {
+    ///     req.cx.sleep(&format!("remind/{}", req.call.id), Duration::from_secs(24 * 3600)).await?;
+    ///     Ok(ToolOutput::text("It is time."))
+    /// }
+    /// ```
+    pub async fn sleep(&self, name: &str, time: Duration) -> Result<()> {
+        let name = format!("sleep/{name}");
+        let until = self.decide(&name, async { Ok(self.now().saturating_add(millis(time)).into()) }).await?;
+        let left = until.as_u64().unwrap_or_default().saturating_sub(self.now());
+        self.0.log.sleep_step(&name, Duration::from_millis(left)).await
     }
 
     /// The engine that keeps steps, and the run's side of the journal.
@@ -272,6 +296,20 @@ impl RunCx {
     /// What time it is, in milliseconds since 1970, UTC: by the [`Clock`] among the resources, or else the system's.
     pub fn now(&self) -> u64 {
         self.0.resources.get::<Clock>().map_or_else(|_| Clock::default().now(), |clock| clock.now())
+    }
+
+    /// For executors: the questions of the call `id` that have no answer; none if a run below waits.
+    pub fn asked_by(&self, id: &str) -> Option<Vec<Question>> {
+        let Some(control) = self.wanted() else { return Some(Vec::new()) };
+        let waits = control.children.contains_key(id);
+        let asked = control.asked.iter().filter(|question| id_below(&question.id, id).is_some());
+        (!waits).then(|| asked.cloned().collect())
+    }
+
+    /// For executors: notes that these were asked when the call was made before.
+    pub fn asked_before(&self, questions: &[Question]) {
+        let mut control = self.control();
+        questions.iter().for_each(|question| control.ask(question.clone()));
     }
 
     /// Notes that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.

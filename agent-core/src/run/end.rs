@@ -23,7 +23,7 @@ pub enum RunEnd {
 }
 
 /// A finished run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finished {
     /// Who ran.

@@ -126,6 +126,11 @@ impl Inbox {
         state.messages.drain(..).collect()
     }
 
+    /// Accepts messages again, for a run that goes on.
+    pub fn reopen(&self) {
+        self.lock().closed = false;
+    }
+
     /// Accepts no more if no message waits; false if one does.
     pub(super) fn close_if_empty(&self) -> bool {
         let mut state = self.lock();

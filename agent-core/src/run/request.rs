@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
-use crate::{Caps, History, Message, ModelParams, Resources, Tool};
+use crate::{Caps, Durable, History, Message, ModelParams, Resources, Steps, Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::AgentService).
 ///
@@ -58,6 +58,8 @@ pub struct RunRequest {
     pub despite_changes: bool,
     /// Goes back to a checkpoint even if the run went on elsewhere since. Default: false.
     pub despite_newer: bool,
+    /// What makes the steps of the run and of those below it, if an engine keeps them.
+    pub steps: Option<Steps>,
 }
 
 /// New messages, or a checkpoint to go on from.
@@ -183,6 +185,18 @@ impl RunRequest {
         self
     }
 
+    /// Makes every step of the run, and of the runs below it, through this engine, which keeps what they gave: driven again from its
+    /// beginning by another process, the run does not repeat them. The request needs the same [`run_id`](Self::run_id) each
+    /// time, and the agent has no store: what the run is to keep, the engine does.
+    ///
+    /// What is done between steps is done again, and must come to the same result: a hook that asks the clock or draws a number
+    /// makes it a [decision](RunCx::decide). Deadlines count anew in each attempt, and sub-agents do not run in the background.
+    #[must_use]
+    pub fn durable(mut self, engine: Arc<dyn Durable>) -> Self {
+        self.steps = Some(Steps::new(engine));
+        self
+    }
+
     fn from_input(input: RunInput) -> Self {
         Self {
             input,
@@ -205,6 +219,7 @@ impl RunRequest {
             caps: None,
             despite_changes: false,
             despite_newer: false,
+            steps: None,
         }
     }
 

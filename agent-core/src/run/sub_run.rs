@@ -155,7 +155,7 @@ impl SubRun {
     /// # Errors
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
-        self.service.run(self.request).await
+        self.cx.log().run_step(&self.key, &self.run_id, self.service.run(self.request)).await
     }
 
     /// Drives it to its end for a caller that waits. If it has to wait for an answer, so has the caller.
@@ -208,6 +208,11 @@ impl RunCx {
 
     async fn begin_sub_run(&self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {
         let agent = self.sub_agents().get(&call.key)?.clone();
+        if call.background && self.log().steps().keeps() {
+            return Err(Error::tool(
+                "Sub-agents do not run in the background here: their ends would not come in the same order again.",
+            ));
+        }
         if call.recall.is_some() && call.fork {
             return Err(Error::tool(
                 "A sub-agent that is recalled has its own conversation: it cannot begin with a copy.",
@@ -216,7 +221,7 @@ impl RunCx {
         if let Some(id) = &call.recall {
             self.may_recall(&call.key, id).await?;
         }
-        let run: Arc<str> = new_id().into();
+        let run: Arc<str> = self.log().make_once(&format!("run below/{}", call.key), new_id).await?.into();
         let id = call.recall.clone().unwrap_or_else(|| run.clone());
         let at_work = AtWork::begin(self, &id)?;
         may_start(self, &agent.key)?;

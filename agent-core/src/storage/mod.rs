@@ -18,7 +18,10 @@ pub use self::{
     state::{State, StateField, StateSchema},
     transaction::Transaction,
 };
-pub(crate) use self::{merge::deep_fields, writer::CallStorage};
+pub(crate) use self::{
+    merge::deep_fields,
+    writer::{CallStorage, NewValue},
+};
 
 /// A name and the type that is stored under it. Declare keys as `const`s.
 ///

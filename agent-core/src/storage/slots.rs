@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{
     slot::{Change, Held, Slot},
-    writer::Writer,
+    writer::{NewValue, Writer},
 };
 use crate::{Error, Result};
 
@@ -207,6 +207,12 @@ pub(super) struct Ready<'a> {
 impl<'a> Ending<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.after.is_empty()
+    }
+
+    /// What is kept of the values then.
+    pub(super) fn values(&self) -> Vec<NewValue> {
+        let value = |slot: &Slot| slot.kept().map(|value| (**value).clone());
+        self.after.iter().map(|(name, _, slot)| (name.to_string(), value(slot))).collect()
     }
 
     /// Locks the slots, unless one was changed meanwhile.

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
+use serde_json::Value;
+
 use super::{
     GlobalStorage, State,
     slots::{Ending, Ready},
@@ -35,6 +37,9 @@ impl Writer {
         }
     }
 }
+
+/// A value by its name; none if it was removed.
+pub(crate) type NewValue = (String, Option<Value>);
 
 /// The shared storage and the state as one call has them. What it changes is kept when its result is.
 #[derive(Debug)]
@@ -76,6 +81,11 @@ pub(crate) struct CallChanges<'a>(Ending<'a>, Ending<'a>);
 impl CallChanges<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty() && self.1.is_empty()
+    }
+
+    /// The values of the shared storage and of the state that are kept with it; none where one was removed.
+    pub(crate) fn values(&self) -> (Vec<NewValue>, Vec<NewValue>) {
+        (self.0.values(), self.1.values())
     }
 
     /// Keeps it; false if something of it was changed meanwhile, and it is to be asked for again.

@@ -1,6 +1,7 @@
 //! Doubles for tests of middleware, tools and models, and the parts of simulated worlds in which everything goes wrong that
 //! can.
 
+mod byte_engine;
 mod every_hook;
 mod faults;
 mod faulty_model;
@@ -16,6 +17,7 @@ mod trace;
 mod turn;
 
 pub use self::{
+    byte_engine::{ByteAttempt, ByteEngine},
     every_hook::EveryHook,
     faults::{Fault, Faults},
     faulty_model::FaultyModel,

@@ -102,6 +102,9 @@ pub struct StateWrite {
 pub struct ToolOptions {
     /// What repeating a call would do. Default: [`Effect::AtMostOnce`].
     pub effect: Effect,
+    /// True if a call does nothing but run sub-agents and hand on what they say: where an engine keeps steps, theirs are kept and
+    /// the call is entered again. Default: false.
+    pub delegates: bool,
     /// Never beside another call of the same message. Default: false.
     pub serial: bool,
     /// Most calls of this tool at once, over all runs of the agent. Default: no limit of its own.
@@ -148,6 +151,13 @@ impl ToolOptions {
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
+        self
+    }
+
+    /// Says that a call does nothing but run sub-agents and hand on what they say.
+    #[must_use]
+    pub fn delegates(mut self) -> Self {
+        self.delegates = true;
         self
     }
 

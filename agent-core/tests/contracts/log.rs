@@ -8,7 +8,7 @@ use std::{
 use agent_core::{
     AssistantMessage, Block, Effect, Emitter, Entry, EntryBody, Error, ErrorKind, Event, EventHub, EventKind, Exit,
     ExitReason, GlobalStorage, Journal, Key, MemoryJournal, Message, ModelResponse, Phase, RunIds, RunLog, RunState,
-    State, StateField, StateSchema, ToolOutput,
+    State, StateField, StateSchema, ToolOutput, ToolStep,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -78,7 +78,7 @@ impl World {
     fn apply(&mut self, doing: &Doing) {
         match doing {
             Doing::Model { step } => {
-                let call = || async { Ok(ModelResponse::new(&*format!("answer {step}"))) };
+                let call = async { Ok(ModelResponse::new(&*format!("answer {step}"))) };
                 let answered = block_on(self.log.model_step(*step, call)).expect("answers");
                 self.said = Some(answered.message.clone());
                 self.expected.said = self.said.clone();
@@ -99,7 +99,8 @@ impl World {
                         None => Err(Error::new(ErrorKind::Interrupted, "asks")),
                     }
                 };
-                let given = block_on(self.log.tool_step(call.as_str().into(), name.as_str().into(), *effect, run));
+                let tool = ToolStep::new(1, call.as_str().into(), name.as_str().into(), *effect);
+                let given = block_on(self.log.tool_step(tool, &(), run));
                 self.given.extend(given.ok().map(|output| (call.clone(), output)));
                 let (call_id, name): (Arc<str>, _) = (call.as_str().into(), name.as_str().into());
                 let (effect, attempt) = (*effect, "".into());

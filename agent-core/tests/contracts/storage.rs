@@ -7,7 +7,7 @@ use std::{
 
 use agent_core::{
     Effect, Emitter, EntryBody, Error, ErrorKind, EventHub, GlobalStorage, Journal, Key, MemoryJournal, Message,
-    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput,
+    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput, ToolStep,
 };
 use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -124,7 +124,8 @@ impl World {
 
     fn ask(&mut self, call: usize) {
         let asks = async { Err(Error::new(ErrorKind::Interrupted, "asks")) };
-        let step = self.cx.log().tool_step(id(call), "tool".into(), Effect::Pure, asks);
+        let tool = ToolStep::new(1, id(call), "tool".into(), Effect::Pure);
+        let step = self.cx.log().tool_step(tool, &(), asks);
         let end = step.now_or_never().expect("a journal in memory does not wait");
         assert_eq!(end.expect_err("asks").kind(), ErrorKind::Interrupted);
         self.calls[call] = self.cx.of_call(&id(call));

@@ -9,8 +9,9 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, Begun, BoxFuture, DeadlineKind, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part, Reconciled,
-    Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, UsageMeter, boxed, value_to_text,
+    Amounts, Begun, BoxFuture, CallWitness, DeadlineKind, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part,
+    Question, Reconciled, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, ToolStep, Usage,
+    UsageMeter, boxed, value_to_text,
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -142,6 +143,16 @@ impl ToolBody {
     /// if it happened, none if it is to run. The more cautious of the effects then and now counts.
     async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let (log, call_id) = (request.cx.log(), &request.call.id);
+        let found = self.look_into(request, begun).await?;
+        match &found {
+            Some(output) => log.resolve_doubt(call_id, output),
+            None => log.clear_doubt(call_id),
+        }
+        Ok(found)
+    }
+
+    /// As [`settle_doubt`](Self::settle_doubt), without noting it.
+    async fn look_into(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let found = match begun.effect.max(self.options.effect) {
             // A sub-agent that was started is gone on with.
             _ if request.child.is_some() => Reconciled::DidNot,
@@ -149,16 +160,11 @@ impl ToolBody {
             Effect::Reconcilable => self.tool.reconcile(request.clone()).await.unwrap_or(Reconciled::Unknown),
             _ => Reconciled::Unknown,
         };
-        let found = match found {
-            Reconciled::Happened(output) => Some(self.render(output)?),
-            Reconciled::DidNot => None,
-            _ => self.ask_about(request, &begun)?,
-        };
-        match &found {
-            Some(output) => log.resolve_doubt(call_id, output),
-            None => log.clear_doubt(call_id),
+        match found {
+            Reconciled::Happened(output) => self.render(output).map(Some),
+            Reconciled::DidNot => Ok(None),
+            _ => self.ask_about(request, &begun),
         }
-        Ok(found)
     }
 
     fn ask_about(&self, request: &ToolRequest, begun: &Begun) -> Result<Option<ToolOutput>> {
@@ -196,6 +202,22 @@ pub(crate) struct ToolCore(Arc<ToolBody>);
 impl ToolCore {
     pub(crate) fn new(body: Arc<ToolBody>) -> Self {
         Self(body)
+    }
+}
+
+/// What of a call there is to know beside its result.
+struct Witness<'a> {
+    body: &'a ToolBody,
+    request: ToolRequest,
+}
+
+impl CallWitness for Witness<'_> {
+    fn settle(&self, begun: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>> {
+        Box::pin(self.body.look_into(&self.request, begun))
+    }
+
+    fn asked(&self) -> Option<Vec<Question>> {
+        self.request.cx.asked_by(&self.request.call.id)
     }
 }
 
@@ -237,10 +259,18 @@ impl Service<ToolRequest> for ToolCore {
                 // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
-            let (call_id, name, effect) = (request.call.id.clone(), body.name.clone(), body.options.effect);
+            let call_id = request.call.id.clone();
+            let mut step = ToolStep::new(cx.step(), call_id.clone(), body.name.clone(), body.options.effect);
+            step.delegates = body.options.delegates;
+            let witness = Witness { body: &body, request: request.clone() };
             request.cx = cx.of_call(&call_id);
             let run = pin!(body.run(request, &injected));
-            let result = cx.log().tool_step(call_id, name, effect, run).await;
+            let result = cx.log().tool_step(step, &witness, run).await;
+            if let Err(e) = &result
+                && !e.questions().is_empty()
+            {
+                cx.asked_before(e.questions());
+            }
             let below = cx.log().take_usage_below();
             if below != Usage::default() {
                 UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);

@@ -296,9 +296,7 @@ impl Active<'_> {
     /// One step's model call and what follows from its answer.
     async fn model_phase(&mut self) -> Result<Option<Stop>> {
         self.steer_as_recorded()?;
-        for message in self.driver.take_steering() {
-            self.driver.push(message)?;
-        }
+        self.take_steering().await?;
         if self.cx().step() >= self.executor.limits.steps {
             return self.step_limit().await.map(Some);
         }
@@ -326,6 +324,16 @@ impl Active<'_> {
             Ok(response) => self.accept(step, response).await,
             Err(stop) => self.not_answered(stop),
         }
+    }
+
+    /// Takes the messages that wait into the history; true if there were any.
+    async fn take_steering(&self) -> Result<bool> {
+        let waiting = self.driver.take_steering();
+        let (taken, left) = self.cx().log().steering_step(self.cx().step(), waiting).await?;
+        left.into_iter().try_for_each(|message| self.cx().steer(message))?;
+        let is_steered = !taken.is_empty();
+        taken.into_iter().try_for_each(|message| self.driver.push(message))?;
+        Ok(is_steered)
     }
 
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.

@@ -114,7 +114,11 @@ impl Active<'_> {
         let go_on = guarded(&cx, "on_exit", hooks).await?;
         self.phase = Phase::BeforeModel;
         self.steer_as_recorded()?;
-        let ends = !go_on && self.driver.close_steering_if_empty();
+        // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
+        let ends = match cx.log().steps().keeps() {
+            true => !go_on && !self.take_steering().await?,
+            false => !go_on && self.driver.close_steering_if_empty(),
+        };
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 

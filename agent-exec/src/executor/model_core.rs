@@ -35,11 +35,20 @@ impl ModelCore {
             if let Some(answered) = cx.log().next_answered() {
                 return Ok(answered);
             }
-            let booking = cx.book_model_call(&mut request).await?;
-            let answered = cx.log().model_step(cx.step(), || caught("the model", self.0.call(request))).await;
-            booking.settle(&answered).await?;
+            let (model, mut is_new) = (request.model.clone(), false);
+            let call = async {
+                is_new = true;
+                let booking = cx.book_model_call(&mut request).await?;
+                let answered = caught("the model", self.0.call(request)).await;
+                booking.settle(&answered).await?;
+                answered
+            };
+            let answered = cx.log().model_step(cx.step(), call).await;
             if let Ok(response) = &answered {
                 cx.usage_meter().add(response.usage);
+                if !is_new {
+                    cx.budget().count_again(cx.budget().used_by(model.as_deref(), response));
+                }
             }
             answered
         }

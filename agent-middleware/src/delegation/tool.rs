@@ -130,7 +130,7 @@ impl Tool for Delegate {
     }
 
     fn options(&self) -> ToolOptions {
-        let mut options = ToolOptions::default().effect(Effect::Reconcilable);
+        let mut options = ToolOptions::default().effect(Effect::Reconcilable).delegates();
         options.cancel_grace = CANCEL_GRACE;
         options
     }

@@ -80,9 +80,11 @@ impl Location {
         &self.schema
     }
 
-    /// SQL that names its tables as `{schema}.table`, with the schema's name.
+    /// SQL that names its tables as `{schema}.table`, with the schema's name; and its advisory locks in `{lock_space}`, with a
+    /// number of the schema's own: the server has one space of such locks for all schemas of a database.
     pub(super) fn sql(&self, text: &str) -> String {
-        text.replace("{schema}", &self.schema)
+        let lock_space = format!("hashtextextended({}, 0)", literal(&self.schema));
+        text.replace("{schema}", &self.schema).replace("{lock_space}", &lock_space)
     }
 
     /// A connection with its statements; on the runtime that is to drive the connection. To prepare one takes its tables' locks,
@@ -136,4 +138,9 @@ impl Location {
 /// A name within SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as it stands in SQL, whatever the server is set to take a backslash for.
+fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::error::in_use;
 
 /// Keeps everybody from taking a lease of the session until the transaction ends; those who are taking one are waited for.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), {lock_space}))";
 
 /// Deletes a session that nobody holds, with all that refers to it: gives how many there were; nothing if it is held.
 const DELETE: &str = "

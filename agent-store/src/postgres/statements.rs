@@ -10,7 +10,7 @@ use super::{connect::Location, query::Query};
 const OPEN: &str = "
 INSERT INTO {schema}.lease (session, agent, holder, expires)
 SELECT $1, $2, $3, clock_timestamp() + $4::float8 * interval '1 second'
-WHERE pg_try_advisory_xact_lock_shared(hashtextextended(encode($1, 'hex'), 0))
+WHERE pg_try_advisory_xact_lock_shared(hashtextextended(encode($1, 'hex'), {lock_space}))
 ON CONFLICT (session, agent) DO UPDATE
 SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
 WHERE lease.expires <= clock_timestamp()

@@ -60,6 +60,8 @@ async fn a_session_that_is_deleted_holds_up_no_writer_of_another() {
     }
     let busy = within(theirs.open("old", "a")).await.err().expect("it is being deleted");
     assert_eq!(busy.kind(), ErrorKind::Busy);
+    let elsewhere = Place::new().expect("was there before").open().await;
+    within(elsewhere.open("old", "a")).await.expect("the same name in another schema is free");
     lock.batch_execute("COMMIT").await.expect("commits");
     assert!(within(deleting).await.expect("no panic").expect("deletes"));
     assert_eq!(append(&*ours.open("old", "a").await.expect("is free"), &["anew"]).await, 1);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::{Open, RunLog};
+use super::{Open, RunLog, tool_step::SHARED};
 use crate::{Ack, Entry, EntryBody, Error, ErrorKind, JournalWriter, Result, journal::outbox::Sent};
 
 impl RunLog {
@@ -71,6 +71,8 @@ impl RunLog {
     /// open, so that what a call changed is not taken without its result.
     fn changes(&self) -> Option<EntryBody> {
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+        self.steps().changed(&self.0.ids.run_id, state.keys());
+        self.steps().changed(SHARED, globals.keys());
         (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
     }
 

@@ -6,12 +6,18 @@ use std::{
 };
 
 use super::{Open, RunLog};
-use crate::storage::CallStorage;
+use crate::storage::{CallStorage, NewValue};
 
 impl RunLog {
     /// The storage of a call under way: the same one for every try at it.
     pub(crate) fn call_storage(&self, call_id: &Arc<str>, make: impl FnOnce() -> CallStorage) -> Arc<CallStorage> {
         self.calls().entry(call_id.clone()).or_insert_with(|| Arc::new(make())).clone()
+    }
+
+    /// The values that a call changed and did not keep yet: those of the shared storage, and of the state.
+    pub(super) fn call_changes(&self, call_id: &str) -> (Vec<NewValue>, Vec<NewValue>) {
+        let call = self.calls().get(call_id).cloned();
+        call.map(|call| call.changes().values()).unwrap_or_default()
     }
 
     /// Notes that a call has a result, as one step with keeping what it changed so far. If it changed anything, that is handed

@@ -3,7 +3,9 @@
 mod append;
 mod calls;
 mod restored;
+mod run_step;
 mod step;
+mod tool_step;
 mod tree;
 
 use std::{
@@ -13,11 +15,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+pub use self::tool_step::{CallWitness, ToolStep};
 use self::{restored::Restored, tree::Tree};
-use super::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay};
+use super::{
+    Entry, EntryBody, JournalWriter, Recording, SessionIndex,
+    replay::{Recorded, Replay},
+};
 use crate::{
     AssistantMessage, Begun, Emitter, Exit, GlobalStorage, History, Message, ModelResponse, Phase, ReplaceReason,
-    Result, RunIds, RunState, State, ToolOutput, Usage, storage::CallStorage,
+    Result, RunIds, RunState, State, Steps, ToolOutput, Usage, storage::CallStorage,
 };
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
@@ -45,8 +51,10 @@ struct Inner {
     open: Mutex<Open>,
     /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
     calls: Mutex<HashMap<Arc<str>, Arc<CallStorage>>>,
+    /// What makes the run's steps.
+    steps: OnceLock<Steps>,
     /// Set when a recorded run is driven again.
-    replay: OnceLock<Box<Mutex<Replaying>>>,
+    replay: OnceLock<Arc<Mutex<Replay>>>,
 }
 
 #[derive(Default)]
@@ -59,18 +67,15 @@ struct Open {
     restored: Restored,
     /// What the model last answered in this attempt, so that only what hooks changed about it is written again.
     answered: Option<AssistantMessage>,
+    /// What models beside the agent's own used since the last decision.
+    beside: Usage,
+    /// What steps used that were not made again, until somebody counts it.
+    uncounted: Uncounted,
 }
 
-/// A recorded run that is driven again.
-struct Replaying {
-    replay: Replay,
-    /// What replayed calls used, until somebody counts it.
-    used: ReplayedUsage,
-}
-
-/// What calls of a recording used that are not made again.
+/// What steps used that were not made again.
 #[derive(Default)]
-struct ReplayedUsage {
+struct Uncounted {
     /// The runs below.
     below: Usage,
     /// Models beside the agent's own.
@@ -88,6 +93,7 @@ impl RunLog {
         above: Option<&Self>,
     ) -> Self {
         let tree = above.map(|above| above.0.tree.clone()).unwrap_or_default();
+        let steps = above.map(|above| above.steps().clone().into()).unwrap_or_default();
         tree.seed(&ids, History::default());
         Self(Arc::new(Inner {
             ids,
@@ -99,6 +105,7 @@ impl RunLog {
             tree,
             open: Mutex::default(),
             calls: Mutex::default(),
+            steps,
             replay: OnceLock::new(),
         }))
     }
@@ -162,6 +169,14 @@ impl RunLog {
         let entry = Entry::new(self.0.ids.run_id.clone(), now(), body);
         self.0.tree.apply(&entry);
         open.pending.push(entry);
+    }
+
+    /// Notes entries of runs below, which are not made again.
+    fn note_all(&self, open: &mut Open, entries: Vec<Entry>) {
+        for entry in entries {
+            self.0.tree.apply(&entry);
+            open.pending.push(entry);
+        }
     }
 
     /// Notes entries that tell of what was [adopted](Self::adopt), or of runs below that are not driven again.
@@ -256,7 +271,7 @@ impl RunLog {
 
     /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
     pub fn is_decided(&self, name: &str) -> bool {
-        let replayed = self.replayed().is_some_and(|replayed| replayed.replay.is_decided(name));
+        let replayed = self.replayed().is_some_and(|replay| replay.is_decided(name));
         replayed || self.open().restored.is_decided(name)
     }
 
@@ -264,24 +279,13 @@ impl RunLog {
 
     /// Takes what models and tools give from a recording from now on; from the first one, if it is told of several.
     pub fn replay(&self, recording: &Recording) {
-        let replay =
-            || Box::new(Mutex::new(Replaying { replay: Replay::new(recording), used: ReplayedUsage::default() }));
-        self.0.replay.get_or_init(replay);
+        let replay = self.0.replay.get_or_init(|| Arc::new(Mutex::new(Replay::new(recording))));
+        self.run_on(Steps::of(Arc::new(Recorded(replay.clone())), false));
     }
 
     /// Messages that came to the recorded run after this step; none if no run is replayed.
     pub fn replayed_messages(&self, step: u32) -> Vec<Message> {
-        self.replayed().map(|mut replayed| replayed.replay.messages(step)).unwrap_or_default()
-    }
-
-    /// What the runs below that were replayed since this was last called used.
-    pub fn take_usage_below(&self) -> Usage {
-        self.replayed().map(|mut replayed| std::mem::take(&mut replayed.used.below)).unwrap_or_default()
-    }
-
-    /// What the models beside the agent's own used of which a replay told since this was last called.
-    pub(crate) fn take_usage_beside(&self) -> Usage {
-        self.replayed().map(|mut replayed| std::mem::take(&mut replayed.used.beside)).unwrap_or_default()
+        self.replayed().map(|mut replay| replay.messages(step)).unwrap_or_default()
     }
 
     /// True if a recorded run is driven again.
@@ -289,7 +293,7 @@ impl RunLog {
         self.0.replay.get().is_some()
     }
 
-    fn replayed(&self) -> Option<MutexGuard<'_, Replaying>> {
+    fn replayed(&self) -> Option<MutexGuard<'_, Replay>> {
         Some(self.0.replay.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -22,7 +22,7 @@ use crate::{
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 
 /// One reservation of an account at a time, whoever makes it.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, {lock_space}))";
 
 /// Books as used what was set aside by those who did not say for too long that they live.
 const BURY: &str = "
