@@ -6,22 +6,25 @@ mod common;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::SystemTime,
 };
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Error, Finished, GlobalStorage, IN_DOUBT, Key, Message, Middleware, Model,
-    ModelInfo, ModelRequest, ModelResponse, Question, Reconciled, Result, RunCx, RunRequest, Tool, ToolBatch,
-    ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, Usage, Verdict, async_trait,
-    testing::{ByteEngine, Outside},
+    Ask, AssistantMessage, Block, Caps, Checkpoint, Clock, Effect, Error, ErrorKind, ExitReason, Finished,
+    GlobalStorage, IN_DOUBT, Key, MemoryJournal, Message, Middleware, Model, ModelInfo, ModelRequest, ModelResponse,
+    Question, Reconciled, Result, RunCx, RunIds, RunRequest, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
+    ToolResults, ToolSpec, Usage, Verdict, async_trait,
+    testing::{ByteAttempt, ByteEngine, Outside, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
 use agent_middleware::{Delegation, ToolRetry};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use self::common::{finished, ms};
+use self::common::{finished, ms, tool};
 
 const COUNT: Key<u32> = Key::new("count");
 
@@ -167,6 +170,7 @@ struct World {
     cut_off: CutOff,
     model_calls: Arc<AtomicU32>,
     unsteady: Arc<AtomicU32>,
+    began: OnceLock<Instant>,
 }
 
 impl World {
@@ -204,6 +208,12 @@ impl World {
         builder.middleware(Delegation::new().to("helper", "Helps.", helper)).build().expect("builds")
     }
 
+    /// The paused time, which all processes have in common.
+    fn clock(&self) -> Clock {
+        let began = *self.began.get_or_init(Instant::now);
+        Clock::new(move || SystemTime::UNIX_EPOCH + began.elapsed())
+    }
+
     /// What somebody answers who looks at the world.
     fn answer(&self, question: &Question) -> Value {
         if question.kind != IN_DOUBT {
@@ -224,6 +234,7 @@ impl World {
             let attempt = at.into_iter().fold(attempt, |attempt, (step, keeps)| attempt.dying_at(step, keeps));
             let globals = GlobalStorage::default();
             let request = RunRequest::user("go").run_id("r").durable(Arc::new(attempt.clone()));
+            let request = request.resource(self.clock());
             let run = self.tree(&globals).start(request);
             let answering = async {
                 loop {
@@ -295,4 +306,81 @@ async fn a_run_that_is_driven_again_when_it_is_over_asks_nobody_anything() {
     let (again, ..) = world.run(&[]).await;
     assert_same(&again, &end, &[]);
     assert_eq!(world.model_calls.load(Ordering::SeqCst), asked, "no model was called");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_was_begun_is_not_begun_again_by_the_next_process() {
+    let straight = World::default();
+    straight.run(&[]).await;
+    let names = straight.engine.names();
+    assert!(names.iter().any(|name| name.contains("/sleep/")), "{names:?}");
+    let steps = names.len() as u64;
+    for last in steps - 6..steps {
+        let world = World::default();
+        let began = Instant::now();
+        world.run(&[(last, true), (1, false)]).await;
+        assert!(began.elapsed() < ms(120_000), "one minute is slept once: {:?} at step {last}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_driven_again_from_its_beginning_is_refused() {
+    let agent = || Agent::builder("a", ScriptedModel::new([Turn::text("hi")]));
+    let durable = |request: RunRequest| request.durable(Arc::new(ByteEngine::default().attempt()));
+    let refusal = async |agent: agent_exec::AgentBuilder, request| {
+        let end = agent.build().expect("builds").start(request).await;
+        let e = end.expect_err("is refused");
+        assert_eq!(e.kind(), ErrorKind::Config, "{e}");
+        e.message().to_owned()
+    };
+    let nameless = refusal(agent(), durable(RunRequest::user("go"))).await;
+    assert!(nameless.contains("run_id"), "{nameless}");
+    let kept_twice =
+        refusal(agent().store(MemoryJournal::default()), durable(RunRequest::user("go").run_id("r"))).await;
+    assert!(kept_twice.contains("store"), "{kept_twice}");
+    let checkpoint = Checkpoint::new(RunIds::root("a", "s"), "");
+    let elsewhere = refusal(agent(), durable(RunRequest::resume(checkpoint, []).run_id("r"))).await;
+    assert!(elsewhere.contains("first messages"), "{elsewhere}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_is_asked_for_again() {
+    let ask = |req: &ToolRequest| {
+        req.ask_with(Ask::new("sure", json!(null)).schema(json!({"type": "boolean"})))?.parse::<bool>()
+    };
+    let tool = tool("act", move |req| async move { Ok(ToolOutput::text(ask(&req)?.to_string())) }).repeatable();
+    let model = ScriptedModel::new([Turn::call("c1", "act", json!({})), Turn::text("done")]);
+    let agent = Agent::builder("a", model).tool(tool).build().expect("builds");
+    let engine = ByteEngine::default();
+    let run = agent.start(RunRequest::user("go").run_id("r").durable(Arc::new(engine.attempt())));
+    engine.answer("c1/sure", json!("perhaps"));
+    let corrected = async {
+        let refused = async || engine.names().iter().any(|name| name.contains("/answer/c1/sure/0"));
+        while !refused().await {
+            tokio::task::yield_now().await;
+        }
+        engine.answer("c1/sure", json!(true));
+        std::future::pending().await
+    };
+    let end = tokio::select! { end = run => finished(end), () = corrected => unreachable!("waits") };
+    assert_eq!(common::results(&end.history), [("c1".to_owned(), "true".to_owned(), false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_steps_of_earlier_attempts_used_counts_against_the_caps_of_the_run() {
+    let engine = ByteEngine::default();
+    let agent = || {
+        let model = ScriptedModel::new([Turn::call("c1", "noop", json!({})), Turn::text("done")]);
+        let noop = tool("noop", |_| async { Ok(ToolOutput::text("ok")) }).repeatable();
+        Agent::builder("a", model).tool(noop).build().expect("builds")
+    };
+    let request = |attempt: &ByteAttempt| {
+        let request = RunRequest::user("go").run_id("r").caps(Caps::default().model_calls(1));
+        request.durable(Arc::new(attempt.clone()))
+    };
+    let dying = engine.attempt().dying_at(2, true);
+    let (first, second) = (agent(), agent());
+    tokio::select! { biased; _ = first.start(request(&dying)) => panic!("dies"), () = dying.died() => {} }
+    let end = finished(second.start(request(&engine.attempt())).await);
+    assert_eq!(end.reason, ExitReason::Budget, "the first attempt's call is the only one that the cap allows");
 }

@@ -190,7 +190,11 @@ impl Durable for ByteAttempt {
         let answer = async {
             self.engine.lock().asked.push(question.clone());
             self.engine.0.changed.notify_waiters();
-            Ok(self.engine.find(|kept| kept.answers.get(&question.id).cloned()).await)
+            let given = self.engine.find(|kept| kept.answers.get(&question.id).cloned()).await;
+            let mut kept = self.engine.lock();
+            kept.answers.remove(&question.id); // another wait is for another answer
+            kept.asked.retain(|asked| asked.id != question.id);
+            Ok(given)
         };
         self.keep(&step.name(), answer).await
     }
