@@ -92,12 +92,12 @@ impl Agent {
     /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known
     /// before a run.
     pub fn tools(&self) -> &[ToolSpec] {
-        &self.0.executor.specs
+        &self.0.executor.tools.specs
     }
 
     /// The sets of tools that may change while a run is under way.
     pub fn toolsets(&self) -> &[Arc<dyn Toolset>] {
-        &self.0.executor.toolsets
+        &self.0.executor.tools.sets
     }
 
     /// The composed order of hooks, wraps and layers, the tools and the limits, in words.

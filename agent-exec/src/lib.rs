@@ -28,6 +28,7 @@ mod prompts;
 mod replay;
 mod run;
 pub mod sessions;
+mod stack;
 mod start;
 
 #[cfg(any(test, feature = "testing"))]

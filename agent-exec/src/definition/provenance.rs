@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{Error, Merge, Middleware, Model, Part, Result, StateField, SystemMessage, Tool, Toolset};
 
 use super::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition};
-use crate::{AgentBuilder, builder::Item};
+use crate::{AgentBuilder, stack::Item};
 
 /// Under which names a registry has the parts of a builder.
 #[derive(Clone, Default)]
