@@ -16,16 +16,13 @@
 //! ```
 
 mod agent;
-mod answers;
-mod builder;
 mod definition;
 mod drain;
 mod executor;
-mod journal_sync;
 mod lifecycle;
 mod pending;
 mod prompts;
-mod replay;
+mod registry;
 mod run;
 pub mod sessions;
 mod stack;
@@ -35,15 +32,13 @@ mod start;
 pub mod testing;
 
 pub use self::{
-    agent::Agent,
-    builder::AgentBuilder,
-    definition::{
-        AgentDefinition, FieldDefinition, MiddlewareDefinition, PartKind, Registry, SubAgentDefinition, UnknownPart,
-    },
+    agent::{Agent, AgentBuilder},
+    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition},
     drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     pending::WaitingCall,
     prompts::RequiredVariables,
+    registry::{PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
 };

@@ -56,9 +56,3 @@ pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> Stri
         middlewares.join(", ")
     )
 }
-
-/// The lines in which two fingerprints differ.
-pub(crate) fn difference(then: &str, now: &str) -> String {
-    let lines = then.lines().zip(now.lines()).filter(|(a, b)| a != b);
-    lines.map(|(a, b)| format!("- {a}\n+ {b}")).collect::<Vec<_>>().join("\n")
-}

@@ -1,7 +1,7 @@
 //! Putting an agent together.
 
-pub(crate) mod check;
-pub(crate) mod explain;
+mod check;
+mod explain;
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -13,14 +13,14 @@ use agent_core::{
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
 
+use super::{Agent, Origin, Provenance};
 use crate::{
-    Agent, Drain,
-    agent::{Inner, Migration},
-    definition::Provenance,
+    drain::Drain,
     executor::{Executor, Limits},
     lifecycle::Lifecycle,
     prompts::{PromptParts, Prompts, RequiredVariables},
     stack::{self, Item, Named, ToolEntry, Tools},
+    start::{AgentParts, Migration},
 };
 
 /// Puts an agent together. Everything is checked by [`build`](Self::build).
@@ -402,7 +402,7 @@ impl AgentBuilder {
     /// that no tool can meet, state that is not declared, middlewares in an order that cannot work, tools for a model that
     /// takes none.
     pub fn build(mut self) -> Result<Agent> {
-        let origin = Box::new(self.clone());
+        let origin = self.clone();
         let middlewares: Middlewares = stack::middlewares(&self.items);
         self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
         self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
@@ -433,12 +433,11 @@ impl AgentBuilder {
             limits: self.limits,
             deadlines,
         };
-        Ok(Agent(Arc::new(Inner {
+        let parts = AgentParts {
             name: self.name.into(),
             executor,
             prompts,
             lifecycle: Lifecycle::new(self.tools, self.toolsets, self.model),
-            origin,
             covers: self.covers.into(),
             sub_agents: self.sub_agents.into_iter().collect(),
             stream: self.stream,
@@ -454,8 +453,8 @@ impl AgentBuilder {
             locks: Default::default(),
             migration: self.migration,
             fingerprint,
-            explained,
-        })))
+        };
+        Ok(Agent { parts: Arc::new(parts), origin: Arc::new(Origin { builder: origin, explained }) })
     }
 }
 
