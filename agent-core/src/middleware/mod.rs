@@ -129,7 +129,7 @@ pub trait Middleware: Send + Sync + 'static {
         false
     }
 
-    /// What it does with the chunks of an answer. A middleware whose hook is `None` costs a stream nothing.
+    /// Gives the hook for the chunks of an answer. A middleware without one costs a stream nothing.
     fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
         None
     }
