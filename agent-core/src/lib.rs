@@ -67,8 +67,8 @@ pub use self::{
         Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
     },
     middleware::{
-        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Placement,
-        ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
+        ChunkHook, Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer,
+        Placement, ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
     },
     model::{
         ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams,

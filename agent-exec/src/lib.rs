@@ -16,33 +16,29 @@
 //! ```
 
 mod agent;
-mod answers;
-mod builder;
 mod definition;
 mod drain;
 mod executor;
-mod journal_sync;
 mod lifecycle;
 mod pending;
 mod prompts;
-mod replay;
+mod registry;
 mod run;
 pub mod sessions;
+mod stack;
 mod start;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use self::{
-    agent::Agent,
-    builder::AgentBuilder,
-    definition::{
-        AgentDefinition, FieldDefinition, MiddlewareDefinition, PartKind, Registry, SubAgentDefinition, UnknownPart,
-    },
+    agent::{Agent, AgentBuilder},
+    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition},
     drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     pending::WaitingCall,
     prompts::RequiredVariables,
+    registry::{PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
 };

@@ -11,8 +11,6 @@ use std::{
 use agent_core::{Model, Result, Tool, ToolChoices, Toolset};
 use tokio::sync::Mutex;
 
-use crate::Agent;
-
 /// The parts of an agent that are warmed up and closed.
 pub(crate) struct Lifecycle {
     tools: Vec<Arc<dyn Tool>>,
@@ -39,7 +37,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    async fn warm_up(&self) -> Result<()> {
+    pub(crate) async fn warm_up(&self) -> Result<()> {
         if self.warm.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -59,7 +57,7 @@ impl Lifecycle {
     }
 
     /// Closes everything, whatever fails; gives back the first failure.
-    async fn close(&self) -> Result<()> {
+    pub(crate) async fn close(&self) -> Result<()> {
         let _changing = self.changing.lock().await;
         self.warm.store(false, Ordering::Release);
         let mut closed = Ok(());
@@ -70,25 +68,6 @@ impl Lifecycle {
             closed = closed.and(toolset.close().await);
         }
         closed.and(self.model.close().await)
-    }
-}
-
-impl Agent {
-    /// Opens what the agent's tools and its model need, in that order, now instead of before its first run.
-    ///
-    /// # Errors
-    /// The first failure; the next run tries again.
-    pub async fn warm_up(&self) -> Result<()> {
-        self.0.lifecycle.warm_up().await
-    }
-
-    /// Gives back what its tools and its model opened. End its runs first. A later run opens everything again. Tools that a
-    /// run brought are closed by whoever brought them; a part that several agents have is closed for all of them.
-    ///
-    /// # Errors
-    /// The first failure; everything is closed all the same.
-    pub async fn close(&self) -> Result<()> {
-        self.0.lifecycle.close().await
     }
 }
 

@@ -46,7 +46,7 @@ impl Agent {
     }
 
     fn waiting(&self, checkpoint: &Checkpoint, call_id: &str, tool: &str, arguments: &str) -> WaitingCall {
-        let description = self.0.executor.tools.get(tool).map(|entry| entry.spec.description.clone());
+        let description = self.parts.executor.tools.own.get(tool).map(|entry| entry.spec.description.clone());
         let is_about = |id: &str| id.strip_prefix(call_id).is_some_and(|rest| rest.starts_with('/'));
         let questions = checkpoint.questions.iter().map(|question| &question.id).filter(|id| is_about(id));
         WaitingCall {

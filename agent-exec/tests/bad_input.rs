@@ -3,9 +3,9 @@
 mod common;
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Entry, EntryBody, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal,
-    Message, Middleware, ModelRequest, ModelResponse, Phase, Result, Retry, RunCx, RunEnd, RunRequest, ToolBatch,
-    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    AssistantMessage, Block, Chunk, ChunkHook, Entry, EntryBody, Error, ErrorKind, Exit, ExitReason, Flow, Journal,
+    MemoryJournal, Message, Middleware, ModelRequest, ModelResponse, Phase, Result, Retry, RunCx, RunEnd, RunRequest,
+    ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -209,8 +209,8 @@ impl Middleware for Fails {
         self.at("after_model", ())
     }
 
-    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
-        self.at("stream_chunk", Some(chunk))
+    fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+        Some(self)
     }
 
     async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
@@ -231,6 +231,12 @@ impl Middleware for Fails {
 
     async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
         self.at("on_exit", Verdict::Proceed)
+    }
+}
+
+impl ChunkHook for Fails {
+    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+        self.at("stream_chunk", Some(chunk))
     }
 }
 

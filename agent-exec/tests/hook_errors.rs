@@ -3,8 +3,8 @@
 mod common;
 
 use agent_core::{
-    Chunk, Error, ErrorKind, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolOutput,
-    ToolRequest, ToolResults, Verdict, async_trait,
+    Chunk, ChunkHook, Error, ErrorKind, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd,
+    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -103,6 +103,12 @@ async fn an_observer_that_fails_everywhere_is_reported_and_changes_nothing() {
         async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
             Err(Error::tool("on_exit"))
         }
+        fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+            Some(self)
+        }
+    }
+
+    impl ChunkHook for Clumsy {
         fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
             match chunk {
                 Chunk::Text { .. } => Err(Error::tool("stream_chunk")),

@@ -8,9 +8,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    AssistantMessage, Chunk, EntryBody, Error, ErrorKind, EventKind, ExitReason, Finished, Flow, History, Journal,
-    MemoryJournal, Message, Middleware, ModelNext, ModelRequest, ModelResponse, Retry, RunEnd, RunRequest, ToolBatch,
-    ToolOutput, Verdict, async_trait,
+    AssistantMessage, Chunk, ChunkHook, EntryBody, Error, ErrorKind, EventKind, ExitReason, Finished, Flow, History,
+    Journal, MemoryJournal, Message, Middleware, ModelNext, ModelRequest, ModelResponse, Retry, RunEnd, RunRequest,
+    ToolBatch, ToolOutput, Verdict, async_trait,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -352,6 +352,12 @@ async fn a_chunk_that_a_hook_drops_is_neither_in_the_events_nor_in_the_answer() 
 
     #[async_trait]
     impl Middleware for Censor {
+        fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+            Some(self)
+        }
+    }
+
+    impl ChunkHook for Censor {
         fn stream_chunk(&self, _: &agent_core::RunCx, chunk: Chunk) -> agent_core::Result<Option<Chunk>> {
             Ok(Some(chunk).filter(|c| !matches!(c, Chunk::Text { delta, .. } if delta.starts_with("secret"))))
         }
@@ -377,8 +383,8 @@ async fn where_nobody_has_a_chunk_hook_no_chunk_is_made_of_an_answer_that_came_w
 
     #[async_trait]
     impl Middleware for Looks {
-        fn has_chunk_hook(&self) -> bool {
-            self.0
+        fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+            self.0.then_some(self)
         }
 
         async fn wrap_model_call(
@@ -388,6 +394,12 @@ async fn where_nobody_has_a_chunk_hook_no_chunk_is_made_of_an_answer_that_came_w
         ) -> agent_core::Result<agent_core::ModelResponse> {
             assert_eq!(req.sink.is_idle(), !self.0);
             next.run(req).await
+        }
+    }
+
+    impl ChunkHook for Looks {
+        fn stream_chunk(&self, _: &agent_core::RunCx, chunk: Chunk) -> agent_core::Result<Option<Chunk>> {
+            Ok(Some(chunk))
         }
     }
 

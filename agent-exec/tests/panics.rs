@@ -11,9 +11,9 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, Entry, EntryBody, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model, ModelInfo,
-    ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunRequest, RunStatus, Tool, ToolNext, ToolOutput,
-    ToolRequest, Toolset, async_trait,
+    Chunk, ChunkHook, Entry, EntryBody, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model,
+    ModelInfo, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunRequest, RunStatus, Tool, ToolNext,
+    ToolOutput, ToolRequest, Toolset, async_trait,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -153,6 +153,12 @@ async fn a_panic_in_an_observer_is_reported_and_changes_nothing() {
         async fn before_model(&self, _: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
             boo()
         }
+        fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+            Some(self)
+        }
+    }
+
+    impl ChunkHook for Observer {
         fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
             if matches!(chunk, Chunk::Text { .. }) { boo() } else { Ok(Some(chunk)) }
         }

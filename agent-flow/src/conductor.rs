@@ -87,10 +87,6 @@ impl Middleware for Conductor {
         "flow"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         let start = async {
             let history = cx.history();

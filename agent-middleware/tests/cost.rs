@@ -69,11 +69,8 @@ impl Tool for Echo {
 
 /// Overrides nothing: what any middleware costs.
 struct Idle;
-impl Middleware for Idle {
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-}
+
+impl Middleware for Idle {}
 
 /// Allocations and bytes of a whole run, and its marks.
 fn run(rounds: usize, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> ((usize, usize), Vec<(usize, usize)>) {

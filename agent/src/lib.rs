@@ -30,9 +30,12 @@ pub use agent_middleware as middleware;
 pub use agent_store as store;
 pub use agent_tools as tools;
 
+/// Its page there has the hooks as their authors write them.
+#[doc(no_inline)]
+pub use agent_core::Middleware;
 pub use agent_core::{
     AssistantMessage, Block, Budget, Caps, Checkpoint, Deadlines, Effect, Error, ErrorKind, Event, EventKind,
-    EventStream, ExitReason, Finished, Flow, GlobalStorage, Key, Message, Middleware, Model, ModelParams, ModelRequest,
+    EventStream, ExitReason, Finished, Flow, GlobalStorage, Key, Message, Model, ModelParams, ModelRequest,
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };

@@ -23,9 +23,9 @@ use crate::{
 #[derive(Clone)]
 pub struct ModelHooksLayer(Middlewares);
 
-/// The service that [`ModelHooksLayer`] makes.
+/// The service that [`ModelHooksLayer`] makes, and the middlewares that have a chunk hook.
 #[derive(Clone)]
-pub struct ModelHooks(Arc<Around<ModelService>>);
+pub struct ModelHooks(Arc<Around<ModelService>>, Middlewares);
 
 /// Hooks, and what they are around. Behind one reference count, since every call clones the service.
 struct Around<S> {
@@ -59,7 +59,7 @@ impl Layer<ModelService> for ModelHooksLayer {
     type Service = ModelHooks;
 
     fn layer(&self, inner: ModelService) -> ModelHooks {
-        ModelHooks(Arc::new(Around { list: self.0.clone(), inner }))
+        ModelHooks(Arc::new(Around { list: self.0.clone(), inner }), with_chunk_hook(&self.0).collect())
     }
 }
 
@@ -88,7 +88,7 @@ impl Service<ModelRequest> for ModelHooks {
                 Err(e) => ready(Err(e)).boxed(),
             };
         }
-        boxed(|| model(self.0.clone(), req))
+        boxed(|| model(self.clone(), req))
     }
 }
 
@@ -133,7 +133,7 @@ fn told(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
     }
 }
 
-async fn model(hooks: Arc<Around<ModelService>>, mut req: ModelRequest) -> Result<ModelResponse> {
+async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest) -> Result<ModelResponse> {
     let cx = req.cx.clone();
     let (list, inner) = (cx.covering(&hooks.list), &hooks.inner);
     let mut entered = list.len();
@@ -151,8 +151,12 @@ async fn model(hooks: Arc<Around<ModelService>>, mut req: ModelRequest) -> Resul
     let mut response = match answer {
         Some(response) => response,
         None => {
-            if list.iter().any(|m| m.has_chunk_hook()) {
-                req.sink = chunk_hooks(&cx, &list, &req.sink);
+            let chunk_hooks: Middlewares = match cx.inherited() {
+                above if above.is_empty() => chunk_hooks,
+                above => with_chunk_hook(above).chain(chunk_hooks.iter().cloned()).collect(),
+            };
+            if !chunk_hooks.is_empty() {
+                req.sink = transform(&cx, chunk_hooks, &req.sink);
             }
             if cx.inherited().is_empty() {
                 inner.run(req).await?
@@ -201,13 +205,21 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     Ok(output)
 }
 
-/// One transform for all `stream_chunk` hooks, innermost first.
-fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
-    let (cx, list) = (cx.clone(), list.clone());
+/// Those of the middlewares that look at chunks.
+fn with_chunk_hook(list: &Middlewares) -> impl Iterator<Item = Arc<dyn Middleware>> {
+    list.iter().filter(|m| m.chunk_hook().is_some()).cloned()
+}
+
+/// One transform for all chunk hooks, innermost first.
+fn transform(cx: &RunCx, list: Middlewares, sink: &ChunkSink) -> ChunkSink {
+    let cx = cx.clone();
     sink.with(move |mut chunk| {
-        for m in list.iter().rev().filter(|m| m.has_chunk_hook()) {
+        for m in list.iter().rev() {
             let before = m.observer().then(|| chunk.clone());
-            let hook = AssertUnwindSafe(|| m.stream_chunk(&cx, chunk));
+            let hook = AssertUnwindSafe(|| match m.chunk_hook() {
+                Some(hook) => hook.stream_chunk(&cx, chunk),
+                None => Ok(Some(chunk)),
+            });
             let result = catch_unwind(hook).unwrap_or_else(|panic| Err(panicked(panic)));
             match attributed(&cx, &**m, result)?.unwrap_or(before) {
                 Some(next) => chunk = next,

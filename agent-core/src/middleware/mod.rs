@@ -23,11 +23,11 @@ use debug_by_name;
 mod hooks;
 mod next;
 mod placement;
+#[macro_use]
+mod signatures;
 mod wrap;
 
 use std::sync::Arc;
-
-use futures::future::BoxFuture;
 
 pub use self::{
     hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
@@ -35,9 +35,11 @@ pub use self::{
     placement::Placement,
     wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
 };
+#[cfg(not(doc))]
+use crate::{BoxFuture, future::nothing};
 use crate::{
     Chunk, Exit, ModelRequest, ModelResponse, Result, RunCx, RunEnd, SubAgent, Tool, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults, future::nothing,
+    ToolRequest, ToolResults,
 };
 
 /// A list of middlewares, outermost first.
@@ -90,6 +92,9 @@ pub enum Verdict {
 ///
 /// # Example
 ///
+/// Hooks are written as they stand here, as `async fn` in an impl with `#[async_trait]`. Whoever holds a `dyn Middleware` calls them
+/// all the same.
+///
 /// ```
 /// use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, async_trait};
 ///
@@ -124,10 +129,9 @@ pub trait Middleware: Send + Sync + 'static {
         false
     }
 
-    /// False promises that [`stream_chunk`](Self::stream_chunk) is left as it is: then no chunk is made for its sake. Say so
-    /// in a middleware that many agents have; all others are asked about every chunk.
-    fn has_chunk_hook(&self) -> bool {
-        true
+    /// Gives the hook for the chunks of an answer. A middleware without one costs a stream nothing.
+    fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+        None
     }
 
     /// Tools that it contributes to the agent.
@@ -140,176 +144,72 @@ pub trait Middleware: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Once per run, outermost first.
-    fn before_agent<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-    ) -> BoxFuture<'async_trait, Result<()>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
+    hooks! {
+        /// Once per run, outermost first.
+        async fn before_agent(&self, cx: &RunCx) -> Result<()>;
 
-    /// Once per run, innermost first, however the run ended, for every middleware whose `before_agent` ran. May change
-    /// the end.
-    fn after_agent<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _end: &'life2 mut Result<RunEnd>,
-    ) -> BoxFuture<'async_trait, Result<()>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
+        /// Once per run, innermost first, however the run ended, for every middleware whose `before_agent` ran. May change
+        /// the end.
+        async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()>;
 
-    /// Before a model call, outermost first, once however often the call is retried. May edit the request of this call.
-    fn before_model<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _req: &'life2 mut ModelRequest,
-    ) -> BoxFuture<'async_trait, Result<Flow<ModelResponse>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
+        /// Before a model call, outermost first, once however often the call is retried. May edit the request of this call.
+        async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>>;
 
-    /// After a model call, innermost first. May edit the response and set its verdict.
-    fn after_model<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _res: &'life2 mut ModelResponse,
-    ) -> BoxFuture<'async_trait, Result<()>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
+        /// After a model call, innermost first. May edit the response and set its verdict.
+        async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()>;
 
-    /// Around each attempt of a model call; `next` may be run zero or more times.
-    fn wrap_model_call<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        req: ModelRequest,
-        next: ModelNext<'life1>,
-    ) -> BoxFuture<'async_trait, Result<ModelResponse>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        next.run(req)
-    }
+        /// Around each attempt of a model call; `next` may be run zero or more times.
+        async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+            next.run(req).await
+        }
 
+        /// Once per message with calls, outermost first, before any of them runs. May reorder, edit, answer and drop calls.
+        async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()>;
+
+        /// Once per message with calls, innermost first, when all are answered. May edit the results.
+        async fn after_tools(&self, cx: &RunCx, results: &mut ToolResults) -> Result<Verdict>;
+
+        /// Before a tool call, outermost first; the calls of one message run concurrently.
+        async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>>;
+
+        /// After a tool call, innermost first; a failed tool's output [is an error](ToolOutput::is_error).
+        async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()>;
+
+        /// Around each attempt of a tool call; `next` may be run zero or more times.
+        async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+            next.run(req).await
+        }
+
+        /// When the run is about to finish by itself, innermost first. [`Verdict::Again`] keeps the loop going. Not called at
+        /// the step limit, nor after [`RunCx::stop`].
+        async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict>;
+    }
+}
+
+/// What a middleware does with the chunks of an answer: [`Middleware::chunk_hook`].
+///
+/// ```
+/// use agent_core::{Chunk, ChunkHook, Middleware, Result, RunCx};
+///
+/// /// Keeps what a model thinks from whoever watches the run.
+/// struct Discreet;
+///
+/// impl Middleware for Discreet {
+///     fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+///         Some(self)
+///     }
+/// }
+///
+/// impl ChunkHook for Discreet {
+///     fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+///         Ok((!matches!(chunk, Chunk::Reasoning { .. })).then_some(chunk))
+///     }
+/// }
+/// ```
+pub trait ChunkHook: Send + Sync {
     /// For every chunk, innermost first, before it is made part of the message or shown. `None` drops it. Must not block.
     ///
     /// # Errors
     /// Ends the call, and the error names the middleware.
-    fn stream_chunk(&self, _cx: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
-        Ok(Some(chunk))
-    }
-
-    /// Once per message with calls, outermost first, before any of them runs. May reorder, edit, answer and drop calls.
-    fn before_tools<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _batch: &'life2 mut ToolBatch,
-    ) -> BoxFuture<'async_trait, Result<()>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
-
-    /// Once per message with calls, innermost first, when all are answered. May edit the results.
-    fn after_tools<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _results: &'life2 mut ToolResults,
-    ) -> BoxFuture<'async_trait, Result<Verdict>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
-
-    /// Before a tool call, outermost first; the calls of one message run concurrently.
-    fn before_tool<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _req: &'life2 mut ToolRequest,
-    ) -> BoxFuture<'async_trait, Result<Flow<ToolOutput>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
-
-    /// After a tool call, innermost first; a failed tool's output [is an error](ToolOutput::is_error).
-    fn after_tool<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _req: &'life2 ToolRequest,
-        _out: &'life3 mut ToolOutput,
-    ) -> BoxFuture<'async_trait, Result<()>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
-
-    /// Around each attempt of a tool call; `next` may be run zero or more times.
-    fn wrap_tool_call<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        req: ToolRequest,
-        next: ToolNext<'life1>,
-    ) -> BoxFuture<'async_trait, Result<ToolOutput>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        next.run(req)
-    }
-
-    /// When the run is about to finish by itself, innermost first. [`Verdict::Again`] keeps the loop going. Not called at
-    /// the step limit, nor after [`RunCx::stop`].
-    fn on_exit<'life0, 'life1, 'life2, 'async_trait>(
-        &'life0 self,
-        _cx: &'life1 RunCx,
-        _exit: &'life2 mut Exit,
-    ) -> BoxFuture<'async_trait, Result<Verdict>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        Self: 'async_trait,
-    {
-        nothing()
-    }
+    fn stream_chunk(&self, cx: &RunCx, chunk: Chunk) -> Result<Option<Chunk>>;
 }

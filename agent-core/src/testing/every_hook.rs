@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
-    ToolOutput, ToolRequest, ToolResults, Verdict,
+    Chunk, ChunkHook, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
+    ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 
 /// Overrides every hook and does nothing: what hooks cost that are really called.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EveryHook;
 
-#[async_trait]
+#[cfg_attr(not(doc), async_trait)]
 impl Middleware for EveryHook {
     async fn before_agent(&self, _: &RunCx) -> Result<()> {
         Ok(())
@@ -33,8 +33,8 @@ impl Middleware for EveryHook {
         next.run(req).await
     }
 
-    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
-        Ok(Some(chunk))
+    fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+        Some(self)
     }
 
     async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
@@ -59,5 +59,11 @@ impl Middleware for EveryHook {
 
     async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
         Ok(Verdict::Proceed)
+    }
+}
+
+impl ChunkHook for EveryHook {
+    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+        Ok(Some(chunk))
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
-    ToolOutput, ToolRequest, ToolResults, Verdict,
+    Chunk, ChunkHook, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
+    ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 
 /// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.
@@ -106,7 +106,7 @@ impl HookTrace {
     }
 }
 
-#[async_trait]
+#[cfg_attr(not(doc), async_trait)]
 impl Middleware for HookTrace {
     fn name(&self) -> &str {
         self.name
@@ -139,9 +139,8 @@ impl Middleware for HookTrace {
         result
     }
 
-    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
-        self.note("chunk");
-        Ok(Some(chunk))
+    fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+        Some(self)
     }
 
     async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
@@ -174,5 +173,12 @@ impl Middleware for HookTrace {
     async fn on_exit(&self, _: &RunCx, exit: &mut Exit) -> Result<Verdict> {
         self.note(&format!("on_exit({})", exit.reason));
         Ok(Verdict::Proceed)
+    }
+}
+
+impl ChunkHook for HookTrace {
+    fn stream_chunk(&self, _: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
+        self.note("chunk");
+        Ok(Some(chunk))
     }
 }

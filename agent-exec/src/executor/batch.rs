@@ -7,7 +7,7 @@ use std::{
 
 use agent_core::{
     BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, History, PendingCall,
-    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    PendingTurn, Phase, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, Verdict,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -130,13 +130,9 @@ impl Active<'_> {
         scheduled
     }
 
-    async fn run_wave(
-        &self,
-        turn: &mut PendingTurn,
-        mut ready: Vec<ScheduledCall>,
-        outcome: &mut BatchOutcome,
-    ) -> Result<()> {
-        ready.retain_mut(|call| match call.entry.body.check(self.cx(), &call.request.args) {
+    /// Checks a call's arguments; one that does not pass is answered.
+    fn check(&self, turn: &mut PendingTurn, call: &mut ScheduledCall) -> bool {
+        match call.entry.body.check(self.cx(), &call.request.args) {
             Ok(()) => {
                 call.request.set_checked();
                 true
@@ -145,7 +141,16 @@ impl Active<'_> {
                 self.answer(turn, call.index, ToolOutput::error(e.message().to_owned()));
                 false
             }
-        });
+        }
+    }
+
+    async fn run_wave(
+        &self,
+        turn: &mut PendingTurn,
+        mut ready: Vec<ScheduledCall>,
+        outcome: &mut BatchOutcome,
+    ) -> Result<()> {
+        ready.retain_mut(|call| self.check(turn, call));
         let deadline = Deadline::first(self.cx(), self.step_deadline);
         let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
         let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
@@ -191,14 +196,23 @@ impl Active<'_> {
                 }
             }
         }
-        // Merges happen in call order, whichever call was done first: those after a call that has to wait wait with it. Their
-        // results are kept.
+        self.merge(turn, writers, open_writer);
+        self.commit().await
+    }
+
+    /// Answers the calls that write to the state. Merges happen in call order, whichever call was done first: those after the
+    /// first that is still open wait with it. Their results are kept.
+    fn merge(
+        &self,
+        turn: &mut PendingTurn,
+        mut writers: Vec<(usize, Arc<ToolOptions>, ToolOutput)>,
+        open_writer: usize,
+    ) {
         writers.sort_by_key(|(index, ..)| *index);
         for (index, options, output) in writers.into_iter().take_while(|(index, ..)| *index < open_writer) {
             let output = self.write_state(&turn.calls[index].call_id, &options, output);
             self.answer(turn, index, output);
         }
-        self.commit().await
     }
 
     /// Takes a call's end into the turn; gives back the output of a call that is done.
@@ -235,7 +249,7 @@ impl Active<'_> {
     }
 
     /// Writes parts of a tool's value to the state. What cannot be merged is told to the model.
-    fn write_state(&self, call_id: &Arc<str>, options: &agent_core::ToolOptions, output: ToolOutput) -> ToolOutput {
+    fn write_state(&self, call_id: &Arc<str>, options: &ToolOptions, output: ToolOutput) -> ToolOutput {
         let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
             return output;
         };

@@ -1,11 +1,10 @@
 //! What holds for everything that a run waits for: it ends with the run, and a panic is an error.
 
-use std::{any::Any, future::poll_fn, panic::AssertUnwindSafe, pin::pin, task::Poll, time::Duration};
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, RunCx};
-use futures::FutureExt;
 
-use super::Deadline;
+use super::{Deadline, caught};
 
 /// How long what is left to do may take when the run's time is up.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
@@ -24,12 +23,6 @@ pub(super) async fn guarded<T>(cx: &RunCx, who: &str, work: impl Future<Output =
 /// run was cancelled.
 pub(super) async fn in_grace<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
     unless(|| late(cx, GRACE), work).await
-}
-
-/// What `work` gives; its panic is an error that names `who`.
-pub(super) async fn caught<T>(who: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let panicked = |panic: Box<dyn Any + Send>| Err(Error::from_panic(ErrorKind::Unexpected, who, panic));
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked)
 }
 
 /// The error of a run whose time was up so long ago.

@@ -4,25 +4,20 @@ mod background;
 mod batch;
 mod call;
 mod children;
-mod composed;
 mod cooperative;
-mod core;
 mod deadline;
 mod end;
-mod entry;
 mod exit_tools;
 mod guard;
 mod model;
-mod model_core;
 mod schedule;
-mod table;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
     Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, Middlewares, ModelInfo,
     ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus, StateSchema,
-    SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    SystemMessage, ToolChoices, ToolSpecs,
 };
 
 use tokio::time::Instant;
@@ -34,23 +29,19 @@ use self::{
     cooperative::yield_now,
     deadline::Deadline,
     exit_tools::ExitTools,
-    guard::{caught, guarded, in_grace},
-    table::ToolTable,
+    guard::{guarded, in_grace},
 };
-pub(crate) use self::{composed::Composed, core::ToolCore, entry::ToolEntry, model_core::ModelCore};
-use crate::{builder::Item, lifecycle::Lifecycle};
+use crate::{
+    lifecycle::Lifecycle,
+    stack::{ToolEntry, ToolTable, Tools, caught, table},
+};
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
 pub struct Executor {
     pub(crate) model: ModelService,
     pub(crate) model_info: Arc<ModelInfo>,
-    /// For tools that come later: their stacks are composed as those of the agent's own.
-    pub(crate) items: Arc<[Item]>,
     pub(crate) raise_tool_errors: bool,
-    pub(crate) tools: Arc<HashMap<String, Arc<ToolEntry>>>,
-    pub(crate) specs: ToolSpecs,
-    pub(crate) toolsets: Arc<[Arc<dyn Toolset>]>,
-    pub(crate) composed: Composed,
+    pub(crate) tools: Tools,
     pub(crate) middlewares: Middlewares,
     pub(crate) system: Option<SystemMessage>,
     pub(crate) params: Arc<ModelParams>,
@@ -146,7 +137,7 @@ impl Executor {
 
     /// `before_agent`, the loop, and what is left of the run after it. Counts the middlewares that entered.
     async fn drive(&self, job: Job<'_>, list: &Middlewares, entered: &mut usize) -> Result<RunEnd> {
-        let table = ToolTable::new(self, &job.tools, job.schema)?;
+        let table = ToolTable::new(&self.tools, &self.model_info, &job.tools, job.schema)?;
         let mut active = Active {
             executor: self,
             exit_tools: ExitTools::new(self.exit_on.clone()),
@@ -307,7 +298,7 @@ impl Active<'_> {
             return Ok(Some(self.finished(deadline.reason.clone())));
         }
         let cx = self.driver.cx();
-        guarded(cx, "a tool set", self.table.refresh(self.executor, cx)).await?;
+        guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await?;
         self.commit().await?;
         let step = self.driver.next_step();
         self.step_deadline = Deadline::of_step(&self.executor.deadlines);
@@ -385,7 +376,7 @@ impl Active<'_> {
     async fn tools_phase(&mut self, mut turn: PendingTurn) -> Result<Option<Stop>> {
         if self.table.is_stale() {
             let cx = self.driver.cx();
-            if let Err(e) = guarded(cx, "a tool set", self.table.refresh(self.executor, cx)).await {
+            if let Err(e) = guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await {
                 self.phase = Phase::Tools(turn);
                 return Err(e);
             }

@@ -45,26 +45,30 @@ pub(super) fn check_names(names: &BTreeSet<&str>, state: &StateSchema) -> Result
     Ok(())
 }
 
-/// Takes the inputs from a request: values of the state go there, those of variables are given back.
+type Values = BTreeMap<String, Value>;
+
+/// The inputs of a request: the values of variables, and those of the state.
 pub(super) fn sort(
-    request: &mut RunRequest,
+    request: &RunRequest,
     variables: &BTreeSet<&str>,
     declared: &BTreeMap<String, StateField>,
-    state: &StateSchema,
-) -> Result<BTreeMap<String, Value>> {
-    let mut given = BTreeMap::new();
-    for (name, value) in std::mem::take(&mut request.inputs) {
-        if variables.contains(name.as_str()) || declared.contains_key(&name) {
-            given.insert(name, value);
-        } else if !state.has(&name) {
-            let known = variables.iter().copied().chain(declared.keys().map(String::as_str)).chain(state.keys());
+    schema: &StateSchema,
+) -> Result<(Values, Values)> {
+    let (mut given, mut state) = (Values::new(), Values::new());
+    for (name, value) in &request.inputs {
+        if variables.contains(name.as_str()) || declared.contains_key(name) {
+            given.insert(name.clone(), value.clone());
+        } else if !schema.has(name) {
+            let known = variables.iter().copied().chain(declared.keys().map(String::as_str)).chain(schema.keys());
             let known = list(known.collect::<BTreeSet<_>>());
             return Err(Error::config(format!("the agent has no run input '{name}'; its run inputs are: {known}")));
-        } else if request.state.insert(name.clone(), value).is_some() {
+        } else if request.state.contains_key(name) {
             return Err(Error::config(format!("'{name}' is given twice: as a run input and as a value of the state")));
+        } else {
+            state.insert(name.clone(), value.clone());
         }
     }
-    Ok(given)
+    Ok((given, state))
 }
 
 /// Checks the values of variables, and puts the defaults to them.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::{Error, Message, Result, RunInput, RunRequest, StateField, StateSchema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use self::template::Template;
 
@@ -62,6 +63,17 @@ pub(crate) struct Prompts {
     inputs: BTreeMap<String, StateField>,
 }
 
+/// What the prompts and inputs of one run come to.
+#[derive(Default)]
+pub(crate) struct Rendered {
+    /// The system prompt, if there is a template of it.
+    pub(crate) system: Option<Result<String>>,
+    /// The user message that comes after those of the request.
+    pub(crate) user: Option<Message>,
+    /// The inputs that are values of the state.
+    pub(crate) state: BTreeMap<String, Value>,
+}
+
 impl Prompts {
     pub(crate) fn new(parts: &PromptParts, state: &StateSchema) -> Result<Self> {
         let prompts = Self {
@@ -83,19 +95,18 @@ impl Prompts {
         Ok(prompts)
     }
 
-    /// Gives a request its user message and the values of its state, and tells the system prompt, if there is a template of
-    /// it. For a run that goes on it is only of use if the run has none yet, so that what is missing is no error by itself.
+    /// What the prompts and run inputs of a request come to. For a run that goes on it is only of use if the run has no system
+    /// prompt yet, so that what is missing is no error by itself.
     ///
     /// # Errors
     /// What is wrong with the inputs of a new run.
-    pub(crate) fn prepare(&self, request: &mut RunRequest, state: &StateSchema) -> Result<Option<Result<String>>> {
-        let is_new = matches!(request.input, RunInput::Messages(_));
+    pub(crate) fn render(&self, request: &RunRequest, schema: &StateSchema) -> Result<Rendered> {
         if self.is_empty()
             && request.inputs.is_empty()
             && request.system_prompt.is_none()
             && request.user_prompt.is_none()
         {
-            return Ok(None);
+            return Ok(Rendered::default());
         }
         let of_run =
             |prompt: &Option<String>, read: fn(&str) -> Result<Template>| prompt.as_deref().map(read).transpose();
@@ -103,18 +114,17 @@ impl Prompts {
             (of_run(&request.system_prompt, Template::system)?, of_run(&request.user_prompt, Template::user)?);
         let (system, user) = (system.as_ref().or(self.system.as_ref()), user.as_ref().or(self.user.as_ref()));
         let variables = variables(system, user);
-        inputs::check_names(&variables, state)?;
-        let values = inputs::sort(request, &variables, &self.inputs, state);
-        let values = values.and_then(|given| inputs::complete(given, &variables, &self.inputs, &self.required));
-        if !is_new {
-            return Ok(system.map(|system| system.render(&values?)));
+        inputs::check_names(&variables, schema)?;
+        let given = inputs::sort(request, &variables, &self.inputs, schema)
+            .and_then(|(given, state)| Ok((inputs::complete(given, &variables, &self.inputs, &self.required)?, state)));
+        if !matches!(request.input, RunInput::Messages(_)) {
+            let system = system.map(|system| system.render(&given?.0));
+            return Ok(Rendered { system, ..Rendered::default() });
         }
-        let values = values?;
+        let (values, state) = given?;
         let system = system.map(|system| system.render(&values)).transpose()?;
-        if let (Some(user), RunInput::Messages(messages)) = (user, &mut request.input) {
-            messages.push(Message::user(user.render(&values)?));
-        }
-        Ok(system.map(Ok))
+        let user = user.map(|user| user.render(&values)).transpose()?;
+        Ok(Rendered { system: system.map(Ok), user: user.map(Message::user), state })
     }
 
     fn is_empty(&self) -> bool {

@@ -10,7 +10,7 @@ use super::edit;
 
 /// Makes a session that begins with what `session` held for the agent when its newest run that is not finished began. Gives
 /// its name and its writer.
-pub(super) async fn branch(
+pub(crate) async fn branch(
     journal: &dyn Journal,
     session: &str,
     agent_id: &Arc<str>,

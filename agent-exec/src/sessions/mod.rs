@@ -4,18 +4,13 @@
 //! journal that the runs write to, so there is nothing to keep in step. A run finds its session by the name that
 //! [`RunRequest::session`](agent_core::RunRequest::session) is given, for which a [`SessionId`] is taken as it is.
 
-mod admit;
 mod branch;
 mod edit;
 mod id;
 mod list;
-mod locks;
 mod session;
 
-pub(crate) use self::{
-    admit::{Admission, admit},
-    locks::SessionLocks,
-};
+pub(crate) use self::branch::branch;
 pub use agent_core::RunRecord;
 
 pub use self::{id::SessionId, list::Sessions, session::Session};

@@ -1,8 +1,8 @@
 //! Middlewares of one hook each, made of a closure, and named like the hook.
 
 use agent_core::{
-    Chunk, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults, Verdict, async_trait,
+    Chunk, ChunkHook, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
+    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
 };
 
 macro_rules! hook {
@@ -46,6 +46,12 @@ pub(crate) fn stream_chunk(
             "stream_chunk"
         }
 
+        fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
+            Some(self)
+        }
+    }
+
+    impl<F: Fn(&RunCx, Chunk) -> Result<Option<Chunk>> + Send + Sync + 'static> ChunkHook for Hook<F> {
         fn stream_chunk(&self, cx: &RunCx, chunk: Chunk) -> Result<Option<Chunk>> {
             (self.0)(cx, chunk)
         }

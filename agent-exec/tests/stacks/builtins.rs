@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// With its defaults a middleware changes nothing.
 async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
-    assert!(!make().has_chunk_hook(), "{name} makes agents chunk what nobody hears");
+    assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
     assert!(make().tools().is_empty() && make().sub_agents().is_empty(), "{name}");
     Conformance::new(make).transparent().check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
 }
@@ -33,7 +33,7 @@ async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sy
 /// A middleware that does something.
 pub(crate) async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
-    assert!(!make().has_chunk_hook(), "{name} makes agents chunk what nobody hears");
+    assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
     let check = Conformance::new(make).answers(agrees);
     check.check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
 }

@@ -9,8 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, ToolOutput, ToolRequest,
-    async_trait,
+    Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, ToolOutput, ToolRequest, async_trait,
 };
 use agent_exec::testing::Conformance;
 use tokio::sync::Semaphore;
@@ -36,26 +35,6 @@ impl Middleware for Counts {
 #[tokio::test(start_paused = true)]
 async fn state_that_runs_share_is_found() {
     assert_eq!(broken(Counts::default).await, "a second run sees nothing of the first");
-}
-
-/// Drops what it said that it would not look at.
-#[derive(Debug, Default)]
-struct Denies;
-
-#[async_trait]
-impl Middleware for Denies {
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
-    fn stream_chunk(&self, _: &RunCx, _: Chunk) -> Result<Option<Chunk>> {
-        Ok(None)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_chunk_hook_that_nobody_is_told_of_is_found() {
-    assert_eq!(broken(Denies::default).await, "a middleware without a chunk hook leaves chunks as they are");
 }
 
 /// Keeps the contexts of runs.

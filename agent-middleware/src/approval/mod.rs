@@ -408,10 +408,6 @@ impl Middleware for Approval {
         "approval"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         Pending::end(cx, end);
         Ok(())

@@ -164,10 +164,6 @@ impl Middleware for Breakpoints {
         "breakpoints"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("context_compaction")
     }

@@ -57,10 +57,6 @@ impl Middleware for Snapshots {
         "snapshots"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         let of_run = cx.resources().get::<Self>().ok().and_then(|given| given.save.clone());
         let checkpoint = match end {

@@ -242,10 +242,6 @@ impl Middleware for ContextCompaction {
         "context_compaction"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -115,10 +115,6 @@ impl Middleware for AskParent {
         ASK_PARENT
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -198,10 +198,6 @@ impl Middleware for Delegation {
         "delegation"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let agents = self.agents.iter().cloned().collect();
         let offer = Arc::new(Offer { config: self.config.clone(), families: self.running.clone(), agents });

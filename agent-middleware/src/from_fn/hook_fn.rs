@@ -24,10 +24,6 @@ macro_rules! hook_fn {
                     self.name
                 }
 
-                fn has_chunk_hook(&self) -> bool {
-                    false
-                }
-
                 async fn $hook(&self, cx: &RunCx, $($arg: $ty),+) -> Result<$out> {
                     (self.hook)(cx, $($arg),+)
                 }

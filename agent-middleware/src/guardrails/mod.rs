@@ -204,10 +204,6 @@ impl Middleware for Guardrails {
         "guardrails"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("pii")
     }

@@ -199,10 +199,6 @@ impl Middleware for Limits {
         "limits"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("approval")
     }

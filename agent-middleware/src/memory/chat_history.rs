@@ -148,10 +148,6 @@ impl Middleware for ChatHistory {
         "chat_history"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -159,10 +159,6 @@ impl Middleware for Pii {
         "pii"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("logging").inside("long_tool_output")
     }

@@ -153,10 +153,6 @@ impl Middleware for PromptCaching {
         "prompt_caching"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("context_compaction").inside("runtime_environment").inside("todo_list").unique()
     }

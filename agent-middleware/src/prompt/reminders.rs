@@ -135,10 +135,6 @@ impl Middleware for Reminders {
         "reminders"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("context_compaction").inside("prompt_caching")
     }

@@ -106,10 +106,6 @@ impl Middleware for RuntimeEnvironment {
         "runtime_environment"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

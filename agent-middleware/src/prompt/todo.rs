@@ -111,10 +111,6 @@ impl Middleware for TodoList {
         "todo_list"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -174,10 +174,6 @@ impl Middleware for PromptInjection {
         "prompt_injection"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("long_tool_output")
     }

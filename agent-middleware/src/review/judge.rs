@@ -211,10 +211,6 @@ impl Middleware for Judge {
         self.name
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -130,10 +130,6 @@ impl Middleware for Events {
         "events"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn observer(&self) -> bool {
         true
     }

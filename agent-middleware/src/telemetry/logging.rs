@@ -195,10 +195,6 @@ impl Middleware for Logging {
         "logging"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn observer(&self) -> bool {
         true
     }

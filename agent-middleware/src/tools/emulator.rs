@@ -142,10 +142,6 @@ impl Middleware for ToolEmulator {
         "tool_emulator"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("approval").inside("limits")
     }

@@ -48,10 +48,6 @@ impl Middleware for ToolErrors {
         "tool_errors"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("tool_retry")
     }

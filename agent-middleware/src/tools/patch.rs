@@ -65,10 +65,6 @@ impl Middleware for PatchToolCalls {
         "patch_tool_calls"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("context_compaction").unique()
     }

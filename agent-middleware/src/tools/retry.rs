@@ -158,10 +158,6 @@ impl Middleware for ToolRetry {
         "tool_retry"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("approval")
     }

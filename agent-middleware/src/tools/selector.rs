@@ -243,10 +243,6 @@ impl Middleware for ToolSelector {
         "tool_selector"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("prompt_caching").unique()
     }

@@ -244,10 +244,6 @@ impl<T: 'static> Middleware for Structured<T> {
         "structured"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -5,10 +5,7 @@ mod scene;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{
-    Chunk, History, Middleware, Question, RunRequest,
-    testing::{HookTrace, detached_run},
-};
+use agent_core::{Middleware, Question, RunRequest, testing::HookTrace};
 use serde_json::Value;
 
 use self::{
@@ -122,7 +119,6 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         if self.transparent {
             self.changes_nothing().await?;
         }
-        self.keeps_its_promise()?;
         let whole = self.outcome(&Scene::new()).await?;
         let streamed = self.outcome(&Scene::new().streaming()).await?;
         same("what is streamed and what is said at once come to the same", &whole.end, &streamed.end)?;
@@ -132,17 +128,6 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         same("a run that waited for an answer ends as one that knew it", &whole.end, &asked.end)?;
         self.keeps_nothing(&whole).await?;
         self.is_disturbed(&whole).await
-    }
-
-    /// Who says that it has no hook for chunks is not asked about them: it must have none.
-    fn keeps_its_promise(&self) -> Result<(), Violation> {
-        let (subject, run) = ((self.make)(), detached_run(History::default()));
-        let pieces = [Chunk::Text { index: 0, delta: TASK.to_owned() }, Chunk::End { index: 0 }];
-        for piece in pieces.into_iter().filter(|_| !subject.has_chunk_hook()) {
-            let left = subject.stream_chunk(run.cx(), piece.clone()).ok().flatten();
-            same("a middleware without a chunk hook leaves chunks as they are", &Some(piece), &left)?;
-        }
-        Ok(())
     }
 
     /// An undisturbed run.

@@ -126,10 +126,6 @@ impl Middleware for LongToolOutput {
         "long_tool_output"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().unique()
     }

@@ -172,10 +172,6 @@ impl Middleware for LongTermMemory {
         "long_term_memory"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().inside("prompt_caching")
     }

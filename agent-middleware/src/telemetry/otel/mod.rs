@@ -202,10 +202,6 @@ impl Middleware for Telemetry {
         "telemetry"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn observer(&self) -> bool {
         true
     }

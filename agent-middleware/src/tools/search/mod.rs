@@ -182,10 +182,6 @@ impl Middleware for ToolSearch {
         "tool_search"
     }
 
-    fn has_chunk_hook(&self) -> bool {
-        false
-    }
-
     fn placement(&self) -> Placement {
         Placement::default().outside("tool_selector").outside("prompt_caching").unique()
     }

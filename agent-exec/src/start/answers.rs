@@ -13,7 +13,7 @@ const PAGE: usize = 1000;
 /// # Errors
 /// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) for the first that is none to a question of the
 /// checkpoint, and those of the journal.
-pub(crate) async fn accepted(
+pub(super) async fn accepted(
     checkpoint: &Checkpoint,
     given: BTreeMap<String, Answer>,
     now: u64,

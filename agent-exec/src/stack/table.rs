@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{Error, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
+use agent_core::{Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
 use serde_json::{Value, json};
 
-use super::{Executor, ToolEntry};
+use super::{ToolEntry, Tools};
 
 /// The tools that one run offers: the agent's own, or those that the run chose, and those of changing sets.
-pub(super) struct ToolTable {
+pub(crate) struct ToolTable {
     fixed: Arc<HashMap<String, Arc<ToolEntry>>>,
     fixed_specs: ToolSpecs,
     specs: ToolSpecs,
@@ -22,45 +22,45 @@ pub(super) struct ToolTable {
 }
 
 impl ToolTable {
-    pub(super) fn new(executor: &Executor, choices: &ToolChoices, schema: &StateSchema) -> Result<Self> {
+    pub(crate) fn new(tools: &Tools, model: &ModelInfo, choices: &ToolChoices, schema: &StateSchema) -> Result<Self> {
         let (fixed, fixed_specs) = match choices {
-            ToolChoices::Named(names) => named(executor, names)?,
-            ToolChoices::Replace(tools) => replaced(executor, tools, schema)?,
-            _ => (executor.tools.clone(), executor.specs.clone()),
+            ToolChoices::Named(names) => named(tools, names)?,
+            ToolChoices::Replace(brought) => replaced(tools, model, brought, schema)?,
+            _ => (tools.own.clone(), tools.specs.clone()),
         };
-        let changing = !executor.toolsets.is_empty() && matches!(choices, ToolChoices::All);
+        let changing = !tools.sets.is_empty() && matches!(choices, ToolChoices::All);
         Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing, offered: None })
     }
 
     /// What the model is told.
-    pub(super) fn specs(&self) -> &ToolSpecs {
+    pub(crate) fn specs(&self) -> &ToolSpecs {
         &self.specs
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.fixed.get(name).or_else(|| self.offered.iter().flatten().find(|entry| entry.spec.name == name))
     }
 
     /// The names on offer, for whoever asked for another.
-    pub(super) fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
     /// True if changing sets were not asked yet.
-    pub(super) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         self.changing && self.offered.is_none()
     }
 
     /// Asks the changing sets what they offer now.
-    pub(super) async fn refresh(&mut self, executor: &Executor, cx: &RunCx) -> Result<()> {
+    pub(crate) async fn refresh(&mut self, tools: &Tools, cx: &RunCx) -> Result<()> {
         if !self.changing {
             return Ok(());
         }
         let mut offered = Vec::new();
-        for set in executor.toolsets.iter() {
+        for set in tools.sets.iter() {
             for tool in set.tools(cx).await? {
-                offered.push(executor.compose(&tool, cx.state().schema())?);
+                offered.push(tools.compose(&tool, cx.state().schema())?);
             }
         }
         let before = self.offered.iter().flatten().map(Arc::as_ptr);
@@ -80,28 +80,27 @@ impl ToolTable {
 
 type Fixed = (Arc<HashMap<String, Arc<ToolEntry>>>, ToolSpecs);
 
-fn named(executor: &Executor, names: &[String]) -> Result<Fixed> {
-    if executor.tools.is_empty() {
+fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
+    if tools.own.is_empty() {
         return Err(Error::config("no tools were configured for the agent, so none can be chosen by name"));
     }
-    if let Some(unknown) = names.iter().find(|name| !executor.tools.contains_key(*name)) {
-        let valid: Vec<_> = executor.specs.iter().map(|spec| spec.name.as_str()).collect();
+    if let Some(unknown) = names.iter().find(|name| !tools.own.contains_key(*name)) {
+        let valid: Vec<_> = tools.specs.iter().map(|spec| spec.name.as_str()).collect();
         return Err(Error::config(format!("tool '{unknown}' is not among the agent's; valid: {}", valid.join(", "))));
     }
-    let chosen = executor.specs.iter().filter(|spec| names.contains(&spec.name)).cloned().collect();
-    let tools = executor.tools.iter().filter(|(name, _)| names.contains(name));
-    Ok((Arc::new(tools.map(|(name, entry)| (name.clone(), entry.clone())).collect()), chosen))
+    let chosen = tools.specs.iter().filter(|spec| names.contains(&spec.name)).cloned().collect();
+    let own = tools.own.iter().filter(|(name, _)| names.contains(name));
+    Ok((Arc::new(own.map(|(name, entry)| (name.clone(), entry.clone())).collect()), chosen))
 }
 
-fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) -> Result<Fixed> {
-    let model = &executor.model_info;
-    if !model.tools && !tools.is_empty() {
+fn replaced(tools: &Tools, model: &ModelInfo, brought: &[Arc<dyn Tool>], schema: &StateSchema) -> Result<Fixed> {
+    if !model.tools && !brought.is_empty() {
         return Err(Error::config(format!("model '{}' takes no tools, but the run brings some", model.name)));
     }
     let mut entries = HashMap::new();
     let mut specs = Vec::new();
-    for tool in tools {
-        let entry = executor.compose(tool, schema)?;
+    for tool in brought {
+        let entry = tools.compose(tool, schema)?;
         specs.push((*entry.spec).clone());
         if let Some(twice) = entries.insert(entry.spec.name.clone(), entry) {
             return Err(Error::config(format!("two tools are named '{}': rename one", twice.spec.name)));
@@ -112,7 +111,7 @@ fn replaced(executor: &Executor, tools: &[Arc<dyn Tool>], schema: &StateSchema) 
 
 /// Arguments of a tool as the model wrote them, mended where they can be, and what was mended. One that is not known has no
 /// schema to mend by.
-pub(super) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, Option<String>) {
+pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, Option<String>) {
     match tool {
         Some(entry) => entry.body.parse(arguments),
         None => match serde_json::from_str(arguments) {
@@ -123,6 +122,6 @@ pub(super) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, O
 }
 
 /// The parameters that the model itself gave.
-pub(super) fn given<'a>(args: &'a Value) -> impl Fn(&str) -> bool + 'a {
+pub(crate) fn given<'a>(args: &'a Value) -> impl Fn(&str) -> bool + 'a {
     move |param| args.get(param).is_some()
 }

@@ -1,20 +1,22 @@
 //! The thin container: configuration in, a `tower::Service<RunRequest>` out.
 
+mod builder;
+mod provenance;
+
 use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use agent_core::{
-    Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, ToolSpec, Toolset, WhenBusy, WhenWaiting, fork_at,
-};
+use agent_core::{Checkpoint, Error, Journal, Model, Result, RunEnd, RunRequest, ToolSpec, Toolset, fork_at};
 use tower::Service;
 
+pub use self::builder::AgentBuilder;
+pub(crate) use self::provenance::Provenance;
 use crate::{
-    AgentBuilder, AgentDefinition, Drain, Executor, Run, Sessions, definition, lifecycle::Lifecycle, prompts::Prompts,
-    sessions::SessionLocks, start,
+    AgentDefinition, Run, Sessions,
+    start::{AgentParts, start},
 };
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
@@ -22,36 +24,15 @@ use crate::{
 ///
 /// One agent runs any number of runs at once; only runs of one session wait for each other's end.
 #[derive(Clone)]
-pub struct Agent(pub(crate) Arc<Inner>);
-
-/// Brings a checkpoint of another agent into the form of this one.
-pub(crate) type Migration = Arc<dyn Fn(&mut Checkpoint) -> Result<()> + Send + Sync>;
-
-pub(crate) struct Inner {
-    pub(crate) name: Arc<str>,
-    pub(crate) executor: Executor,
-    pub(crate) prompts: Prompts,
-    pub(crate) lifecycle: Lifecycle,
+pub struct Agent {
+    pub(crate) parts: Arc<AgentParts>,
     /// What it was built from.
-    pub(crate) origin: Box<AgentBuilder>,
-    pub(crate) covers: Middlewares,
-    pub(crate) sub_agents: SubAgents,
-    pub(crate) stream: bool,
-    pub(crate) schema: StateSchema,
-    /// If the application gave it: it then wins over what a session kept.
-    pub(crate) globals: Option<GlobalStorage>,
-    pub(crate) resources: Resources,
-    pub(crate) budget: Budget,
-    pub(crate) drain: Option<Drain>,
-    pub(crate) journal: Option<Arc<dyn Journal>>,
-    /// Of a run without a store.
-    pub(crate) entries_kept: usize,
-    pub(crate) when_busy: WhenBusy,
-    pub(crate) when_waiting: WhenWaiting,
-    pub(crate) locks: SessionLocks,
-    pub(crate) migration: Option<Migration>,
-    pub(crate) fingerprint: String,
-    pub(crate) explained: String,
+    origin: Arc<Origin>,
+}
+
+struct Origin {
+    builder: AgentBuilder,
+    explained: String,
 }
 
 impl Agent {
@@ -73,7 +54,7 @@ impl Agent {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn to_builder(&self) -> AgentBuilder {
-        (*self.0.origin).clone()
+        self.origin.builder.clone()
     }
 
     /// The agent as data, by the names that a [`Registry`](crate::Registry) has its parts under.
@@ -81,28 +62,28 @@ impl Agent {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the parts that did not come from a registry.
     pub fn definition(&self) -> Result<AgentDefinition> {
-        definition::define(&self.0.origin)
+        provenance::define(&self.origin.builder)
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.parts.name
     }
 
     /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known
     /// before a run.
     pub fn tools(&self) -> &[ToolSpec] {
-        &self.0.executor.specs
+        &self.parts.executor.tools.specs
     }
 
     /// The sets of tools that may change while a run is under way.
     pub fn toolsets(&self) -> &[Arc<dyn Toolset>] {
-        &self.0.executor.toolsets
+        &self.parts.executor.tools.sets
     }
 
     /// The composed order of hooks, wraps and layers, the tools and the limits, in words.
     pub fn explain(&self) -> &str {
-        &self.0.explained
+        &self.origin.explained
     }
 
     /// Runs on one user message and waits for the end.
@@ -119,7 +100,7 @@ impl Agent {
     /// # Errors
     /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
     pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
-        Ok(self.journal()?.index(session).await?.look(|index| index.unfinished(&self.0.name)))
+        Ok(self.journal()?.index(session).await?.look(|index| index.unfinished(&self.parts.name)))
     }
 
     /// The sessions in its store: to list and delete them, and to read and edit what was said.
@@ -161,19 +142,36 @@ impl Agent {
         if !journal.read(&into, 0, 1).await?.is_empty() {
             return Err(Error::config(format!("there is a session '{into}': a fork needs a new one")));
         }
-        let mut checkpoint = fork_at(&**journal, session, &self.0.name, run, step, into).await?;
-        checkpoint.fingerprint.clone_from(&self.0.fingerprint); // whoever forks means this agent
+        let mut checkpoint = fork_at(&**journal, session, &self.parts.name, run, step, into).await?;
+        checkpoint.fingerprint.clone_from(&self.parts.fingerprint); // whoever forks means this agent
         Ok(checkpoint)
     }
 
     fn journal(&self) -> Result<&Arc<dyn Journal>> {
-        let journal = self.0.journal.as_ref();
+        let journal = self.parts.journal.as_ref();
         journal.ok_or_else(|| Error::config("an agent without a store keeps no runs: give it one with store(..)"))
+    }
+
+    /// Opens what the agent's tools and its model need, in that order, now instead of before its first run.
+    ///
+    /// # Errors
+    /// The first failure; the next run tries again.
+    pub async fn warm_up(&self) -> Result<()> {
+        self.parts.lifecycle.warm_up().await
+    }
+
+    /// Gives back what its tools and its model opened. End its runs first. A later run opens everything again. Tools that a
+    /// run brought are closed by whoever brought them; a part that several agents have is closed for all of them.
+    ///
+    /// # Errors
+    /// The first failure; everything is closed all the same.
+    pub async fn close(&self) -> Result<()> {
+        self.parts.lifecycle.close().await
     }
 
     /// Prepares a run. Nothing happens until the [`Run`] is awaited or read.
     pub fn start(&self, request: RunRequest) -> Run {
-        start::start(self.0.clone(), request)
+        start(self.parts.clone(), request)
     }
 }
 
@@ -194,6 +192,6 @@ impl Service<RunRequest> for Agent {
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Agent").field("name", &self.parts.name).finish_non_exhaustive()
     }
 }

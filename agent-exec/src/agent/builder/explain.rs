@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{AgentBuilder, Item};
-use crate::executor::ToolEntry;
+use super::AgentBuilder;
+use crate::stack::{Item, ToolEntry, middlewares};
 
 /// The stacks, outermost first, as they are run.
 pub(super) fn explain(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
@@ -46,7 +46,7 @@ fn stack(out: &mut String, what: &str, builder: &AgentBuilder, is_layer: impl Fn
 pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
     let mut tools: Vec<_> = entries.iter().map(|e| e.spec.name.as_str()).collect();
     tools.sort_unstable();
-    let middlewares = super::compose::middlewares(&builder.items);
+    let middlewares = middlewares(&builder.items);
     let middlewares: Vec<_> = middlewares.iter().map(|m| m.name()).collect();
     format!(
         "agent: {}\nmodel: {}\ntools: {}\nmiddleware: {}",
@@ -55,10 +55,4 @@ pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> Stri
         tools.join(", "),
         middlewares.join(", ")
     )
-}
-
-/// The lines in which two fingerprints differ.
-pub(crate) fn difference(then: &str, now: &str) -> String {
-    let lines = then.lines().zip(now.lines()).filter(|(a, b)| a != b);
-    lines.map(|(a, b)| format!("- {a}\n+ {b}")).collect::<Vec<_>>().join("\n")
 }

@@ -8,7 +8,7 @@ use agent_core::{
 };
 use tower::Layer;
 
-use crate::executor::{ModelCore, ToolCore};
+use super::{core::ToolCore, model_core::ModelCore};
 
 /// One thing that was registered.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub(crate) enum Item {
 type Apply<S> = Arc<dyn Fn(S) -> S + Send + Sync>;
 
 /// The middlewares among `items`, outermost first.
-pub(super) fn middlewares(items: &[Item]) -> Middlewares {
+pub(crate) fn middlewares(items: &[Item]) -> Middlewares {
     let middleware = |item: &Item| match item {
         Item::Middleware(m) => Some(m.clone()),
         _ => None,
@@ -30,7 +30,7 @@ pub(super) fn middlewares(items: &[Item]) -> Middlewares {
 }
 
 /// hooks( wraps and layers, as registered ( the journalled call ) )
-pub(super) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> ModelService {
+pub(crate) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> ModelService {
     let layer = |item: &Item| match item {
         Item::ModelLayer(_, apply) => Some(apply.clone()),
         _ => None,
@@ -41,7 +41,7 @@ pub(super) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadli
 }
 
 /// The same around one tool.
-pub(crate) fn tool(items: &[Item], core: ToolCore, raise: bool) -> ToolService {
+pub(super) fn tool(items: &[Item], core: ToolCore, raise: bool) -> ToolService {
     let layer = |item: &Item| match item {
         Item::ToolLayer(_, apply) => Some(apply.clone()),
         _ => None,
@@ -75,7 +75,7 @@ fn onion<S>(
 }
 
 /// A type's name without the paths of its parts: `RetryLayer<Policy>`.
-pub(super) fn short_name<T>() -> String {
+pub(crate) fn short_name<T>() -> String {
     let mut out = String::new();
     for part in std::any::type_name::<T>().split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
         out.push_str(part.rsplit("::").next().unwrap_or(part));

@@ -8,7 +8,7 @@ use agent_core::{
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum JournalSync {
+pub(super) enum JournalSync {
     /// Write nothing: the journal knows the run, and nothing newer.
     #[default]
     UpToDate,
@@ -23,7 +23,7 @@ impl JournalSync {
     ///
     /// # Errors
     /// [`ErrorKind::Stale`] if the run went on elsewhere, unless `despite_newer`.
-    pub(crate) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
+    pub(super) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
         let index = journal.index(&checkpoint.ids.session).await?;
         let why = match index.look(|index| index.liveness(&checkpoint.ids)) {
             Liveness::Unknown => return Ok(Self::Import),
@@ -47,7 +47,7 @@ impl JournalSync {
     }
 
     /// Writes down the run as it stands, with those below it that wait.
-    pub(crate) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
+    pub(super) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
         if self == Self::Supersede {
             let run = checkpoint.ids.run_id.clone();
             log.import([(run.clone(), EntryBody::Undone { before_run: run })]);

@@ -47,7 +47,7 @@ impl ToolBody {
     }
 
     /// The arguments as the model wrote them, mended and coerced, and what was mended.
-    pub(super) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
+    pub(crate) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
         let parsed = self.schema.parse(arguments);
         (parsed.value, parsed.repair)
     }
@@ -72,7 +72,7 @@ impl ToolBody {
     }
 
     /// Checks the arguments as the tool would get them now. What is given by the agent or the state is not shown.
-    pub(super) fn check(&self, cx: &RunCx, args: &Arc<Value>) -> Result<()> {
+    pub(crate) fn check(&self, cx: &RunCx, args: &Arc<Value>) -> Result<()> {
         let mut complete = self.complete(cx, args);
         if !self.unseen.is_empty()
             && let Some(fields) = Arc::make_mut(complete.get_or_insert_with(|| args.clone())).as_object_mut()

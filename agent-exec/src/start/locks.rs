@@ -35,7 +35,7 @@ pub(super) struct Running {
 }
 
 /// A run's hold of its session, until it is dropped.
-pub(crate) struct SessionGuard {
+pub(super) struct SessionGuard {
     lock: Option<Arc<SessionLock>>,
     running: Running,
     _permit: OwnedSemaphorePermit,
@@ -174,7 +174,7 @@ fn copy(end: &Result<RunEnd>) -> Result<RunEnd> {
 
 impl SessionGuard {
     /// Tells those whose messages the run took how it ended.
-    pub(crate) fn end(self, end: &Result<RunEnd>) {
+    pub(super) fn end(self, end: &Result<RunEnd>) {
         if self.running.end.receiver_count() > 0 {
             let copy = copy(end);
             self.running.end.send_replace(Some(Arc::new(copy)));

@@ -1,26 +1,17 @@
 //! Agents as data, and back.
 
-mod provenance;
-mod registry;
-mod unknown;
-
 use std::collections::BTreeMap;
 
 use agent_core::{Deadlines, ModelParams, WhenBusy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::provenance::{Provenance, define};
-pub use self::{
-    registry::Registry,
-    unknown::{PartKind, UnknownPart},
-};
 use crate::{RequiredVariables, executor::Limits};
 
-/// An agent as data: what it is made of, by the names under which a [`Registry`] has the parts.
+/// An agent as data: what it is made of, by the names under which a [`Registry`](crate::Registry) has the parts.
 ///
 /// Code and what is live is not part of it: models with their keys, stores, budgets, resources, tower layers. The registry
-/// brings models, tools and middleware; the rest is given to the builder that [`Registry::builder`] makes. So there is no
+/// brings models, tools and middleware; the rest is given to the builder that [`Registry::builder`](crate::Registry::builder) makes. So there is no
 /// secret in it unless somebody writes one into a text or a configuration.
 ///
 /// ```

@@ -6,10 +6,7 @@ use agent_core::{Error, Middlewares, Result, StateSchema};
 use agent_tools::check_value;
 
 use super::AgentBuilder;
-use crate::executor::ToolEntry;
-
-/// Parameters that the framework itself gives to tools.
-const RESERVED_ARGS: [&str; 4] = ["cx", "state", "globals", "resources"];
+use crate::stack::ToolEntry;
 
 /// Gives every field that was declared by JSON Schema its check, and checks the declarations.
 pub(super) fn schema(schema: &mut StateSchema) -> Result<()> {
@@ -57,45 +54,7 @@ fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
         if !names.insert(name) {
             return refuse(format!("two tools are named '{name}': rename one, or prefix its tool set"));
         }
-        tool(&builder.schema, entry)?;
-    }
-    Ok(())
-}
-
-/// One tool's mappings to and from the state.
-pub(crate) fn tool(schema: &StateSchema, entry: &ToolEntry) -> Result<()> {
-    let (name, options) = (&entry.spec.name, &entry.options);
-    let undeclared = |does: &str, key: &str| {
-        let declared = schema.keys().collect::<Vec<_>>().join(", ");
-        let declared = if declared.is_empty() { "none" } else { &declared };
-        format!(
-            "tool '{name}' {does} state key '{key}', which is not declared: declare it with state(..), or name one of \
-             those that are: {declared}"
-        )
-    };
-    for read in &options.reads {
-        if !schema.has(&read.key) {
-            return refuse(undeclared("reads", &read.key));
-        }
-        if entry.spec.parameters["properties"].get(&read.param).is_none() {
-            let param = &read.param;
-            return refuse(format!(
-                "tool '{name}' reads state into parameter '{param}', which its schema does not have"
-            ));
-        }
-    }
-    for write in &options.writes {
-        if !schema.has(&write.key) {
-            return refuse(undeclared("writes", &write.key));
-        }
-    }
-    if let Some(reserved) = options.args.keys().find(|arg| RESERVED_ARGS.contains(&arg.as_str())) {
-        return refuse(format!(
-            "tool '{name}' is given the argument '{reserved}', which is reserved; choose another name"
-        ));
-    }
-    if options.concurrency == Some(0) {
-        return refuse(format!("tool '{name}' may never run: its concurrency must be at least 1"));
+        entry.check(&builder.schema)?;
     }
     Ok(())
 }

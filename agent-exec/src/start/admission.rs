@@ -2,53 +2,68 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, JournalWriter, Message, Result, RunEnd, RunInput, RunRequest, WhenBusy};
+use agent_core::{Error, ErrorKind, JournalWriter, Result, RunEnd, RunInput, WhenBusy};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    branch::branch,
+    AgentParts, Prepared, RunSlot,
     locks::{Queued, SessionGuard},
 };
-use crate::{agent::Inner, start::RunSlot};
+use crate::sessions::branch;
 
-/// What becomes of a run at the top.
-pub(crate) enum Admission {
-    /// It is its session's writer, until both are dropped.
-    Runs { writer: Arc<dyn JournalWriter>, guard: Option<SessionGuard> },
+/// What becomes of a run.
+pub(super) enum Admission {
+    Runs(Admitted),
     /// Another run took its messages, and ended so.
     Ended(Result<RunEnd>),
 }
 
+/// A run that is its session's writer, until writer and guard are dropped.
+pub(super) struct Admitted {
+    pub(super) slot: RunSlot,
+    pub(super) writer: Arc<dyn JournalWriter>,
+    pub(super) guard: Option<SessionGuard>,
+}
+
 /// Opens the session, as the policy says if another run holds it.
-pub(crate) async fn admit(agent: &Inner, request: &mut RunRequest, slot: &mut RunSlot) -> Result<Admission> {
-    let is_new = matches!(request.input, RunInput::Messages(_)) && request.session.is_none();
+pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot) -> Result<Admission> {
+    let terms = &prepared.terms;
+    if let Some(parent) = &terms.parent {
+        let writer = parent.cx.log().writer()?; // the tree has one writer
+        return Ok(slot.admitted(writer, None));
+    }
+    let is_new = matches!(prepared.input, RunInput::Messages(_)) && !terms.names_session;
     if is_new || agent.journal.is_none() {
-        return Ok(Admission::Runs { writer: open(slot).await?, guard: None }); // nobody else knows the session
+        let writer = open(&slot).await?; // nobody else knows the session
+        return Ok(slot.admitted(writer, None));
     }
     let queued = agent.locks.of(&slot.ids.session, &slot.ids.agent_id);
-    match request.when_busy.unwrap_or(agent.when_busy) {
+    match terms.when_busy {
         WhenBusy::Queue { limit } => queue(&queued, limit, slot).await,
-        WhenBusy::Steer => steer(&queued, request, slot).await,
-        WhenBusy::Fork => fork(&queued, request, slot).await,
-        _ => {
-            let guard = queued.try_acquire(&slot.inbox).ok_or_else(|| busy(slot))?;
-            Ok(Admission::Runs { writer: open(slot).await?, guard: Some(guard) })
-        }
+        WhenBusy::Steer => steer(&queued, &prepared.input, slot).await,
+        WhenBusy::Fork => fork(&queued, &prepared.input, slot).await,
+        _ => reject(&queued, slot).await,
     }
 }
 
-async fn queue(queued: &Queued, limit: usize, slot: &RunSlot) -> Result<Admission> {
+async fn reject(queued: &Queued, slot: RunSlot) -> Result<Admission> {
+    let guard = queued.try_acquire(&slot.inbox).ok_or_else(|| busy(&slot))?;
+    let writer = open(&slot).await?;
+    Ok(slot.admitted(writer, Some(guard)))
+}
+
+async fn queue(queued: &Queued, limit: usize, slot: RunSlot) -> Result<Admission> {
     let guard = match queued.try_acquire(&slot.inbox) {
         Some(guard) => guard,
         None => {
             let _waiting = queued.wait(limit).ok_or_else(|| {
-                busy(slot).map_message(|m| format!("{m}, and {limit} others wait for it: try again later"))
+                busy(&slot).map_message(|m| format!("{m}, and {limit} others wait for it: try again later"))
             })?;
             unless_cancelled(&slot.cancel, async { Ok(queued.acquire(&slot.inbox).await) }).await?
         }
     };
-    let writer = unless_cancelled(&slot.cancel, open_patiently(slot)).await?;
-    Ok(Admission::Runs { writer, guard: Some(guard) })
+    let writer = unless_cancelled(&slot.cancel, open_patiently(&slot)).await?;
+    Ok(slot.admitted(writer, Some(guard)))
 }
 
 /// Waits for another process. Whose turn it is there nobody here can know, so it is asked again and again.
@@ -64,11 +79,9 @@ async fn open_patiently(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
     }
 }
 
-async fn steer(queued: &Queued, request: &RunRequest, slot: &RunSlot) -> Result<Admission> {
-    let Some(messages) = new_messages(request) else {
-        let guard = queued.try_acquire(&slot.inbox).ok_or_else(|| busy(slot))?;
-        return Ok(Admission::Runs { writer: open(slot).await?, guard: Some(guard) });
-    };
+async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admission> {
+    // One that goes on from where it stood is nothing that another run could take.
+    let RunInput::Messages(messages) = input else { return reject(queued, slot).await };
     let guard = loop {
         let running = tokio::select! {
             biased;
@@ -94,28 +107,27 @@ async fn steer(queued: &Queued, request: &RunRequest, slot: &RunSlot) -> Result<
         }
         _ => e,
     };
-    Ok(Admission::Runs { writer: open(slot).await.map_err(elsewhere)?, guard: Some(guard) })
+    let writer = open(&slot).await.map_err(elsewhere)?;
+    Ok(slot.admitted(writer, Some(guard)))
 }
 
-async fn fork(queued: &Queued, request: &RunRequest, slot: &mut RunSlot) -> Result<Admission> {
+async fn fork(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admission> {
+    if !matches!(input, RunInput::Messages(_)) {
+        return reject(queued, slot).await;
+    }
     if let Some(guard) = queued.try_acquire(&slot.inbox) {
-        match open(slot).await {
-            Err(e) if e.kind() == ErrorKind::Busy && new_messages(request).is_some() => {} // another process has it
-            opened => return Ok(Admission::Runs { writer: opened?, guard: Some(guard) }),
+        match open(&slot).await {
+            Err(e) if e.kind() == ErrorKind::Busy => {} // another process has it
+            opened => return Ok(slot.admitted(opened?, Some(guard))),
         }
-    } else if new_messages(request).is_none() {
-        return Err(busy(slot));
     }
     let (session, writer) = branch(&*slot.journal, &slot.ids.session, &slot.ids.agent_id).await?;
-    slot.move_to(session);
-    Ok(Admission::Runs { writer, guard: None })
+    Ok(slot.moved_to(session).admitted(writer, None))
 }
 
-/// What another run could take. One that goes on from where it stood is no new message.
-fn new_messages(request: &RunRequest) -> Option<&[Message]> {
-    match &request.input {
-        RunInput::Messages(messages) => Some(messages),
-        _ => None,
+impl RunSlot {
+    fn admitted(self, writer: Arc<dyn JournalWriter>, guard: Option<SessionGuard>) -> Admission {
+        Admission::Runs(Admitted { slot: self, writer, guard })
     }
 }
 

@@ -1,29 +1,26 @@
 //! Putting an agent together.
 
-pub(crate) mod check;
-pub(crate) mod compose;
-pub(crate) mod explain;
-mod named;
+mod check;
+mod explain;
 
-use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 use agent_core::{
     BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
     ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
-    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
+    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting,
 };
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
 
-pub(crate) use self::compose::Item;
-use self::named::Named;
+use super::{Agent, Origin, Provenance};
 use crate::{
-    Agent, Drain,
-    agent::{Inner, Migration},
-    definition::Provenance,
-    executor::{Composed, Executor, Limits, ToolEntry},
+    drain::Drain,
+    executor::{Executor, Limits},
     lifecycle::Lifecycle,
     prompts::{PromptParts, Prompts, RequiredVariables},
+    stack::{self, Item, Named, ToolEntry, Tools},
+    start::{AgentParts, Migration},
 };
 
 /// Puts an agent together. Everything is checked by [`build`](Self::build).
@@ -275,7 +272,7 @@ impl AgentBuilder {
         <L::Service as Service<ModelRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ModelRequest>>::Future: Send + 'static,
     {
-        let name: Arc<str> = compose::short_name::<L>().into();
+        let name: Arc<str> = stack::short_name::<L>().into();
         let known = name.clone();
         let apply = Arc::new(move |inner| Named::service(&known, ModelService::new(layer.layer(inner))));
         self.items.push(Item::ModelLayer(name, apply));
@@ -290,7 +287,7 @@ impl AgentBuilder {
         <L::Service as Service<ToolRequest>>::Error: Into<BoxError>,
         <L::Service as Service<ToolRequest>>::Future: Send + 'static,
     {
-        let name: Arc<str> = compose::short_name::<L>().into();
+        let name: Arc<str> = stack::short_name::<L>().into();
         let known = name.clone();
         let apply = Arc::new(move |inner| Named::service(&known, ToolService::new(layer.layer(inner))));
         self.items.push(Item::ToolLayer(name, apply));
@@ -405,8 +402,8 @@ impl AgentBuilder {
     /// that no tool can meet, state that is not declared, middlewares in an order that cannot work, tools for a model that
     /// takes none.
     pub fn build(mut self) -> Result<Agent> {
-        let origin = Box::new(self.clone());
-        let middlewares: Middlewares = compose::middlewares(&self.items);
+        let origin = self.clone();
+        let middlewares: Middlewares = stack::middlewares(&self.items);
         self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
         self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
         check::schema(&mut self.schema)?;
@@ -423,17 +420,12 @@ impl AgentBuilder {
         let prompts = Prompts::new(&self.prompts, &self.schema)?;
         let explained = explain::explain(&self, &entries);
         let fingerprint = explain::fingerprint(&self, &entries);
-        let specs: ToolSpecs = entries.iter().map(|e| (*e.spec).clone()).collect();
-        let tools: HashMap<_, _> = entries.into_iter().map(|e| (e.spec.name.clone(), Arc::new(e))).collect();
+        let (sets, items) = (self.toolsets.clone().into(), self.items.as_slice().into());
         let executor = Executor {
-            model: compose::model(&self.items, self.model.clone(), deadlines.clone()),
+            model: stack::model(&self.items, self.model.clone(), deadlines.clone()),
             model_info: Arc::new(self.model.info()),
-            items: self.items.into(),
             raise_tool_errors: self.raise_tool_errors,
-            tools: Arc::new(tools),
-            specs,
-            toolsets: self.toolsets.clone().into(),
-            composed: Composed::default(),
+            tools: Tools::new(entries, sets, items, self.raise_tool_errors, deadlines.clone()),
             middlewares,
             system: self.system,
             params: Arc::new(self.params),
@@ -441,12 +433,11 @@ impl AgentBuilder {
             limits: self.limits,
             deadlines,
         };
-        Ok(Agent(Arc::new(Inner {
+        let parts = AgentParts {
             name: self.name.into(),
             executor,
             prompts,
             lifecycle: Lifecycle::new(self.tools, self.toolsets, self.model),
-            origin,
             covers: self.covers.into(),
             sub_agents: self.sub_agents.into_iter().collect(),
             stream: self.stream,
@@ -462,8 +453,8 @@ impl AgentBuilder {
             locks: Default::default(),
             migration: self.migration,
             fingerprint,
-            explained,
-        })))
+        };
+        Ok(Agent { parts: Arc::new(parts), origin: Arc::new(Origin { builder: origin, explained }) })
     }
 }
 

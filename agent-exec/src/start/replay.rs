@@ -2,43 +2,39 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, Journal, JournalWriter, Recording, Result, RunEnd, RunIds, RunRequest, diff};
+use agent_core::{Error, ErrorKind, Journal, JournalWriter, Recording, Result, RunEnd, diff};
 
-use crate::{agent::Inner, start::Beginning};
+use super::{AgentParts, Beginning, RunSlot};
 
-/// The run that is asked for, or the newest of the session; its ids are the replay's.
-pub(crate) async fn recording(agent: &Inner, run: Option<&str>, ids: &mut Arc<RunIds>) -> Result<Recording> {
+/// Where the run began that is asked for, or the newest of the session, over a journal that holds what its session held then.
+pub(super) async fn begin(
+    agent: &AgentParts,
+    run: Option<&str>,
+    slot: &RunSlot,
+    writer: &dyn JournalWriter,
+) -> Result<Beginning> {
     let nothing = || Error::config("there is nothing to replay: give the agent a store with store(..)");
     let journal = agent.journal.as_deref().ok_or_else(nothing)?;
     let recording = match run {
-        Some(run) => Recording::of_run(journal, &ids.session, run).await?,
-        None => Recording::read(journal, &ids.session, &ids.agent_id).await?,
+        Some(run) => Recording::of_run(journal, &slot.ids.session, run).await?,
+        None => Recording::read(journal, &slot.ids.session, &slot.ids.agent_id).await?,
     };
-    *ids = recording.ids().clone();
-    Ok(recording)
-}
-
-/// Where the run began, over a journal that holds what its session held then.
-pub(crate) async fn begin(
-    recording: &Recording,
-    writer: &dyn JournalWriter,
-    request: &mut RunRequest,
-) -> Result<Beginning> {
-    let began = recording.beginning();
+    let (began, ids) = (recording.beginning(), recording.ids().clone());
     writer.append(began.past).await?;
-    request.state = began.state;
     Ok(Beginning {
         messages: began.messages,
         history: began.history,
+        state: began.state,
         globals: began.before.globals,
         step: began.step,
         answers: began.answers,
-        ..Beginning::default()
+        recording: Some(Arc::new(recording)),
+        ..Beginning::empty(ids)
     })
 }
 
 /// The replay's end, if it went as the recording did.
-pub(crate) async fn compare(recording: &Recording, journal: &dyn Journal, end: Result<RunEnd>) -> Result<RunEnd> {
+pub(super) async fn compare(recording: &Recording, journal: &dyn Journal, end: Result<RunEnd>) -> Result<RunEnd> {
     if end.as_ref().is_err_and(|e| e.kind() == ErrorKind::NonDeterminism) {
         return end;
     }

@@ -5,11 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Result, StateSchema, Tool, ToolSpec};
+use agent_core::{Result, Tool, ToolSpec};
 use agent_tools::ArgumentSchema;
 
-use super::{Executor, ToolEntry};
-use crate::builder::check;
+use super::ToolEntry;
 
 /// Schemas that are kept: more than the tools of any one run.
 const SCHEMAS: usize = 256;
@@ -19,19 +18,19 @@ type Entries = Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>;
 /// Tools that are not the agent's own, with their stacks: those that somebody else has still. Nothing foreign runs, and nothing
 /// is compiled, while either is locked.
 #[derive(Default)]
-pub(crate) struct Composed {
+pub(super) struct Composed {
     entries: Mutex<Entries>,
     /// The newest at the end: a set that makes new tools for each step has their schemas compiled once.
     schemas: Mutex<VecDeque<ArgumentSchema>>,
 }
 
 impl Composed {
-    fn entry(&self, tool: &Arc<dyn Tool>) -> Option<Arc<ToolEntry>> {
+    pub(super) fn entry(&self, tool: &Arc<dyn Tool>) -> Option<Arc<ToolEntry>> {
         find(&self.entries(), tool)
     }
 
     /// Keeps a tool's stack, unless somebody was faster; gives the one that is kept.
-    fn keep(&self, tool: &Arc<dyn Tool>, entry: Arc<ToolEntry>) -> Arc<ToolEntry> {
+    pub(super) fn keep(&self, tool: &Arc<dyn Tool>, entry: Arc<ToolEntry>) -> Arc<ToolEntry> {
         let mut entries = self.entries();
         if let Some(known) = find(&entries, tool) {
             return known;
@@ -42,7 +41,7 @@ impl Composed {
     }
 
     /// The schema of a tool of this name with these parameters, from `compile` if it is not known.
-    fn schema(
+    pub(super) fn schema(
         &self,
         spec: &ToolSpec,
         compile: impl FnOnce(&ToolSpec) -> Result<ArgumentSchema>,
@@ -72,20 +71,6 @@ impl Composed {
 
 fn find(entries: &[(Arc<dyn Tool>, Arc<ToolEntry>)], tool: &Arc<dyn Tool>) -> Option<Arc<ToolEntry>> {
     entries.iter().find(|(known, _)| Arc::ptr_eq(known, tool)).map(|(_, entry)| entry.clone())
-}
-
-impl Executor {
-    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
-    /// kept for as long as somebody else has the tool.
-    pub(super) fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
-        if let Some(entry) = self.composed.entry(tool) {
-            return Ok(entry);
-        }
-        let compile = |spec: &ToolSpec| self.composed.schema(spec, ArgumentSchema::compile);
-        let entry = ToolEntry::new(tool.clone(), &self.items, self.raise_tool_errors, &self.deadlines, compile)?;
-        check::tool(schema, &entry)?;
-        Ok(self.composed.keep(tool, Arc::new(entry)))
-    }
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use agent_core::{BoxFuture, Error, ErrorKind, Result, SharedService, catch_panic
 use tower::Service;
 
 /// What a tower layer made, whose panic is an error that names the layer.
-pub(super) struct Named<T, U> {
+pub(crate) struct Named<T, U> {
     layer: Arc<str>,
     inner: SharedService<T, U>,
 }
 
 impl<T: Send + 'static, U: Send + 'static> Named<T, U> {
-    pub(super) fn service(layer: &Arc<str>, inner: SharedService<T, U>) -> SharedService<T, U> {
+    pub(crate) fn service(layer: &Arc<str>, inner: SharedService<T, U>) -> SharedService<T, U> {
         SharedService::from_boxed(Self { layer: layer.clone(), inner })
     }
 }

@@ -4,18 +4,21 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Merge, Middleware, Model, Part, Result, StateField, SystemMessage, Tool, Toolset};
 
-use super::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition};
-use crate::{AgentBuilder, builder::Item};
+use super::AgentBuilder;
+use crate::{
+    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition},
+    stack::Item,
+};
 
 /// Under which names a registry has the parts of a builder.
 #[derive(Clone, Default)]
 pub(crate) struct Provenance {
-    pub(super) model: Option<(Arc<dyn Model>, String)>,
-    pub(super) tools: Vec<(Arc<dyn Tool>, String)>,
-    pub(super) toolsets: Vec<(Arc<dyn Toolset>, String)>,
-    pub(super) middlewares: Vec<(Arc<dyn Middleware>, MiddlewareDefinition)>,
-    pub(super) handlers: Vec<(Merge, String)>,
-    pub(super) sub_agents: BTreeMap<String, SubAgentDefinition>,
+    pub(crate) model: Option<(Arc<dyn Model>, String)>,
+    pub(crate) tools: Vec<(Arc<dyn Tool>, String)>,
+    pub(crate) toolsets: Vec<(Arc<dyn Toolset>, String)>,
+    pub(crate) middlewares: Vec<(Arc<dyn Middleware>, MiddlewareDefinition)>,
+    pub(crate) handlers: Vec<(Merge, String)>,
+    pub(crate) sub_agents: BTreeMap<String, SubAgentDefinition>,
 }
 
 /// The name that a part has, if it is one of the registry's.
@@ -27,7 +30,7 @@ fn name_of<'a, T: ?Sized, N>(known: &'a [(Arc<T>, N)], part: &Arc<T>) -> Option<
 ///
 /// # Errors
 /// The parts that have no name in a registry.
-pub(crate) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
+pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
     let mut nameless = Nameless(Vec::new());
     let from = &builder.provenance;
     let model = from.model.iter().find(|(model, _)| Arc::ptr_eq(model, &builder.model)).map(|(_, name)| name.clone());

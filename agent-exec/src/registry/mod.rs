@@ -1,13 +1,18 @@
 //! The parts that definitions name.
 
+mod unknown;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent_core::{Error, Merge, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AgentDefinition, FieldDefinition, MiddlewareDefinition, PartKind, UnknownPart};
-use crate::AgentBuilder;
+pub use self::unknown::{PartKind, UnknownPart};
+use crate::{
+    AgentBuilder,
+    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition},
+};
 
 type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 

@@ -1,0 +1,47 @@
+//! The tools of an agent, and the stacks of tools that come later.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agent_core::{Deadlines, Result, StateSchema, Tool, ToolSpecs, Toolset};
+use agent_tools::ArgumentSchema;
+
+use super::{Item, ToolEntry, composed::Composed};
+
+/// The tools of an agent, and what the stacks of others are made of.
+pub(crate) struct Tools {
+    pub(crate) own: Arc<HashMap<String, Arc<ToolEntry>>>,
+    /// What the model is told of the agent's own, in their order.
+    pub(crate) specs: ToolSpecs,
+    pub(crate) sets: Arc<[Arc<dyn Toolset>]>,
+    items: Arc<[Item]>,
+    raise_errors: bool,
+    deadlines: Arc<Deadlines>,
+    composed: Composed,
+}
+
+impl Tools {
+    /// The agent's `own` tools and its sets. The stacks of others are made of `items`, as those of its own were.
+    pub(crate) fn new(
+        own: Vec<ToolEntry>,
+        sets: Arc<[Arc<dyn Toolset>]>,
+        items: Arc<[Item]>,
+        raise_errors: bool,
+        deadlines: Arc<Deadlines>,
+    ) -> Self {
+        let specs = own.iter().map(|entry| (*entry.spec).clone()).collect();
+        let own = own.into_iter().map(|entry| (entry.spec.name.clone(), Arc::new(entry))).collect();
+        Self { own: Arc::new(own), specs, sets, items, raise_errors, deadlines, composed: Composed::default() }
+    }
+
+    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
+    /// kept for as long as somebody else has the tool.
+    pub(super) fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
+        if let Some(entry) = self.composed.entry(tool) {
+            return Ok(entry);
+        }
+        let compile = |spec: &_| self.composed.schema(spec, ArgumentSchema::compile);
+        let entry = ToolEntry::new(tool.clone(), &self.items, self.raise_errors, &self.deadlines, compile)?;
+        entry.check(schema)?;
+        Ok(self.composed.keep(tool, Arc::new(entry)))
+    }
+}

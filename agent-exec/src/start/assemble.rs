@@ -1,0 +1,125 @@
+//! From what is known of a run to the job that the executor drives.
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{
+    Budget, Emitter, ExitReason, GlobalStorage, JournalWriter, Middlewares, Phase, Result, RunCx, RunDeadline,
+    RunDriver, RunLog, RunParts, State, UsageMeter,
+};
+
+use super::{AgentParts, Beginning, RunSlot, Terms};
+use crate::executor::Job;
+
+/// The run, with its log open and its beginning in it.
+pub(super) fn assemble<'a>(
+    agent: &'a AgentParts,
+    terms: &Terms,
+    slot: RunSlot,
+    mut beginning: Beginning,
+    writer: Arc<dyn JournalWriter>,
+    system: Option<Result<String>>,
+) -> Result<Job<'a>> {
+    let is_replay = beginning.recording.is_some();
+    let resumed = beginning.resumed.is_some();
+    let elapsed = beginning.resumed.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
+    if resumed {
+        let newer = slot.inbox.take();
+        slot.inbox.extend(std::mem::take(&mut beginning.steering).into_iter().chain(newer).collect())?;
+    }
+    let mut parts = parts(agent, terms, slot, &beginning, writer, elapsed)?;
+    parts.answers = beginning.answers;
+    let meter = terms.parent.as_ref().map(|parent| parent.cx.usage_meter().clone());
+    let mut phase = Phase::BeforeModel;
+    match beginning.resumed {
+        Some(checkpoint) => {
+            parts.usage = UsageMeter::new(meter, checkpoint.usage, checkpoint.tree_usage);
+            parts.sub_agents_started = checkpoint.sub_agents;
+            (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
+            phase = checkpoint.phase;
+        }
+        None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
+    }
+    Ok(Job {
+        driver: RunDriver::new(parts),
+        lifecycle: (!is_replay).then_some(&agent.lifecycle),
+        system,
+        messages: beginning.messages,
+        phase,
+        resumed,
+        stream: terms.stream,
+        params: terms.params.clone(),
+        tools: terms.tools.clone(),
+        schema: &agent.schema,
+        fingerprint: &agent.fingerprint,
+        elapsed,
+    })
+}
+
+/// What a run has, whether it is new or goes on.
+fn parts(
+    agent: &AgentParts,
+    terms: &Terms,
+    slot: RunSlot,
+    beginning: &Beginning,
+    writer: Arc<dyn JournalWriter>,
+    elapsed: Duration,
+) -> Result<RunParts> {
+    let ids = beginning.ids.clone();
+    let above = terms.parent.as_ref().map(|parent| &parent.cx);
+    let globals = globals(agent, above, beginning);
+    let state = State::new(agent.schema.clone(), beginning.state.clone())?;
+    let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
+    let above_log = above.map(RunCx::log);
+    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
+    if let Some(steps) = &terms.steps {
+        log.run_on(steps.clone());
+    }
+    beginning.record(&log, &agent.fingerprint, terms.history.as_ref());
+
+    let mut parts = RunParts::new(ids, emitter, log);
+    (parts.state, parts.globals, parts.resources) = (state, globals, terms.resources.clone());
+    (parts.cancel, parts.pause, parts.inbox) = (slot.cancel, slot.pause, slot.inbox);
+    parts.budget = budget(agent, terms, beginning);
+    parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
+    parts.sub_agents = agent.sub_agents.clone();
+    parts.inherited = above.map_or_else(|| Arc::new([]) as Middlewares, |cx| cx.covers().clone());
+    parts.covers = parts.inherited.iter().chain(agent.covers.iter()).cloned().collect();
+    parts.step = beginning.step;
+    Ok(parts)
+}
+
+/// The storage of the hierarchy: that of the run above, the application's, or what the session kept.
+fn globals(agent: &AgentParts, above: Option<&RunCx>, beginning: &Beginning) -> GlobalStorage {
+    match (above, &agent.globals) {
+        (Some(above), _) => above.globals().clone(),
+        (None, Some(given)) if beginning.recording.is_none() => given.clone(),
+        _ => GlobalStorage::restore(beginning.globals.clone()),
+    }
+}
+
+/// What the run may use, and what it used already.
+fn budget(agent: &AgentParts, terms: &Terms, beginning: &Beginning) -> Budget {
+    let spent = beginning.resumed.as_ref().map(|checkpoint| checkpoint.used()).unwrap_or_default();
+    match &terms.parent {
+        Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, terms.caps, spent),
+        None if beginning.recording.is_some() => Budget::default(), // nothing is spent
+        None => {
+            let user = beginning.ids.user.as_deref().or(terms.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&beginning.ids, user, terms.caps, spent)
+        }
+    }
+}
+
+/// When the run must be over: the first of the agent's own deadline, the budget's, and that of the run above.
+fn deadline(
+    agent: &AgentParts,
+    budget: &Budget,
+    above: Option<&RunDeadline>,
+    elapsed: Duration,
+) -> Option<RunDeadline> {
+    let own = agent.executor.deadlines.run.map(|most| (most, ExitReason::Deadline));
+    let budgeted = budget.run_caps().wall_time.map(|most| (most, ExitReason::Budget));
+    let limits = own.into_iter().chain(budgeted);
+    let limits = limits.filter_map(|(most, reason)| RunDeadline::new(most, elapsed, reason));
+    limits.chain(above.cloned()).min_by_key(|deadline| deadline.at)
+}

@@ -1,0 +1,120 @@
+//! From a request to a run's end. Each step takes the value of the one before it:
+//!
+//! ```text
+//! RunRequest -> Prepared -> Admitted -> Beginning -> Job -> RunEnd
+//!               prompts     session,    history,     log,   the executor's loop
+//!               rendered    writer      answers      budget
+//! ```
+
+mod admission;
+mod answers;
+mod assemble;
+mod beginning;
+mod engine;
+mod journal_sync;
+mod locks;
+mod parts;
+mod prepared;
+mod replay;
+mod resume;
+mod slot;
+
+use std::sync::Arc;
+
+use agent_core::{EventHub, Inbox, JournalWriter, Result, RunEnd, RunLog, RunRequest, boxed};
+
+pub(crate) use self::parts::{AgentParts, Migration};
+use self::{
+    admission::{Admission, Admitted, admit},
+    assemble::assemble,
+    beginning::Beginning,
+    journal_sync::JournalSync,
+    locks::SessionLocks,
+    prepared::{Prepared, Terms},
+    slot::RunSlot,
+};
+use crate::run::{Run, RunHandle};
+
+/// Prepares a run. Nothing happens until it is polled.
+pub(crate) fn start(agent: Arc<AgentParts>, request: RunRequest) -> Run {
+    let slot = RunSlot::of(&agent, &request);
+    let handle = RunHandle {
+        cancel: slot.cancel.clone(),
+        pause: slot.pause.clone(),
+        inbox: slot.inbox.clone(),
+        hub: slot.hub.clone(),
+    };
+    let close = Close { hub: (slot.ids.depth == 0).then(|| slot.hub.clone()), inbox: slot.inbox.clone() };
+    let drain = agent.drain.clone().filter(|_| slot.ids.depth == 0).map(|drain| (drain, handle.clone()));
+    // In a box: each future that it is handed to would have two places for it.
+    let request = Box::new(request);
+    let future = boxed(|| async move {
+        let _close = close;
+        let _present = drain.map(|(drain, handle)| drain.enter(handle)).transpose()?;
+        run(&agent, request, slot).await
+    });
+    Run::new(handle, future)
+}
+
+/// Ends the readers of a tree's events when its root run is over, however it ended, and refuses what comes too late to steer.
+struct Close {
+    hub: Option<EventHub>,
+    inbox: Inbox,
+}
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        self.inbox.close();
+        if let Some(hub) = &self.hub {
+            hub.close();
+        }
+    }
+}
+
+async fn run(agent: &AgentParts, request: Box<RunRequest>, slot: RunSlot) -> Result<RunEnd> {
+    let prepared = Prepared::of(agent, *request)?;
+    match admit(agent, &prepared, slot).await? {
+        Admission::Runs(Admitted { slot, writer, guard }) => {
+            let end = match prepared.terms.steps.clone() {
+                Some(steps) => engine::drive_on(&steps, agent, prepared, slot, writer).await,
+                None => drive(agent, prepared, slot, writer).await,
+            };
+            if let Some(guard) = guard {
+                guard.end(&end);
+            }
+            end
+        }
+        Admission::Ended(end) => end,
+    }
+}
+
+/// Drives a run that is its session's writer.
+async fn drive(
+    agent: &AgentParts,
+    prepared: Prepared,
+    slot: RunSlot,
+    writer: Arc<dyn JournalWriter>,
+) -> Result<RunEnd> {
+    let Prepared { input, state, system, terms } = prepared;
+    let beginning = Beginning::of(agent, input, state, &terms, &slot, &*writer).await?;
+    if let Some(end) = resume::ended(&beginning, &terms) {
+        return Ok(end);
+    }
+    let (recording, journal) = (beginning.recording.clone(), slot.journal.clone());
+    let job = assemble(agent, &terms, slot, beginning, writer, system)?;
+    let _over = Over(job.driver.cx().log().clone());
+    let end = agent.executor.execute(job).await;
+    match recording {
+        Some(recording) => replay::compare(&recording, &*journal, end).await,
+        None => end,
+    }
+}
+
+/// Lets go of the session also when the run is dropped, whatever is left of its tasks by then.
+struct Over(RunLog);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

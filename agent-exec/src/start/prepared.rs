@@ -1,0 +1,83 @@
+//! What a request and its agent say of a run.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    Caps, History, ModelParams, Parent, Resources, Result, RunInput, RunRequest, Steps, ToolChoices, WhenBusy,
+    WhenWaiting,
+};
+use serde_json::Value;
+
+use super::AgentParts;
+use crate::prompts::Rendered;
+
+/// A request with its prompts rendered.
+pub(super) struct Prepared {
+    pub(super) input: RunInput,
+    /// What the state begins with, if the run is new.
+    pub(super) state: BTreeMap<String, Value>,
+    /// What was made of the template of the system prompt, if there is one.
+    pub(super) system: Option<Result<String>>,
+    pub(super) terms: Arc<Terms>,
+}
+
+/// What a request says apart from where its run begins, and its agent where the request does not say.
+pub(super) struct Terms {
+    pub(super) parent: Option<Parent>,
+    pub(super) names_session: bool,
+    pub(super) agent_id: Option<Arc<str>>,
+    pub(super) run_id: Option<Arc<str>>,
+    pub(super) user: Option<Arc<str>>,
+    /// What a run below begins with.
+    pub(super) history: Option<History>,
+    pub(super) stream: bool,
+    pub(super) params: Arc<ModelParams>,
+    pub(super) tools: ToolChoices,
+    pub(super) resources: Resources,
+    pub(super) caps: Option<Caps>,
+    pub(super) when_busy: WhenBusy,
+    pub(super) when_waiting: WhenWaiting,
+    pub(super) despite_changes: bool,
+    pub(super) despite_newer: bool,
+    /// What makes the run's steps, if an engine keeps them.
+    pub(super) steps: Option<Steps>,
+}
+
+impl Prepared {
+    pub(super) fn of(agent: &AgentParts, request: RunRequest) -> Result<Self> {
+        let Rendered { system, user, state: of_inputs } = agent.prompts.render(&request, &agent.schema)?;
+        let (mut input, mut state) = (request.input, request.state);
+        if let RunInput::Messages(messages) = &mut input {
+            messages.extend(user);
+        }
+        state.extend(of_inputs);
+        let terms = Terms {
+            parent: request.parent,
+            names_session: request.session.is_some(),
+            agent_id: request.agent_id,
+            run_id: request.run_id,
+            user: request.user,
+            history: request.history,
+            stream: request.stream.unwrap_or(agent.stream),
+            params: match request.params {
+                Some(over) => (*agent.executor.params).clone().with(*over).into(),
+                None => agent.executor.params.clone(),
+            },
+            tools: request.tools,
+            resources: agent.resources.clone().extended(&request.resources),
+            caps: request.caps,
+            when_busy: request.when_busy.unwrap_or(agent.when_busy),
+            when_waiting: request.when_waiting.unwrap_or(agent.when_waiting),
+            despite_changes: request.despite_changes,
+            despite_newer: request.despite_newer,
+            steps: request.steps,
+        };
+        Ok(Self { input, state, system, terms: Arc::new(terms) })
+    }
+}
+
+impl Terms {
+    pub(super) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+}

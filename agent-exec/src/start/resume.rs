@@ -1,0 +1,96 @@
+//! A run that goes on from a checkpoint.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{Answer, Checkpoint, Clock, Error, Exit, Finished, History, Phase, Result, RunEnd, RunIds};
+
+use super::{AgentParts, Beginning, JournalSync, RunSlot, Terms, answers::accepted};
+
+/// Where the newest run of the session stands.
+pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Checkpoint> {
+    let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
+    if agent.journal.is_none() {
+        return Err(Error::config("there is nothing to recover from: give the agent a store with store(..)"));
+    }
+    let nothing = || Error::config(format!("session '{session}' holds no unfinished run of agent '{agent_id}'"));
+    slot.journal.index(session).await?.look(|index| index.unfinished(agent_id)).ok_or_else(nothing)
+}
+
+/// The checkpoint in the form of this agent, with the answers that are given now.
+pub(super) async fn begin(
+    agent: &AgentParts,
+    terms: &Terms,
+    ids: Arc<RunIds>,
+    mut checkpoint: Box<Checkpoint>,
+    given: BTreeMap<String, Answer>,
+) -> Result<Beginning> {
+    fit(agent, terms, &mut checkpoint)?;
+    let journal = agent.journal.as_deref().filter(|_| terms.is_root());
+    // What comes from the run above was checked at the top.
+    let given = match terms.is_root() {
+        true => {
+            let clock = terms.resources.get::<Clock>().unwrap_or_default();
+            let used_once = journal.filter(|_| !terms.despite_newer);
+            let accepted = accepted(&checkpoint, given, clock.now(), used_once).await;
+            accepted.map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
+        }
+        false => given,
+    };
+    let sync = match journal {
+        Some(journal) => JournalSync::of(journal, &checkpoint, terms.despite_newer).await?,
+        None => JournalSync::UpToDate,
+    };
+    let mut answers = std::mem::take(&mut checkpoint.answers);
+    answers.extend(given);
+    Ok(Beginning {
+        history: checkpoint.history.clone(),
+        state: checkpoint.state.clone(),
+        globals: checkpoint.globals.clone().unwrap_or_default(),
+        step: checkpoint.step,
+        steering: std::mem::take(&mut checkpoint.steering),
+        resumed: Some(checkpoint),
+        answers,
+        sync,
+        ..Beginning::empty(ids)
+    })
+}
+
+/// Migrates the checkpoint of another agent, or refuses it.
+fn fit(agent: &AgentParts, terms: &Terms, checkpoint: &mut Checkpoint) -> Result<()> {
+    if checkpoint.fingerprint == agent.fingerprint {
+        return Ok(());
+    }
+    match &agent.migration {
+        Some(migrate) => migrate(checkpoint),
+        None if terms.despite_changes => Ok(()),
+        None => {
+            let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
+            Err(Error::config(format!(
+                "the checkpoint is of another agent; resume with the agent that made it, give the agent a migration, or say \
+                 despite_changes():\n{changes}"
+            )))
+        }
+    }
+}
+
+/// The lines in which two fingerprints differ.
+fn difference(then: &str, now: &str) -> String {
+    let lines = then.lines().zip(now.lines()).filter(|(a, b)| a != b);
+    lines.map(|(a, b)| format!("- {a}\n+ {b}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The end of a run that was over already, for the run above that did not take it.
+pub(super) fn ended(beginning: &Beginning, terms: &Terms) -> Option<RunEnd> {
+    let checkpoint = beginning.resumed.as_deref().filter(|_| !terms.is_root())?;
+    let Phase::Ended(exit) = &checkpoint.phase else { return None };
+    Some(RunEnd::Finished(Box::new(finished(checkpoint, exit, beginning.history.clone()))))
+}
+
+fn finished(checkpoint: &Checkpoint, exit: &Exit, history: History) -> Finished {
+    let mut finished = Finished::new(checkpoint.ids.clone(), exit.answer.clone(), exit.reason.clone(), history);
+    finished.steps = checkpoint.step;
+    (finished.usage, finished.tree_usage) = (checkpoint.usage, checkpoint.tree_usage);
+    finished.tool_calls.clone_from(&checkpoint.tool_calls);
+    finished.state.clone_from(&checkpoint.state);
+    finished
+}

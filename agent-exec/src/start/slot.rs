@@ -1,0 +1,88 @@
+//! What a run has before anything is read or written.
+
+use std::sync::Arc;
+
+use agent_core::{
+    Emitter, EventHub, Inbox, Journal, MemoryJournal, Parent, Pause, RunCx, RunIds, RunInput, RunRequest, new_id,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentParts;
+
+/// What all runs of a tree share, and what is this run's own from the first moment on.
+#[derive(Clone)]
+pub(super) struct RunSlot {
+    pub(super) ids: Arc<RunIds>,
+    pub(super) hub: EventHub,
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) above: Option<Emitter>,
+    pub(super) pause: Pause,
+    pub(super) inbox: Inbox,
+    pub(super) cancel: CancellationToken,
+}
+
+impl RunSlot {
+    pub(super) fn of(agent: &AgentParts, request: &RunRequest) -> Self {
+        let parent = request.parent.as_ref().map(|p| &p.cx);
+        let ids = Arc::new(ids(agent, request));
+        let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
+            // A replay writes nothing that outlives it.
+            _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
+            (Some(above), _) => above.emitter().hub().journal().clone(),
+            (None, Some(journal)) => journal.clone(),
+            // What a run below noted is kept with its end.
+            (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),
+            (None, None) => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
+        };
+        let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
+        Self {
+            hub: parent.map_or_else(
+                || EventHub::new(journal.clone(), ids.session.clone()),
+                |above| above.emitter().hub().clone(),
+            ),
+            journal,
+            above: parent.map(|above| above.emitter().clone()),
+            pause: match (handle, parent) {
+                (Some(handle), _) => handle.pause_flag().clone(),
+                (None, above) => above.map(RunCx::pause_flag).unwrap_or_default(),
+            },
+            // A layer that runs the agent again finds the first run's closed.
+            inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),
+            cancel: match (handle, parent) {
+                (Some(handle), _) => handle.cancellation().clone(),
+                (None, above) => above.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+            },
+            ids,
+        }
+    }
+
+    /// Runs in another session after all: nothing was written yet.
+    pub(super) fn moved_to(mut self, session: Arc<str>) -> Self {
+        Arc::make_mut(&mut self.ids).session = session.clone();
+        self.hub.move_to(session);
+        self
+    }
+}
+
+fn ids(agent: &AgentParts, request: &RunRequest) -> RunIds {
+    if let RunInput::Resume { checkpoint, .. } = &request.input {
+        return checkpoint.ids.clone();
+    }
+    match &request.parent {
+        Some(Parent { cx, .. }) => cx.ids().child(agent.name.clone(), request.agent_id.clone(), request.run_id.clone()),
+        None => {
+            // The same one whenever an engine drives the run.
+            let of_run = || request.steps.as_ref().and(request.run_id.clone());
+            let session = request.session.clone().or_else(of_run).unwrap_or_else(|| new_id().into());
+            let mut ids = RunIds::root(agent.name.clone(), session);
+            ids.user = request.user.clone();
+            if let Some(agent_id) = &request.agent_id {
+                ids.agent_id = agent_id.clone();
+            }
+            if let Some(run_id) = &request.run_id {
+                (ids.run_id, ids.root_run_id) = (run_id.clone(), run_id.clone());
+            }
+            ids
+        }
+    }
+}
