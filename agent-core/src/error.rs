@@ -4,7 +4,7 @@ use std::{any::Any, borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Checkpoint, Question};
+use crate::run::{Checkpoint, Question};
 
 /// What tower layers return: any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -66,7 +66,7 @@ pub enum ErrorKind {
     Cancelled,
     /// Not a failure: the run stopped to wait for an answer.
     Interrupted,
-    /// An answer was refused; [`Refusal::of`](crate::Refusal::of) says why. The run waits as before.
+    /// An answer was refused; [`Refusal::of`](crate::run::Refusal::of) says why. The run waits as before.
     AnswerRefused,
     /// Another run holds this session and agent.
     Busy,

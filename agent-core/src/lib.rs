@@ -17,22 +17,23 @@
 
 mod api_key;
 mod backoff;
-mod budget;
+pub mod budget;
 mod deadlines;
-mod error;
-mod event;
+pub mod engine;
+pub mod error;
+pub mod event;
 mod future;
-mod history;
-mod journal;
-mod memory;
-mod message;
-mod middleware;
-mod model;
-mod run;
+pub mod history;
+pub mod journal;
+pub mod memory;
+pub mod message;
+pub mod middleware;
+pub mod model;
+pub mod run;
 pub mod search;
 mod service;
-mod storage;
-mod tool;
+pub mod storage;
+pub mod tool;
 mod usage;
 
 #[cfg(any(test, feature = "testing"))]
@@ -42,48 +43,22 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
-    api_key::API_KEY_PREFIXES,
-    backoff::Backoff,
-    budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
-    deadlines::{DeadlineKind, Deadlines, RunDeadline},
+    budget::{Budget, Caps, Window},
     error::{BoxError, Error, ErrorKind, Result, Retry},
-    event::{
-        CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
-    },
-    future::{boxed, catch_panic},
-    history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
-    journal::{
-        Ack, Divergence, Durable, EDITED, Entry, EntryBody, IndexCache, Journal, JournalWriter, Liveness,
-        MemoryJournal, RecordedBeginning, Recording, RunLog, RunRecord, RunStatus, SessionIndex, SessionInfo,
-        SessionView, SharedIndex, Step, StepBody, StepResult, SubAgentRecord, diff, each_entry, fork_at,
-    },
-    memory::{
-        ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
-        ScoredMemory, select_rounds,
-    },
-    message::{
-        AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
-        Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
-    },
-    middleware::{
-        Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer, Placement,
-        ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
-    },
+    event::{Event, EventKind, EventSink, EventStream},
+    future::boxed,
+    history::History,
+    journal::{Journal, MemoryJournal},
+    message::{AssistantMessage, Block, Media, Message, Part, SystemMessage, Text, ToolCall, ToolMessage, UserMessage},
+    middleware::{Flow, Middleware, ModelNext, ModelService, PerRun, Placement, ToolNext, ToolService, Verdict},
     model::{
-        ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams,
-        ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
+        Chunk, ChunkSink, FinishReason, Model, ModelInfo, ModelParams, ModelRequest, ModelResponse, OutputFormat,
+        TokenCounter, ToolChoice, Usage,
     },
     run::{
-        Answer, Ask, BackgroundRun, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox,
-        Parent, Pause, PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds,
-        RunInput, RunParts, RunRequest, RunState, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
-        UsageMeter, WhenBusy, WhenWaiting, canonical_json, new_id,
+        Answer, Ask, Deadlines, Exit, ExitReason, Finished, Question, RunCx, RunEnd, RunIds, RunRequest, SubAgent,
+        WhenBusy, WhenWaiting, checkpoint::Checkpoint,
     },
-    service::{AgentService, ModelService, SharedService, ToolService},
-    storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},
-    tool::{
-        BatchCall, CallResult, Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, Tool,
-        ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, value_to_text,
-    },
-    usage::Usage,
+    storage::{GlobalStorage, Key, Resources, State, StateField, StateSchema},
+    tool::{Effect, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset},
 };

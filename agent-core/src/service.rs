@@ -9,7 +9,12 @@ use std::{
 use futures::future::{BoxFuture, ready as settled};
 use tower::{Service, ServiceExt};
 
-use crate::{BoxError, Error, ModelRequest, ModelResponse, Result, RunEnd, RunRequest, ToolOutput, ToolRequest};
+use crate::{
+    error::{BoxError, Error, Result},
+    model::{ModelRequest, ModelResponse},
+    run::{RunEnd, RunRequest},
+    tool::{ToolOutput, ToolRequest},
+};
 
 /// A composed stack around model calls.
 pub type ModelService = SharedService<ModelRequest, ModelResponse>;

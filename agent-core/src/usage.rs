@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::PriceTable;
+use crate::model::PriceTable;
 
 /// Tokens, counted so that nothing is in two fields: `input` excludes what the cache served or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Usage {
     pub cached: u64,
     /// Input tokens that were written to the provider's cache.
     pub cache_write: u64,
-    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::Cache)), which costs more.
+    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::message::Cache)), which costs more.
     pub cache_write_long: u64,
     /// Output tokens, reasoning included.
     pub output: u64,
@@ -52,7 +52,7 @@ impl Usage {
     /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
     ///
     /// ```
-    /// use agent_core::{PriceTable, Usage};
+    /// use agent_core::{Usage, model::PriceTable};
     ///
     /// struct OneDollarPerMillion;
     ///

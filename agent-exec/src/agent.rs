@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    Budget, Checkpoint, Error, GlobalStorage, Journal, Middlewares, Model, Resources, Result, RunEnd, RunRequest,
-    StateSchema, SubAgents, ToolSpec, Toolset, WhenBusy, WhenWaiting, fork_at,
+    Budget, Checkpoint, Error, GlobalStorage, Journal, Model, Resources, Result, RunEnd, RunRequest, StateSchema,
+    ToolSpec, Toolset, WhenBusy, WhenWaiting, journal::fork_at, middleware::Middlewares, run::SubAgents,
 };
 use tower::Service;
 

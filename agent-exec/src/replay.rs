@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, Journal, JournalWriter, Recording, Result, RunEnd, RunIds, RunRequest, diff};
+use agent_core::{
+    Error, ErrorKind, Journal, Result, RunEnd, RunIds, RunRequest,
+    journal::{JournalWriter, Recording, diff},
+};
 
 use crate::{agent::Inner, start::Beginning};
 

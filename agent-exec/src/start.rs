@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
-    Answer, Budget, Checkpoint, Clock, Emitter, EntryBody, Error, ErrorKind, EventHub, Exit, ExitReason, Finished,
-    GlobalStorage, History, Inbox, Journal, JournalWriter, Liveness, MemoryJournal, Message, Parent, Pause, Phase,
-    Result, RunDeadline, RunDriver, RunEnd, RunIds, RunInput, RunLog, RunParts, RunRequest, RunStatus, State,
-    UsageMeter, WhenWaiting, boxed, new_id,
+    Answer, Budget, Checkpoint, Error, ErrorKind, Exit, ExitReason, Finished, GlobalStorage, History, Journal,
+    MemoryJournal, Message, Result, RunEnd, RunIds, RunRequest, State, WhenWaiting, boxed,
+    engine::{Emitter, EventHub, Inbox, Parent, Pause, RunDriver, RunLog, RunParts, UsageMeter},
+    journal::{EntryBody, JournalWriter, Liveness, RunStatus},
+    run::{Clock, RunDeadline, RunInput, checkpoint::Phase, new_id},
 };
 use serde_json::Value;
 

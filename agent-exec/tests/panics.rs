@@ -11,9 +11,10 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, Entry, EntryBody, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model, ModelInfo,
-    ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunRequest, RunStatus, Tool, ToolNext, ToolOutput,
-    ToolRequest, Toolset, async_trait,
+    Chunk, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model, ModelInfo, ModelNext,
+    ModelRequest, ModelResponse, Result, RunCx, RunRequest, Tool, ToolNext, ToolOutput, ToolRequest, Toolset,
+    async_trait,
+    journal::{Entry, EntryBody, RunStatus},
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

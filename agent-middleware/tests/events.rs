@@ -4,7 +4,9 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{Chunk, EntryBody, Event, EventKind, EventSink, Message, Middlewares, RunDriver};
+use agent_core::{
+    Chunk, Event, EventKind, EventSink, Message, engine::RunDriver, journal::EntryBody, middleware::Middlewares,
+};
 use agent_middleware::{Events, telemetry::EventsConfig};
 use common::{alone, begin, below, root};
 

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::{Amounts, Balance, Caps, Ledger};
-use crate::Result;
+use crate::error::Result;
 
 /// An account, and how far those may go who draw on it through this budget.
 #[derive(Clone)]

@@ -27,14 +27,14 @@ pub use self::{
     ledger::{Balance, Ledger, MemoryLedger},
     reservation::Reservation,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.
 ///
 /// What may be used is set aside before a call, so that many runs together cannot pass a cap that each alone would keep.
 ///
 /// ```
-/// use agent_core::{Amounts, Budget, Caps};
+/// use agent_core::{Budget, Caps, budget::Amounts};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let budget = Budget::new(Caps::default().tokens(100));

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{Account, Amounts, Balance, Budget, Refused, Reservation, used_up};
-use crate::{Error, ErrorKind, ModelInfo, ModelRequest, ModelResponse, Result, Usage};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    model::{ModelInfo, ModelRequest, ModelResponse},
+    usage::Usage,
+};
 
 impl Budget {
     /// Sets aside what a model call may use at most: the tokens of its prompt as the budget's counter counts them, the

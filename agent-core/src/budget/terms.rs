@@ -6,7 +6,12 @@ use std::{
 };
 
 use crate::{
-    Block, Error, History, Message, ModelRequest, Part, PriceTable, Result, TokenCounter, ToolSpecs, Usage, WireKey,
+    error::{Error, Result},
+    history::{History, WireKey},
+    message::{Block, Message, Part},
+    model::{ModelRequest, PriceTable, TokenCounter},
+    tool::ToolSpecs,
+    usage::Usage,
 };
 
 /// What a budget's calls are counted and priced with.
@@ -102,7 +107,8 @@ impl TokenCounter for Generous {
 
     fn tools(&self, tools: &ToolSpecs) -> u64 {
         let texts = |text: &str| self.text(text);
-        let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
+        let tool =
+            |t: &crate::tool::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
         tools.total(*KEY, |tools| tools.iter().map(|t| AROUND + tool(t)).sum())
     }
 

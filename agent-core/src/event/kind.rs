@@ -7,7 +7,13 @@ use serde_json::Value;
 
 use super::{Compaction, CompactionMode};
 use crate::{
-    AssistantMessage, Chunk, Entry, EntryBody, ErrorKind, Message, Question, RunIds, RunStatus, ToolOutput, Usage,
+    error::ErrorKind,
+    journal::{Entry, EntryBody, RunStatus},
+    message::{AssistantMessage, Message},
+    model::Chunk,
+    run::{Question, RunIds},
+    tool::ToolOutput,
+    usage::Usage,
 };
 
 /// Something that happened in a run or in one below it.

@@ -1,13 +1,14 @@
 //! What a run reports while it is under way.
 
 mod compaction;
-mod emitter;
-mod hub;
+pub(crate) mod emitter;
+pub(crate) mod hub;
 mod kind;
 
 pub use self::{
     compaction::{Compaction, CompactionMode},
-    emitter::{Emitter, EventSink},
-    hub::{EventHub, EventStream},
+    emitter::EventSink,
+    hub::EventStream,
     kind::{CircuitState, Event, EventKind, Position},
 };
+pub(crate) use self::{emitter::Emitter, hub::EventHub};

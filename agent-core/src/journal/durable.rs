@@ -7,12 +7,16 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Effect, ModelResponse, Result, ToolOutput};
+use crate::{
+    error::Result,
+    model::ModelResponse,
+    tool::{Effect, ToolOutput},
+};
 
 /// Runs steps so that a finished one is never run again: its result is kept, and given back when the run is driven again.
 ///
 /// The executor makes every model call, every tool call and every [decision](crate::RunCx::decide) a step, innermost in the
-/// stacks, so that the policies outside it replay deterministically. [`RunLog`](crate::RunLog) is the embedded engine, over
+/// stacks, so that the policies outside it replay deterministically. [`RunLog`](crate::engine::RunLog) is the embedded engine, over
 /// a [`Journal`](crate::Journal); a distributed engine implements the trait with its own log.
 ///
 /// A result is typed and not yet bytes, so that an engine in memory does not serialise what nobody reads; every variant is

@@ -6,8 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Amounts, Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question,
-    ReplaceReason, RunIds, ToolMessage, ToolOutput, Usage,
+    budget::Amounts,
+    history::{History, ReplaceReason},
+    message::{AssistantMessage, Message, ToolMessage},
+    model::ModelResponse,
+    run::{Answer, Exit, ExitReason, Question, RunIds},
+    tool::{Effect, ToolOutput},
+    usage::Usage,
 };
 
 /// One entry of a session's journal.

@@ -1,11 +1,11 @@
 //! The journal: one append-only log per session, from which everything durable is read.
 
-mod durable;
+pub(crate) mod durable;
 mod entry;
 mod fork;
 mod index;
 mod json;
-mod log;
+pub(crate) mod log;
 mod memory;
 mod outbox;
 mod recording;
@@ -21,20 +21,22 @@ use std::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-pub(crate) use self::outbox::Outbox;
-pub use self::{
+pub(crate) use self::{
     durable::{Durable, Step, StepBody, StepResult},
+    log::RunLog,
+    outbox::Outbox,
+};
+pub use self::{
     entry::{Entry, EntryBody, RunStatus},
     fork::fork_at,
     index::{
         EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
     },
-    log::RunLog,
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
     replay::RecordedBeginning,
 };
-use crate::Result;
+use crate::error::Result;
 
 /// Where sessions are kept: an append-only log each.
 ///

@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::{Ack, Entry};
-use crate::{Emitter, Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    event::Emitter,
+};
 
 /// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
 /// are told of their entries in the order of the journal.
@@ -188,7 +191,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::{EntryBody, History, testing::detached_run};
+    use crate::{history::History, journal::EntryBody, testing::detached_run};
 
     /// An outbox with a batch that is acknowledged when the sender says so.
     fn waiting() -> (Outbox, oneshot::Sender<u64>) {

@@ -8,7 +8,16 @@ use std::{
 use serde_json::Value;
 
 use super::{Entry, EntryBody, Recording, SessionIndex};
-use crate::{Answer, Error, ErrorKind, History, Message, ModelResponse, Result, SessionView, ToolOutput, Usage};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    history::History,
+    journal::SessionView,
+    message::Message,
+    model::ModelResponse,
+    run::Answer,
+    tool::ToolOutput,
+    usage::Usage,
+};
 
 /// The recorded results of one run, by step.
 pub(super) struct Replay {

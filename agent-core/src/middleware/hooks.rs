@@ -15,8 +15,13 @@ use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
-    ChunkSink, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, ModelService, Result, RunCx, ToolOutput,
-    ToolRequest, ToolService, boxed,
+    error::{Error, ErrorKind, Result},
+    event::EventKind,
+    future::boxed,
+    model::{ChunkSink, ModelRequest, ModelResponse},
+    run::RunCx,
+    service::{ModelService, ToolService},
+    tool::{ToolOutput, ToolRequest},
 };
 
 /// The hooks around model calls.
@@ -272,7 +277,7 @@ mod tests {
     use tower::{ServiceExt, service_fn};
 
     use super::*;
-    use crate::{History, testing::detached_run};
+    use crate::{history::History, testing::detached_run};
 
     #[tokio::test]
     async fn a_run_that_is_to_stop_calls_no_model_though_it_has_no_hooks() {

@@ -20,24 +20,29 @@ macro_rules! debug_by_name {
 }
 use debug_by_name;
 
-mod hooks;
+pub(crate) mod hooks;
 mod next;
 mod placement;
-mod wrap;
+pub(crate) mod wrap;
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
 pub use self::{
-    hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
     next::{ModelNext, ToolNext},
     placement::Placement,
-    wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
 };
 use crate::{
-    Chunk, Exit, ModelRequest, ModelResponse, Result, RunCx, RunEnd, SubAgent, Tool, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults, future::nothing,
+    error::Result,
+    future::nothing,
+    model::{Chunk, ModelRequest, ModelResponse},
+    run::{Exit, RunCx, RunEnd, SubAgent},
+    tool::{Tool, ToolBatch, ToolOutput, ToolRequest, ToolResults},
+};
+pub use crate::{
+    run::per_run::PerRun,
+    service::{AgentService, ModelService, SharedService, ToolService},
 };
 
 /// A list of middlewares, outermost first.

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AssistantMessage, Block, MessageBuilder, Result};
+use crate::{
+    error::Result,
+    message::{AssistantMessage, Block, MessageBuilder},
+};
 
 /// A piece of a message under way. `index` tells the blocks of a message apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -278,7 +281,7 @@ impl fmt::Debug for ChunkSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Citation, Origin, Raw, Text};
+    use crate::message::{Citation, Origin, Raw, Text};
 
     fn message() -> AssistantMessage {
         let raw = Raw::parse(Origin::new("w", "p", "m"), "{}").expect("valid JSON");
@@ -299,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_guard_changes_nothing_and_can_end_the_call() {
-        let refuse = |_: &Chunk| Err(crate::Error::tool("no"));
+        let refuse = |_: &Chunk| Err(crate::error::Error::tool("no"));
         let sink = ChunkSink::default().with_guard(|_| Ok(()));
         assert!(!sink.transforms() && !sink.collect(message()).expect("collects").is_edited());
         assert!(sink.with_guard(refuse).collect(message()).is_err());

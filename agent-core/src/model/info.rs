@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ModelRequest, tokens};
-use crate::{History, Message, ToolSpecs, Usage};
+use crate::{history::History, message::Message, tool::ToolSpecs, usage::Usage};
 
 /// What is known of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,8 @@ pub use self::{
     spoken::Spoken,
     tokens::ApproximateCounter,
 };
-use crate::Result;
+use crate::error::Result;
+pub use crate::{api_key::API_KEY_PREFIXES, backoff::Backoff, usage::Usage};
 
 /// A language model, as an agent calls it.
 ///

@@ -6,7 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{ChunkSink, ModelInfo, ModelParams};
-use crate::{AssistantMessage, History, RunCx, SystemMessage, ToolSpecs, Usage, Verdict};
+use crate::{
+    history::History,
+    message::{AssistantMessage, SystemMessage},
+    middleware::Verdict,
+    run::RunCx,
+    tool::ToolSpecs,
+    usage::Usage,
+};
 
 /// One model call. Cheap to clone, so that stock retry and hedge layers apply.
 ///

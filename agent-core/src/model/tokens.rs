@@ -2,7 +2,10 @@
 //! these are usual estimates.
 
 use super::TokenCounter;
-use crate::{Block, Message, Part, Reasoning, ToolSpec};
+use crate::{
+    message::{Block, Message, Part, Reasoning},
+    tool::ToolSpec,
+};
 
 /// Around every message.
 const MESSAGE: u64 = 3;
@@ -64,7 +67,7 @@ fn reasoning(reasoning: &Reasoning, text: impl Fn(&str) -> u64) -> u64 {
 /// Counts four characters as a token. Good to about a third for English prose; too low for most other scripts.
 ///
 /// ```
-/// use agent_core::{ApproximateCounter, Message, TokenCounter};
+/// use agent_core::{Message, TokenCounter, model::ApproximateCounter};
 ///
 /// assert_eq!(ApproximateCounter.text("twelve chars"), 3);
 /// assert_eq!(ApproximateCounter.message(&Message::user("twelve chars")), 6, "a message costs three more");
@@ -85,7 +88,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{AssistantMessage, Media, ToolMessage, ToolSpecs, UserMessage};
+    use crate::{
+        message::{AssistantMessage, Media, ToolMessage, UserMessage},
+        tool::ToolSpecs,
+    };
 
     #[test]
     fn calls_results_images_and_tools_have_costs_of_their_own() {

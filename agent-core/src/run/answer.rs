@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// An answer to a [`Question`](crate::Question).
 ///
@@ -66,7 +66,7 @@ impl From<Value> for Answer {
 /// Why an answer was refused. The run waits as before, and takes a right one.
 ///
 /// ```
-/// use agent_core::{Error, Refusal};
+/// use agent_core::{Error, run::Refusal};
 ///
 /// let error = Error::from(Refusal::Expired);
 /// assert_eq!(Refusal::of(&error), Some(&Refusal::Expired));

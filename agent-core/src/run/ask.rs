@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Answer, Question, RunCx, clock::millis, digest};
-use crate::{EntryBody, Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::EntryBody,
+};
 
 /// A question as a tool or a hook puts it.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, RunCx};
-use crate::{EntryBody, Message, Result};
+use crate::{error::Result, journal::EntryBody, message::Message};
 
 /// A sub-agent that ran in the background when its caller stopped, and of whose end the caller does not know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

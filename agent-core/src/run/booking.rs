@@ -3,7 +3,13 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::RunCx;
-use crate::{Amounts, EntryBody, ModelInfo, ModelRequest, ModelResponse, Reservation, Result, boxed};
+use crate::{
+    budget::{Amounts, Reservation},
+    error::Result,
+    future::boxed,
+    journal::EntryBody,
+    model::{ModelInfo, ModelRequest, ModelResponse},
+};
 
 /// One model call on the account of a run: what it may use is set aside, and journalled, before it begins; what it used is
 /// booked when it is [settled](Self::settle). Dropped unsettled, all of it counts as used: nobody knows what a call used that

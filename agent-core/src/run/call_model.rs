@@ -1,7 +1,11 @@
 //! Calls of models beside the agent's own.
 
 use super::RunCx;
-use crate::{EntryBody, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::EntryBody,
+    model::{Model, ModelRequest, ModelResponse},
+};
 
 impl RunCx {
     /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before

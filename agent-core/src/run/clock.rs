@@ -9,7 +9,7 @@ use std::{
 /// What time it is for runs: the system's clock, unless an agent or a request has another one as a resource.
 ///
 /// ```
-/// use agent_core::{Clock, RunRequest};
+/// use agent_core::{RunRequest, run::Clock};
 /// use std::time::{Duration, SystemTime};
 ///
 /// let tomorrow = Clock::new(|| SystemTime::now() + Duration::from_secs(86_400));

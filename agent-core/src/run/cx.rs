@@ -19,8 +19,16 @@ use super::{
     per_run::Live, tasks::Tasks,
 };
 use crate::{
-    Budget, Emitter, EventKind, EventSink, GlobalStorage, History, Message, Middlewares, ReplaceReason, Resources,
-    Result, RunDeadline, RunLog, State, Usage, storage::CallStorage,
+    budget::Budget,
+    deadlines::RunDeadline,
+    error::Result,
+    event::{Emitter, EventKind, EventSink},
+    history::{History, ReplaceReason},
+    journal::RunLog,
+    message::Message,
+    middleware::Middlewares,
+    storage::{CallStorage, GlobalStorage, Resources, State},
+    usage::Usage,
 };
 
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.

@@ -43,7 +43,7 @@ fn parts(digest: &str) -> Option<(&str, &str, &str)> {
 /// The same text for equal values, in whatever order their fields came.
 ///
 /// ```
-/// use agent_core::canonical_json;
+/// use agent_core::engine::canonical_json;
 /// use serde_json::{Value, json};
 ///
 /// let other: Value = serde_json::from_str(r#"{"b": [1, {"y": 2, "x": 1}], "a": "q"}"#)?;

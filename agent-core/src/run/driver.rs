@@ -17,8 +17,15 @@ use super::{
     tasks::Tasks,
 };
 use crate::{
-    AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
-    RunDeadline, RunLog, State, ToolMessage,
+    budget::Budget,
+    deadlines::RunDeadline,
+    error::Result,
+    event::Emitter,
+    history::History,
+    journal::{EntryBody, RunLog},
+    message::{AssistantMessage, Message, ToolMessage},
+    middleware::Middlewares,
+    storage::{GlobalStorage, Resources, State},
 };
 
 /// Everything a run is made of.

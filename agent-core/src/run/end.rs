@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Checkpoint, RunIds};
-use crate::{Error, ErrorKind, History, Message, Usage};
+use crate::{
+    error::{Error, ErrorKind},
+    history::History,
+    message::Message,
+    usage::Usage,
+};
 
 /// How a run ended without failing. A failed run is an [`Error`](crate::Error), which carries a checkpoint too.
 #[derive(Clone, Debug, PartialEq)]

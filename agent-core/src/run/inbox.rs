@@ -8,7 +8,12 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{EntryBody, Error, ErrorKind, History, Message, Result, RunLog};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    history::History,
+    journal::{EntryBody, RunLog},
+    message::Message,
+};
 
 /// Messages for a run that is under way: they are put before its next model call. Cheap to clone; all clones are one inbox.
 ///
@@ -17,7 +22,7 @@ use crate::{EntryBody, Error, ErrorKind, History, Message, Result, RunLog};
 /// that a run that dies with its process can go on with it.
 ///
 /// ```
-/// use agent_core::{Inbox, Message};
+/// use agent_core::{Message, engine::Inbox};
 ///
 /// let inbox = Inbox::default();
 /// inbox.push(Message::user("and be brief"))?;

@@ -2,47 +2,48 @@
 
 mod answer;
 mod ask;
-mod background;
-mod booking;
+pub(crate) mod background;
+pub(crate) mod booking;
 mod busy;
 mod call_model;
+pub mod checkpoint;
 mod clock;
 mod cx;
-mod digest;
-mod driver;
+pub(crate) mod digest;
+pub(crate) mod driver;
 mod end;
 mod ids;
-mod inbox;
-mod pause;
-mod per_run;
+pub(crate) mod inbox;
+pub(crate) mod pause;
+pub(crate) mod per_run;
 mod question;
-mod request;
+pub(crate) mod request;
 mod state;
 mod sub_agent;
-mod sub_run;
+pub(crate) mod sub_run;
 mod tasks;
-mod usage;
+pub(crate) mod usage;
 
-pub(crate) use self::state::{Child, Trail};
 pub use self::{
     answer::{Answer, Refusal},
     ask::Ask,
-    background::BackgroundRun,
-    booking::Booking,
     busy::{WhenBusy, WhenWaiting},
     clock::Clock,
     cx::RunCx,
-    digest::canonical_json,
-    driver::{RunDriver, RunParts},
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},
+    question::Question,
+    request::{RunInput, RunRequest, ToolChoices},
+    sub_agent::{SubAgent, SubAgents},
+};
+pub(crate) use self::{
+    background::BackgroundRun,
+    driver::{RunDriver, RunParts},
     inbox::Inbox,
     pause::Pause,
-    per_run::PerRun,
-    question::Question,
-    request::{Parent, RunInput, RunRequest, ToolChoices},
-    state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState},
-    sub_agent::{SubAgent, SubAgents},
-    sub_run::{SubAgentCall, SubRun, SubRunHandle},
+    request::Parent,
+    state::{Begun, CallState, Checkpoint, Child, PendingTurn, Phase, RunState, Trail},
+    sub_run::{SubAgentCall, SubRunHandle},
     usage::UsageMeter,
 };
+pub use crate::deadlines::{DeadlineKind, Deadlines, RunDeadline};

@@ -8,7 +8,7 @@ use std::sync::{
 /// Asks the runs that share it to pause at their next boundaries. Cheap to clone; all clones are one.
 ///
 /// ```
-/// use agent_core::Pause;
+/// use agent_core::engine::Pause;
 ///
 /// let tree = Pause::default();
 /// let branch = tree.below();

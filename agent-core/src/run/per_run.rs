@@ -116,7 +116,7 @@ impl<T> fmt::Debug for PerRun<T> {
 
 #[cfg(all(test, feature = "testing"))]
 mod tests {
-    use crate::{History, testing::detached_run};
+    use crate::{history::History, testing::detached_run};
 
     use super::*;
 

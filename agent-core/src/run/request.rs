@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
-use crate::{Caps, History, Message, ModelParams, Resources, Tool};
+use crate::{budget::Caps, history::History, message::Message, model::ModelParams, storage::Resources, tool::Tool};
 
-/// What goes into a run: the request type of [`AgentService`](crate::AgentService).
+/// What goes into a run: the request type of [`AgentService`](crate::middleware::AgentService).
 ///
 /// ```
 /// use agent_core::RunRequest;
@@ -142,7 +142,7 @@ impl RunRequest {
 
     /// As [`resume`](Self::resume), with answers that are [bound to their questions](crate::Question::answer).
     ///
-    /// Either all of them are taken or, if one is [refused](crate::Refusal), none: then the run fails with
+    /// Either all of them are taken or, if one is [refused](crate::run::Refusal), none: then the run fails with
     /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before anything happened, and still waits.
     pub fn resume_with(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
         let answers = answers.into_iter().collect();
@@ -152,7 +152,7 @@ impl RunRequest {
     /// Goes on with the newest run of a session where the journal says that it stands: after its process died, or after it
     /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
     ///
-    /// Answers to its questions are given by question id; see [`SessionIndex::unfinished`](crate::SessionIndex::unfinished) for looking at them first.
+    /// Answers to its questions are given by question id; see [`SessionIndex::unfinished`](crate::journal::SessionIndex::unfinished) for looking at them first.
     pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self::recover_with(session, plain(answers))
     }

@@ -5,7 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use tower::Service;
 
 use super::{Finished, RunCx, RunEnd, RunRequest, SubAgentCall};
-use crate::{AgentService, BoxError, Caps, Error, ErrorKind, Result, ToolRequest};
+use crate::{
+    budget::Caps,
+    error::{BoxError, Error, ErrorKind, Result},
+    service::AgentService,
+    tool::ToolRequest,
+};
 
 /// An agent that another may call, under a key.
 #[derive(Clone, Debug)]

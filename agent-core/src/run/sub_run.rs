@@ -11,13 +11,19 @@ use super::{
     Answer, BackgroundRun, Checkpoint, Finished, Inbox, Parent, Pause, RunCx, RunEnd, RunInput, RunRequest, SubAgent,
     new_id,
 };
-use crate::{AgentService, EntryBody, Error, ErrorKind, Message, Result, SessionIndex, SubAgentRecord, ToolRequest};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{EntryBody, SessionIndex, SubAgentRecord},
+    message::Message,
+    service::AgentService,
+    tool::ToolRequest,
+};
 
 /// How a sub-agent is called: anew, recalled by its id, or with a copy of the caller's conversation; in the background or
 /// waited for.
 ///
 /// ```
-/// use agent_core::SubAgentCall;
+/// use agent_core::engine::SubAgentCall;
 ///
 /// let call = SubAgentCall::new("researcher", "And in 1990?").recall("0198d0");
 /// assert_eq!(call.recall.as_deref(), Some("0198d0"));

@@ -12,7 +12,7 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 
 use super::RunCx;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Work that was handed to a run and that its executor has not taken yet.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::Usage;
+use crate::usage::Usage;
 
 /// Adds up usage: what a run used itself, and with all runs below it. Nothing is counted twice.
 #[derive(Clone, Default)]

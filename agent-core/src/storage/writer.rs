@@ -9,7 +9,7 @@ use super::{
     GlobalStorage, State,
     slots::{Ending, Ready},
 };
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A call that may change values.
 #[derive(Debug)]

@@ -3,8 +3,11 @@
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
-    ToolOutput, ToolRequest, ToolResults, Verdict,
+    error::Result,
+    middleware::{Flow, Middleware, ModelNext, ToolNext, Verdict},
+    model::{Chunk, ModelRequest, ModelResponse},
+    run::{Exit, RunCx, RunEnd},
+    tool::{ToolBatch, ToolOutput, ToolRequest, ToolResults},
 };
 
 /// Overrides every hook and does nothing: what hooks cost that are really called.

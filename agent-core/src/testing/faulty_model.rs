@@ -8,7 +8,11 @@ use super::{
     Fault, Faults,
     faults::{slow, stall},
 };
-use crate::{Block, Error, ErrorKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, Retry};
+use crate::{
+    error::{Error, ErrorKind, Result, Retry},
+    message::Block,
+    model::{Model, ModelInfo, ModelRequest, ModelResponse},
+};
 
 const FAULTS: [Fault; 7] = [
     Fault::Slow,

@@ -1,6 +1,9 @@
 //! What a scripted model was given.
 
-use crate::{Message, ModelParams, ModelRequest, SystemMessage};
+use crate::{
+    message::{Message, SystemMessage},
+    model::{ModelParams, ModelRequest},
+};
 
 /// One request that a [`ScriptedModel`](super::ScriptedModel) was given.
 #[derive(Clone, Debug)]

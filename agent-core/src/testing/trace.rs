@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolNext,
-    ToolOutput, ToolRequest, ToolResults, Verdict,
+    error::Result,
+    middleware::{Flow, Middleware, ModelNext, ToolNext, Verdict},
+    model::{Chunk, ModelRequest, ModelResponse},
+    run::{Exit, RunCx, RunEnd},
+    tool::{ToolBatch, ToolOutput, ToolRequest, ToolResults},
 };
 
 /// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.

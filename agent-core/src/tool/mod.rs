@@ -10,12 +10,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::{
-    options::{Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
+    options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
     output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
     request::ToolRequest,
     spec::{ToolSpec, ToolSpecs},
 };
-use crate::{Result, RunCx};
+use crate::{error::Result, run::RunCx};
 
 /// Something that a model may ask to be done.
 ///

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Merge, Part, Result, ToolOutput};
+use crate::{error::Result, message::Part, storage::Merge, tool::ToolOutput};
 
 /// What repeating a tool call would do.
 ///
@@ -43,7 +43,7 @@ pub enum Reconciled {
     Unknown,
 }
 
-/// What a person says became of a call in doubt: the answer to a question of kind [`IN_DOUBT`].
+/// What a person says became of a call in doubt: the answer to a question of kind [`Doubt::KIND`].
 ///
 /// As JSON: `{"happened": "what the tool gave"}`, `"did_not"` or `"unknown"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,8 +58,10 @@ pub enum Doubt {
     Unknown,
 }
 
-/// The kind of the question what became of a call in doubt; it is answered with a [`Doubt`].
-pub const IN_DOUBT: &str = "in_doubt";
+impl Doubt {
+    /// The kind of the question what became of a call in doubt; it is answered with a [`Doubt`].
+    pub const KIND: &str = "in_doubt";
+}
 
 /// A parameter that is filled from the run's state when the model leaves it out. The model's own value wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,14 +131,14 @@ pub type Render = Arc<dyn Fn(&Value) -> Result<Vec<Part>> + Send + Sync>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum OutputText {
-    /// As [`value_to_text`](crate::value_to_text) does.
+    /// As [`value_to_text`](crate::tool::value_to_text) does.
     #[default]
     Default,
     /// One field of the value, through an own rendering if one is given.
     Field {
         /// The field; the whole value if unset.
         source: Option<String>,
-        /// The rendering; [`value_to_text`](crate::value_to_text) if unset.
+        /// The rendering; [`value_to_text`](crate::tool::value_to_text) if unset.
         render: Option<Render>,
     },
     /// A JSON object of texts: each name with the field that it shows.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Part, ToolMessage, ToolRequest, message::join_text};
+use crate::{
+    message::{Part, ToolMessage, join_text},
+    tool::ToolRequest,
+};
 
 /// What a tool gives back: content for the model, and a value for programs. Cheap to clone.
 ///

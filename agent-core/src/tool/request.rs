@@ -6,7 +6,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, Ask, Checkpoint, Effect, Error, ErrorKind, EventKind, Result, RunCx, ToolCall, ToolSpec, ToolSpecs,
+    error::{Error, ErrorKind, Result},
+    event::EventKind,
+    message::ToolCall,
+    run::{Answer, Ask, Checkpoint, RunCx},
+    tool::{Effect, ToolSpec, ToolSpecs},
 };
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cache, Raw, WireKey};
+use crate::{
+    history::WireKey,
+    message::{Cache, Raw},
+};
 
 /// What a model is told of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

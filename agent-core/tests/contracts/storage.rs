@@ -6,8 +6,10 @@ use std::{
 };
 
 use agent_core::{
-    Effect, Emitter, EntryBody, Error, ErrorKind, EventHub, GlobalStorage, Journal, Key, MemoryJournal, Message,
-    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput,
+    Effect, Error, ErrorKind, GlobalStorage, Journal, Key, MemoryJournal, Message, Result, RunCx, RunIds, State,
+    ToolOutput,
+    engine::{Emitter, EventHub, RunDriver, RunLog, RunParts},
+    journal::EntryBody,
 };
 use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};

@@ -8,9 +8,10 @@ mod named;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
-    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
-    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
+    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Model, ModelParams, ModelRequest,
+    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema, SubAgent,
+    SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, ToolSpecs, Toolset, WhenBusy, WhenWaiting,
+    middleware::Middlewares,
 };
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};

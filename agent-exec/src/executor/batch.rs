@@ -6,8 +6,10 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, History, PendingCall,
-    PendingTurn, Phase, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict,
+    Checkpoint, Error, ErrorKind, Exit, ExitReason, History, Result, ToolBatch, ToolOutput, ToolRequest, ToolResults,
+    Verdict,
+    run::checkpoint::{CallState, PendingCall, PendingTurn, Phase},
+    tool::{BatchCall, CallResult},
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;

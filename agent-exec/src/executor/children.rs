@@ -1,6 +1,10 @@
 //! Runs below that did not hand up in time where they stand.
 
-use agent_core::{BackgroundRun, CallState, Checkpoint, Phase, Result, RunCx, RunEnd, RunState};
+use agent_core::{
+    Checkpoint, Result, RunCx, RunEnd,
+    engine::BackgroundRun,
+    run::checkpoint::{CallState, Phase, RunState},
+};
 
 /// Brings the checkpoint up to date with the runs below that were dropped, since a cancelled call has its tool's grace and no
 /// more: what they did, their states know. Gone on with from where they stood before, they would do it again in silence.

@@ -9,8 +9,12 @@ use std::{
 };
 
 use agent_core::{
-    Amounts, Begun, BoxFuture, DeadlineKind, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part, Reconciled,
-    Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, UsageMeter, boxed, value_to_text,
+    BoxFuture, Deadlines, Effect, Error, Part, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    Usage, boxed,
+    budget::Amounts,
+    engine::UsageMeter,
+    run::{DeadlineKind, checkpoint::Begun},
+    tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -164,7 +168,7 @@ impl ToolBody {
     fn ask_about(&self, request: &ToolRequest, begun: &Begun) -> Result<Option<ToolOutput>> {
         let key = request.idempotency_key();
         let payload = json!({ "tool": *self.name, "arguments": *request.args, "idempotency_key": key });
-        Ok(match request.ask_once(IN_DOUBT, &begun.attempt, payload)? {
+        Ok(match request.ask_once(Doubt::KIND, &begun.attempt, payload)? {
             Doubt::Happened(value) => Some(self.render(ToolOutput::value(value))?),
             Doubt::DidNot => None,
             _ => Some(ToolOutput::error(

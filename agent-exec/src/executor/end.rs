@@ -1,7 +1,8 @@
 //! From how the loop was left to the run's end.
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Phase, Result, RunEnd,
+    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Result, RunEnd,
+    run::checkpoint::Phase,
 };
 
 use super::{Active, Deadline, Stop};

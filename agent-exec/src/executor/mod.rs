@@ -20,9 +20,15 @@ mod table;
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
-    Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, Middlewares, ModelInfo,
-    ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus, StateSchema,
-    SystemMessage, ToolChoices, ToolSpecs, Toolset,
+    Deadlines, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, ModelInfo, ModelParams, ModelService,
+    Result, RunCx, RunEnd, StateSchema, SystemMessage, ToolSpecs, Toolset,
+    engine::RunDriver,
+    journal::{EntryBody, RunStatus},
+    middleware::Middlewares,
+    run::{
+        ToolChoices,
+        checkpoint::{PendingTurn, Phase},
+    },
 };
 
 use tokio::time::Instant;

@@ -1,9 +1,10 @@
 //! One model call, and what follows from its answer.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason,
-    ModelRequest, ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs,
-    Verdict,
+    AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
+    ModelResponse, Part, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    journal::EntryBody,
+    run::checkpoint::{PendingTurn, Phase},
 };
 use serde_json::Value;
 
@@ -71,7 +72,7 @@ impl Active<'_> {
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
-        agent_core::unique_ids(&mut message);
+        agent_core::engine::unique_ids(&mut message);
         self.mend_arguments(&mut message);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().log().record_accepted(step, &message, None);

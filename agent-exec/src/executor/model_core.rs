@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, DeadlineKind, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed};
+use agent_core::{BoxFuture, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed, run::DeadlineKind};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},

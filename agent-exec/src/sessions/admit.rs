@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, JournalWriter, Message, Result, RunEnd, RunInput, RunRequest, WhenBusy};
+use agent_core::{
+    Error, ErrorKind, Message, Result, RunEnd, RunRequest, WhenBusy, journal::JournalWriter, run::RunInput,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{

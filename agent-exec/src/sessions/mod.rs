@@ -16,6 +16,6 @@ pub(crate) use self::{
     admit::{Admission, admit},
     locks::SessionLocks,
 };
-pub use agent_core::RunRecord;
+pub use agent_core::journal::RunRecord;
 
 pub use self::{id::SessionId, list::Sessions, session::Session};

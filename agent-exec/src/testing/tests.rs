@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Effect, Middleware, Reconciled, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
-    Verdict, async_trait, testing::Outside,
+    Effect, Middleware, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, Verdict,
+    async_trait, testing::Outside, tool::Reconciled,
 };
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{Collector, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed};
+use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed, model::Collector};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, header};

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Block, History, Media, MediaSource, Message, Part, TokenCounter, ToolSpecs};
+use agent_core::{Block, History, Media, Message, Part, TokenCounter, ToolSpecs, message::MediaSource};
 
 use super::kept::{Address, Alive, Kept};
 

@@ -1,8 +1,10 @@
 //! Picking a model for each call.
 
 use agent_core::{
-    EventKind, History, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result, RunDriver, RunParts,
-    State, StateField, StateSchema, ToolSpec, UserMessage, async_trait, testing::detached_run,
+    EventKind, History, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result, State, StateField,
+    StateSchema, ToolSpec, UserMessage, async_trait,
+    engine::{RunDriver, RunParts},
+    testing::detached_run,
 };
 use agent_llm::{
     ModelRouter, ScriptedModel, Turn,

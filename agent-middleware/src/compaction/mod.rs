@@ -35,8 +35,8 @@ use std::{
 };
 
 use agent_core::{
-    CompactionMode, ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest,
-    ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool, boxed,
+    ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest, ModelResponse,
+    PerRun, Placement, Result, RunCx, RunEnd, TokenCounter, Tool, boxed, event::CompactionMode, model::Spoken,
 };
 use async_trait::async_trait;
 

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::{Checkpoint, Message, RunCx, SubRun, SubRunHandle, ToolOutput};
+use agent_core::{
+    Checkpoint, Message, RunCx, ToolOutput,
+    engine::{SubRun, SubRunHandle},
+};
 
 use super::text;
 

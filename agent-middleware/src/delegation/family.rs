@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{BackgroundRun, Error, ErrorKind, Result, RunCx, RunEnd, SubRun, ToolOutput, Verdict};
+use agent_core::{
+    Error, ErrorKind, Result, RunCx, RunEnd, ToolOutput, Verdict,
+    engine::{BackgroundRun, SubRun},
+};
 use futures::FutureExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Effect, EntryBody, Error, ErrorKind, Message, Reconciled, Result, RunCx, RunStatus, SubAgentRecord, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec, each_entry,
+    Effect, Error, ErrorKind, Message, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    journal::{EntryBody, RunStatus, SubAgentRecord, each_entry},
+    tool::Reconciled,
 };
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -5,10 +5,14 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Emitter, EventHub, ExitReason, Finished, GlobalStorage, History, JournalWriter, MemoryJournal, Middleware,
-    Middlewares, ModelHooksLayer, ModelRequest, ModelResponse, ModelService, ModelWrapLayer, Phase, Result, RunCx,
-    RunDriver, RunEnd, RunIds, RunLog, RunParts, State, ToolCall, ToolHooksLayer, ToolOutput, ToolRequest, ToolService,
-    ToolWrapLayer,
+    ExitReason, Finished, GlobalStorage, History, MemoryJournal, Middleware, ModelRequest, ModelResponse, ModelService,
+    Result, RunCx, RunEnd, RunIds, State, ToolCall, ToolOutput, ToolRequest, ToolService,
+    engine::{
+        Emitter, EventHub, ModelHooksLayer, ModelWrapLayer, RunDriver, RunLog, RunParts, ToolHooksLayer, ToolWrapLayer,
+    },
+    journal::JournalWriter,
+    middleware::Middlewares,
+    run::checkpoint::Phase,
 };
 use serde_json::Value;
 use tower::{Layer, service_fn};

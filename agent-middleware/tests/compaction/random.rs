@@ -1,7 +1,7 @@
 //! Whatever is compacted however, every provider takes it.
 
 use agent_core::{
-    ApproximateCounter, CompactionMode, ErrorKind, History, Message, ModelRequest, testing::detached_run,
+    ErrorKind, History, Message, ModelRequest, event::CompactionMode, model::ApproximateCounter, testing::detached_run,
 };
 use agent_llm::conformance::refusals;
 use agent_middleware::{

@@ -1,8 +1,8 @@
 //! How a model is asked, and how its answer is heard.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Effort, ErrorKind, FinishReason, MessageBuilder, ModelParams, ToolChoice, ToolSpec,
-    testing::Turn,
+    AssistantMessage, Block, Chunk, ErrorKind, FinishReason, ModelParams, ToolChoice, ToolSpec,
+    message::MessageBuilder, model::Effort, testing::Turn,
 };
 use agent_tools::{AnswerMode, Structured};
 use serde_json::{Value, json};

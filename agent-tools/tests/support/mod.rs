@@ -1,7 +1,8 @@
 //! Calls tools as an executor does, without one.
 
 use agent_core::{
-    History, Resources, Result, RunCx, RunDriver, RunParts, Tool, ToolCall, ToolOutput, ToolRequest,
+    History, Resources, Result, RunCx, Tool, ToolCall, ToolOutput, ToolRequest,
+    engine::{RunDriver, RunParts},
     testing::detached_run,
 };
 use agent_tools::ArgumentSchema;

@@ -9,8 +9,8 @@ use std::{
 use agent::{
     Model, ModelRequest, ModelResponse,
     core::{
-        ApproximateCounter, AssistantMessage, Block, Error, ErrorKind, ModelInfo, PriceTable, Result, Retry,
-        TokenCounter, Usage, async_trait,
+        AssistantMessage, Block, Error, ErrorKind, ModelInfo, Result, Retry, TokenCounter, Usage, async_trait,
+        model::{ApproximateCounter, PriceTable},
     },
 };
 use serde_json::json;

@@ -3,8 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    Amounts, BackgroundRun, CallState, Exit, PendingTurn, Phase, RunState, RunStatus, Usage,
-    run::{Child, Trail},
+    budget::Amounts,
+    journal::RunStatus,
+    run::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, Trail},
+    usage::Usage,
 };
 
 /// The states of runs, by id.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Result;
+use crate::error::Result;
 use crate::journal::{Entry, EntryBody, Journal, each_entry};
 
 /// What is known of a session without its content.

@@ -24,7 +24,12 @@ pub use self::{
     sub_agents::SubAgentRecord,
 };
 use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
-use crate::{History, Phase, Result, RunIds, RunState, Usage};
+use crate::{
+    error::Result,
+    history::History,
+    run::{Phase, RunIds, RunState},
+    usage::Usage,
+};
 
 /// What a session's entries mean: the conversations of its agents, the shared storage, its runs and where they stand.
 ///
@@ -32,7 +37,7 @@ use crate::{History, Phase, Result, RunIds, RunState, Usage};
 /// Entries append to a conversation, replace it, or undo it back to before a run.
 ///
 /// ```
-/// use agent_core::{Entry, EntryBody, Message, RunIds, SessionIndex};
+/// use agent_core::{Message, RunIds, journal::{Entry, EntryBody, SessionIndex}};
 /// use std::sync::Arc;
 ///
 /// let ids = Arc::new(RunIds::root("assistant", "session"));

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{RunStatus, Top};
-use crate::{EntryBody, RunIds};
+use crate::{journal::EntryBody, run::RunIds};
 
 /// A sub-agent that an agent called, as a session knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

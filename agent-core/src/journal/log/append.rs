@@ -3,7 +3,10 @@
 use std::sync::{Arc, PoisonError, Weak};
 
 use super::{Open, RunLog};
-use crate::{Ack, Entry, EntryBody, Error, ErrorKind, JournalWriter, Result, journal::outbox::Sent};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{Ack, Entry, EntryBody, JournalWriter, outbox::Sent},
+};
 
 impl RunLog {
     /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.

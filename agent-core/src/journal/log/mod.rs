@@ -16,8 +16,15 @@ use std::{
 use self::{restored::Restored, tree::Tree};
 use super::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay};
 use crate::{
-    AssistantMessage, Begun, Emitter, Exit, GlobalStorage, History, Message, ModelResponse, Phase, ReplaceReason,
-    Result, RunIds, RunState, State, ToolOutput, Usage, storage::CallStorage,
+    error::Result,
+    event::Emitter,
+    history::{History, ReplaceReason},
+    message::{AssistantMessage, Message},
+    model::ModelResponse,
+    run::{Begun, Exit, Phase, RunIds, RunState},
+    storage::{CallStorage, GlobalStorage, State},
+    tool::ToolOutput,
+    usage::Usage,
 };
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
@@ -91,7 +98,7 @@ impl RunLog {
         tree.seed(&ids, History::default());
         Self(Arc::new(Inner {
             ids,
-            attempt: crate::new_id().into(),
+            attempt: crate::run::new_id().into(),
             writer: Mutex::new(Some(writer)),
             emitter,
             state,

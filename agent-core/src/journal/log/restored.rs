@@ -7,7 +7,11 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Begun, ModelResponse, RunState, ToolOutput};
+use crate::{
+    model::ModelResponse,
+    run::{Begun, RunState},
+    tool::ToolOutput,
+};
 
 /// What an attempt before a restart left of the step under way: results that stand in for calls, and doubts.
 #[derive(Debug, Default)]

@@ -8,7 +8,11 @@ use serde_json::Value;
 
 use super::RunLog;
 use crate::{
-    Durable, Effect, EntryBody, Error, ErrorKind, ModelResponse, Result, Step, StepBody, StepResult, ToolOutput, Usage,
+    error::{Error, ErrorKind, Result},
+    journal::{Durable, EntryBody, Step, StepBody, StepResult},
+    model::ModelResponse,
+    tool::{Effect, ToolOutput},
+    usage::Usage,
 };
 
 #[async_trait]
@@ -195,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{History, testing::detached_run};
+    use crate::{history::History, testing::detached_run};
 
     #[tokio::test]
     async fn a_step_gives_what_its_body_gave_and_takes_no_result_of_another_kind() {

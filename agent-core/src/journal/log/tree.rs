@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Entry, History, Phase, RunIds, RunState, SessionIndex};
+use crate::{
+    history::History,
+    journal::{Entry, SessionIndex},
+    run::{Phase, RunIds, RunState},
+};
 
 /// The states of the runs of one tree. Every entry is applied when it is noted, so that a checkpoint is a look at them and
 /// a run that was dropped is known as far as it came. Cheap to clone; all clones are one.

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use super::{Begun, CallState, Child, PendingTurn, Phase, RunState};
 use crate::{
-    Amounts, Answer, AssistantMessage, CallResult, Entry, EntryBody, Exit, ExitReason, History, Message, RunIds,
-    RunStatus, ToolMessage, ToolOutput, history::NO_RESULT,
+    budget::Amounts,
+    history::{History, NO_RESULT},
+    journal::{Entry, EntryBody, RunStatus},
+    message::{AssistantMessage, Message, ToolMessage},
+    run::{Answer, Exit, ExitReason, RunIds},
+    tool::{CallResult, ToolOutput},
 };
 
 impl RunState {

@@ -12,7 +12,15 @@ use serde_json::Value;
 pub(crate) use self::trail::{Child, Trail};
 pub use self::turn::{Begun, CallState, PendingCall, PendingTurn, Phase};
 use super::{Answer, BackgroundRun, Question, RunIds};
-use crate::{Amounts, Error, History, Message, ModelResponse, Result, ToolOutput, Usage};
+use crate::{
+    budget::Amounts,
+    error::{Error, Result},
+    history::History,
+    message::Message,
+    model::ModelResponse,
+    tool::ToolOutput,
+    usage::Usage,
+};
 
 /// A run at rest: its [`RunState`], as an application keeps it to go on with the run later.
 pub type Checkpoint = RunState;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{CallState, Phase, RunState};
-use crate::{Amounts, BackgroundRun, RunStatus};
+use crate::{budget::Amounts, journal::RunStatus, run::BackgroundRun};
 
 /// How a run came to stand where it stands, as far as the next entry needs it.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::RunState;
-use crate::{AssistantMessage, Effect, Exit, ToolOutput};
+use crate::{
+    message::AssistantMessage,
+    run::Exit,
+    tool::{Effect, ToolOutput},
+};
 
 /// What comes next in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

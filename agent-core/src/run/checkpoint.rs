@@ -1,0 +1,3 @@
+//! Where a run stands.
+
+pub use super::state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState};
