@@ -10,7 +10,7 @@
 //! | a middleware | [`Middleware`] | [`RunCx`], [`ModelRequest`], [`ToolRequest`] |
 //! | a tool | [`Tool`] | [`ToolOptions`], [`ToolOutput`] |
 //! | a model | [`Model`] | [`ChunkSink`], [`ErrorKind`] |
-//! | a store | [`Journal`] | [`Entry`], and the conformance suite of `agent-store` |
+//! | a store | [`Journal`] | [`journal::Entry`], and the conformance suite of `agent-store` |
 //! | a tower layer | `tower::Layer<ModelService>` | [`ModelService`], [`ToolService`] |
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.

@@ -20,6 +20,7 @@ mod answers;
 mod builder;
 mod definition;
 mod drain;
+mod engine;
 mod executor;
 mod journal_sync;
 mod lifecycle;

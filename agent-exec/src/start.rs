@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use agent_core::{
     Answer, Budget, Checkpoint, Error, ErrorKind, Exit, ExitReason, Finished, GlobalStorage, History, Journal,
     MemoryJournal, Message, Result, RunEnd, RunIds, RunRequest, State, WhenWaiting, boxed,
-    engine::{Emitter, EventHub, Inbox, Parent, Pause, RunDriver, RunLog, RunParts, UsageMeter},
+    engine::{Emitter, EngineCx, EventHub, Inbox, Parent, Pause, RunDriver, RunLog, RunParts, UsageMeter},
     journal::{EntryBody, JournalWriter, Liveness, RunStatus},
     run::{Clock, RunDeadline, RunInput, checkpoint::Phase, new_id},
 };
@@ -16,6 +16,7 @@ use crate::{
     agent::Inner,
     answers::accepted,
     builder::explain::difference,
+    engine::KEY,
     executor::Job,
     journal_sync::JournalSync,
     replay,
@@ -70,12 +71,12 @@ impl Drop for Close {
 
 impl RunSlot {
     fn of(agent: &Inner, request: &RunRequest) -> Self {
-        let parent = request.parent.as_ref().map(|p| &p.cx);
+        let parent = request.parent.as_ref();
         let ids = Arc::new(ids(agent, request));
         let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
             // A replay writes nothing that outlives it.
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
-            (Some(above), _) => above.emitter().hub().journal().clone(),
+            (Some(above), _) => above.engine().emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             (None, None) => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
         };
@@ -83,19 +84,19 @@ impl RunSlot {
         Self {
             hub: parent.map_or_else(
                 || EventHub::new(journal.clone(), ids.session.clone()),
-                |above| above.emitter().hub().clone(),
+                |above| above.engine().emitter().hub().clone(),
             ),
             journal,
-            above: parent.map(|above| above.emitter().clone()),
+            above: parent.map(|above| above.engine().emitter().clone()),
             pause: match (handle, parent) {
                 (Some(handle), _) => handle.pause_flag().clone(),
-                (None, above) => above.map(agent_core::RunCx::pause_flag).unwrap_or_default(),
+                (None, above) => above.map(|above| above.engine().pause_flag()).unwrap_or_default(),
             },
             // A layer that runs the agent again finds the first run's closed.
             inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),
             cancel: match (handle, parent) {
                 (Some(handle), _) => handle.cancellation().clone(),
-                (None, above) => above.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+                (None, above) => above.map(|above| above.cx.cancellation().child_token()).unwrap_or_default(),
             },
             ids,
         }
@@ -147,7 +148,7 @@ pub(crate) struct Beginning {
 async fn run(agent: &Arc<Inner>, mut request: Box<RunRequest>, mut slot: RunSlot) -> Result<RunEnd> {
     let system = agent.prompts.prepare(&mut request, &agent.schema)?;
     if let Some(parent) = &request.parent {
-        let writer = parent.cx.log().writer()?; // the tree has one writer
+        let writer = parent.engine().log().writer()?; // the tree has one writer
         return run_as(agent, request, slot, writer, system).await;
     }
     match admit(agent, &mut request, &mut slot).await? {
@@ -204,8 +205,15 @@ async fn run_as(
     let state = State::new(agent.schema.clone(), values)?;
     let emitter = Emitter::new(slot.ids.clone(), slot.hub.clone(), slot.above.clone());
     let above = request.parent.as_ref().map(|p| &p.cx);
-    let above_log = above.map(agent_core::RunCx::log);
-    let log = RunLog::new(slot.ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
+    let above_engine = request.parent.as_ref().map(Parent::engine);
+    let log = RunLog::new(
+        slot.ids.clone(),
+        writer,
+        emitter.clone(),
+        state.clone(),
+        globals.clone(),
+        above_engine.map(EngineCx::log),
+    );
     let _over = Over(log.clone());
     match &checkpoint {
         Some(checkpoint) => log.adopt(checkpoint),
@@ -216,8 +224,9 @@ async fn run_as(
     }
     record_begin(agent, &log, &slot.ids, &request, checkpoint.as_deref(), &beginning);
 
-    let inherited = above.map_or_else(|| Arc::new([]) as _, |cx| cx.covers().clone());
+    let inherited = above_engine.map_or_else(|| Arc::new([]) as _, |above| above.covers().clone());
     let mut parts = RunParts::new(slot.ids.clone(), emitter, log.clone());
+    parts.key = Some(*KEY);
     parts.state = state;
     parts.globals = globals;
     parts.resources = agent.resources.clone().extended(&request.resources);
@@ -241,7 +250,7 @@ async fn run_as(
     parts.pause = slot.pause;
     parts.inbox = slot.inbox;
     parts.answers = beginning.answers;
-    let meter = above.map(|cx| cx.usage_meter().clone());
+    let meter = above_engine.map(|above| above.usage_meter().clone());
     let mut phase = Phase::BeforeModel;
     let resumed = checkpoint.is_some();
     match checkpoint {
@@ -322,7 +331,7 @@ async fn begin(
             } else if !is_root && let Some(copied) = &request.history {
                 beginning.history = copied.clone();
             } else if let (Some(parent), Some(recalled)) = (&request.parent, &request.agent_id) {
-                beginning.history = parent.cx.log().look_at_session(|index| index.history(recalled)).await?;
+                beginning.history = parent.engine().log().look_at_session(|index| index.history(recalled)).await?;
             }
             Ok(beginning)
         }

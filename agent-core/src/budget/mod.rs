@@ -3,6 +3,19 @@
 //! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
 //! tree. A call must fit in all of them. Accounts that have a name, and so outlive a run, are kept in a [`Ledger`], in memory
 //! or one that processes share.
+//!
+//! Applications give an agent a budget, and authors of ledgers implement [`Ledger`].
+//!
+//! ```
+//! use agent_core::budget::{Budget, Caps, Window};
+//!
+//! let budget = Budget::builder()
+//!     .caps(Caps::default().model_calls(20))
+//!     .window(Window::Day, Caps::default().tokens(1_000_000))
+//!     .build()?;
+//! assert!(!budget.is_unlimited());
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod account;
 mod amounts;

@@ -1,4 +1,14 @@
 //! [`History`]: a conversation that cannot hold an unpaired call or result.
+//!
+//! Authors of middlewares read and edit it; what comes from elsewhere is repaired on its way in ([`Repair`]).
+//!
+//! ```
+//! use agent_core::{AssistantMessage, Block, History, Message};
+//!
+//! let cut_off = AssistantMessage::new(vec![Block::tool_call("c1", "clock", "{}")]);
+//! let (history, repairs) = History::import([Message::user("What time is it?"), cut_off.into()]);
+//! assert_eq!((history.len(), repairs.len()), (3, 1), "the call was answered: nobody knows its result");
+//! ```
 
 mod list;
 mod reason;

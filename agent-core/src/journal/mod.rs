@@ -1,4 +1,18 @@
 //! The journal: one append-only log per session, from which everything durable is read.
+//!
+//! Authors of stores implement [`Journal`] and [`JournalWriter`], and fold what they read with a [`SessionIndex`]; tests and
+//! tools compare [`Recording`]s.
+//!
+//! ```
+//! use agent_core::journal::{Journal, MemoryJournal, each_entry};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let journal = MemoryJournal::default();
+//! let mut count = 0;
+//! each_entry(&journal, "s1", 0, |_| count += 1).await?;
+//! assert_eq!((count, journal.info("s1").await?.is_none()), (0, true), "nothing was written yet");
+//! # Ok::<(), agent_core::Error>(()) }).unwrap();
+//! ```
 
 pub(crate) mod durable;
 mod entry;

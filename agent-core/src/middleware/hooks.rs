@@ -256,7 +256,7 @@ fn attribute(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
 
 impl RunCx {
     /// The middlewares that agents above spread over this run, then `own`.
-    pub fn covering(&self, own: &Middlewares) -> Middlewares {
+    pub(crate) fn covering(&self, own: &Middlewares) -> Middlewares {
         match self.inherited() {
             above if above.is_empty() => own.clone(),
             above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
@@ -267,7 +267,11 @@ impl RunCx {
     ///
     /// # Errors
     /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`] if it panicked.
-    pub async fn run_hook<T: Default>(&self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn run_hook<T: Default>(
+        &self,
+        m: &dyn Middleware,
+        hook: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         run_hook(self, m, hook).await.map(Option::unwrap_or_default)
     }
 }

@@ -1,4 +1,37 @@
-//! [`Middleware`]: what authors write.
+//! Middlewares: what authors write around runs, model calls and tool calls.
+//!
+//! [`Middleware`] is the trait, [`Flow`] and [`Verdict`] are what its hooks say, and a [`Placement`] is where one has to stand.
+//! What a middleware keeps for a run is in a [`PerRun`]. Whoever writes a tower layer instead wraps the erased services:
+//! [`ModelService`], [`ToolService`], [`AgentService`].
+//!
+//! ```
+//! use agent_core::{
+//!     Middleware, Result, RunCx, ToolOutput, ToolRequest, async_trait,
+//!     middleware::{Flow, Placement},
+//! };
+//!
+//! /// Lets no tool delete anything.
+//! struct NoDeletes;
+//!
+//! #[async_trait]
+//! impl Middleware for NoDeletes {
+//!     fn name(&self) -> &str {
+//!         "no_deletes"
+//!     }
+//!
+//!     fn placement(&self) -> Placement {
+//!         Placement::default().inside("approval")
+//!     }
+//!
+//!     async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+//!         Ok(match req.call.name.starts_with("delete") {
+//!             true => Flow::Answer(ToolOutput::error("Nothing is deleted here.")),
+//!             false => Flow::Continue,
+//!         })
+//!     }
+//! }
+//! # let _: &dyn Middleware = &NoDeletes;
+//! ```
 
 /// `Debug` that prints the names of the middlewares inside.
 macro_rules! debug_by_name {

@@ -1,4 +1,14 @@
 //! Model calls: a request with a chunk sink in, one complete message out.
+//!
+//! Authors of models implement [`Model`]; what applications set is [`ModelParams`], what hooks see of a call [`ModelRequest`]
+//! and [`ModelResponse`]. What a call costs in tokens and money is counted by a [`TokenCounter`] and a [`PriceTable`].
+//!
+//! ```
+//! use agent_core::model::{FinishReason, ModelResponse, Usage};
+//!
+//! let answer = ModelResponse::new("It is noon.").with_usage(Usage::new(12, 4));
+//! assert_eq!((answer.finish, answer.usage.total()), (FinishReason::Stop, 16));
+//! ```
 
 mod chunk;
 mod info;

@@ -62,6 +62,11 @@ impl ModelRequest {
             reserved: false,
         }
     }
+
+    /// True if a reader of the run's events is about to fall behind: a model that streams gives way to it.
+    pub fn is_crowded(&self) -> bool {
+        self.cx.emitter().hub().is_crowded()
+    }
 }
 
 /// One complete answer.

@@ -16,10 +16,11 @@ use crate::{
 /// was cut off.
 ///
 /// ```
-/// use agent_core::{Model, ModelRequest, ModelResponse, Result};
+/// use agent_core::{Model, ModelRequest, ModelResponse, Result, engine::RunDriver};
 ///
-/// async fn call(model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
-///     let booking = request.cx.clone().book_model_call(&mut request).await?;
+/// async fn call(run: &RunDriver, model: &dyn Model) -> Result<ModelResponse> {
+///     let mut request = ModelRequest::new(run.cx().clone());
+///     let booking = run.engine().book_model_call(&mut request).await?;
 ///     let answered = model.call(request).await;
 ///     booking.settle(&answered).await?;
 ///     answered
@@ -44,7 +45,7 @@ impl RunCx {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
-    pub async fn book_model_call(&self, request: &mut ModelRequest) -> Result<Booking> {
+    pub(crate) async fn book_model_call(&self, request: &mut ModelRequest) -> Result<Booking> {
         if self.budget().is_unlimited() {
             return Ok(Booking(None));
         }

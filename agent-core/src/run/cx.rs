@@ -7,7 +7,6 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Duration,
 };
 
 use serde::de::DeserializeOwned;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, Ask, BackgroundRun, Checkpoint, Clock, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter,
+    Answer, Ask, BackgroundRun, Checkpoint, Clock, EngineKey, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter,
     per_run::Live, tasks::Tasks,
 };
 use crate::{
@@ -63,6 +62,8 @@ pub(super) struct Inner {
     pub(super) inbox: Inbox,
     /// Made when somebody wants something: of most runs nobody does.
     pub(super) control: OnceLock<Box<Mutex<Control>>>,
+    /// What opens the run for its executor.
+    pub(super) key: Option<EngineKey>,
     /// What middlewares keep for this run; it goes with the run.
     pub(super) live: Live,
     pub(super) tasks: Tasks,
@@ -119,6 +120,16 @@ impl RunCx {
         self.0.log.record_history(history, reason.into());
     }
 
+    /// As [`replace_history`](Self::replace_history), and durable when this returns: for what must not be forgotten once
+    /// something was made of it.
+    ///
+    /// # Errors
+    /// [`Store`](crate::ErrorKind::Store) if it cannot be kept.
+    pub async fn keep_history(&self, history: History, reason: impl Into<ReplaceReason>) -> Result<()> {
+        self.replace_history(history, reason);
+        self.0.log.commit().await
+    }
+
     /// What this run keeps, declared by the agent's schema.
     pub fn state(&self) -> &State {
         self.1.as_ref().map_or(&self.0.state, |call| &call.state)
@@ -132,14 +143,14 @@ impl RunCx {
     /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the call's
     /// result, and taken back if the call is cut off.
     #[must_use]
-    pub fn of_call(&self, call_id: &Arc<str>) -> Self {
+    pub(crate) fn of_call(&self, call_id: &Arc<str>) -> Self {
         let storage = || CallStorage::new(&self.0.globals, &self.0.state);
         Self(self.0.clone(), Some(self.0.log.call_storage(call_id, storage)))
     }
 
     /// The run itself: what is changed through it is kept with the run's next step, whichever call it was that has this.
     #[must_use]
-    pub fn of_run(self) -> Self {
+    pub(crate) fn of_run(self) -> Self {
         Self(self.0, None)
     }
 
@@ -164,7 +175,7 @@ impl RunCx {
     }
 
     /// The engine that keeps steps, and the run's side of the journal.
-    pub fn log(&self) -> &RunLog {
+    pub(crate) fn log(&self) -> &RunLog {
         &self.0.log
     }
 
@@ -180,13 +191,8 @@ impl RunCx {
         self.0.deadline.as_ref()
     }
 
-    /// How much time is left until the [`deadline`](Self::deadline).
-    pub fn time_left(&self) -> Option<Duration> {
-        self.deadline().map(RunDeadline::left)
-    }
-
     /// Sub-agents that this run started so far.
-    pub fn sub_agents_started(&self) -> u32 {
+    pub(crate) fn sub_agents_started(&self) -> u32 {
         self.0.started.load(Ordering::Acquire)
     }
 
@@ -201,7 +207,7 @@ impl RunCx {
     }
 
     /// The meter behind the two.
-    pub fn usage_meter(&self) -> &UsageMeter {
+    pub(crate) fn usage_meter(&self) -> &UsageMeter {
         &self.0.usage
     }
 
@@ -228,7 +234,7 @@ impl RunCx {
     }
 
     /// The flag behind the two, for the runs below.
-    pub fn pause_flag(&self) -> Pause {
+    pub(crate) fn pause_flag(&self) -> Pause {
         self.0.pause.clone()
     }
 
@@ -251,7 +257,7 @@ impl RunCx {
     }
 
     /// The messages that wait for the run's next model call.
-    pub fn inbox(&self) -> &Inbox {
+    pub(crate) fn inbox(&self) -> &Inbox {
         &self.0.inbox
     }
 
@@ -299,17 +305,17 @@ impl RunCx {
     // --- others ---
 
     /// The agents that this one may call.
-    pub fn sub_agents(&self) -> &SubAgents {
+    pub(crate) fn sub_agents(&self) -> &SubAgents {
         &self.0.sub_agents
     }
 
     /// Middlewares of agents above that cover this run too, outermost first.
-    pub fn inherited(&self) -> &Middlewares {
+    pub(crate) fn inherited(&self) -> &Middlewares {
         &self.0.inherited
     }
 
     /// Middlewares that cover the runs below.
-    pub fn covers(&self) -> &Middlewares {
+    pub(crate) fn covers(&self) -> &Middlewares {
         &self.0.covers
     }
 
@@ -318,13 +324,18 @@ impl RunCx {
         self.0.emitter.emit(kind);
     }
 
+    /// True if anybody looks at the run's events now: one that is costly to make is not made for nobody.
+    pub fn is_observed(&self) -> bool {
+        self.0.emitter.is_observed()
+    }
+
     /// Sends the events of this run, and of all below it, to `sink` too.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         self.0.emitter.attach(sink);
     }
 
     /// The way that events leave the run.
-    pub fn emitter(&self) -> &Emitter {
+    pub(crate) fn emitter(&self) -> &Emitter {
         &self.0.emitter
     }
 

@@ -12,7 +12,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, BackgroundRun, Checkpoint, Inbox, Pause, Question, RunCx, RunIds, SubAgents, UsageMeter,
+    Answer, BackgroundRun, Checkpoint, EngineCx, EngineKey, Inbox, Pause, Question, RunCx, RunIds, SubAgents,
+    UsageMeter,
     cx::{Control, Inner, id_below},
     tasks::Tasks,
 };
@@ -71,6 +72,8 @@ pub struct RunParts {
     pub emitter: Emitter,
     /// The run's side of the journal.
     pub log: RunLog,
+    /// What opens the run, besides its driver.
+    pub key: Option<EngineKey>,
 }
 
 impl RunParts {
@@ -97,6 +100,7 @@ impl RunParts {
             background: Vec::new(),
             emitter,
             log,
+            key: None,
         }
     }
 }
@@ -130,6 +134,7 @@ impl RunDriver {
             tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
+            key: parts.key,
         });
         let cx = RunCx(run, None);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
@@ -143,6 +148,11 @@ impl RunDriver {
     /// The run as its hooks see it.
     pub fn cx(&self) -> &RunCx {
         &self.0
+    }
+
+    /// The run as its executor sees it.
+    pub fn engine(&self) -> EngineCx<'_> {
+        EngineCx::new(&self.0)
     }
 
     /// Says that the `before_agent` hooks have run: what they decided holds for the whole run.

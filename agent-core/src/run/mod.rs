@@ -1,4 +1,24 @@
-//! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
+//! Runs: what goes in ([`RunRequest`]), what a hook sees ([`RunCx`]), and what comes out ([`RunEnd`]).
+//!
+//! Applications make requests, answer [`Question`]s and read ends; authors of middlewares and tools are given a [`RunCx`]. What
+//! is kept of a run that waits is in [`checkpoint`]; what drives one is in [`engine`](crate::engine).
+//!
+//! ```
+//! use agent_core::{
+//!     History, RunEnd,
+//!     run::{ExitReason, Finished, RunIds},
+//! };
+//!
+//! fn said(end: RunEnd) -> String {
+//!     match end {
+//!         RunEnd::Finished(finished) => finished.answer,
+//!         waits => format!("it stands at step {}", waits.checkpoint().map_or(0, |at| at.step)),
+//!     }
+//! }
+//!
+//! let finished = Finished::new(RunIds::root("helper", "s1"), "42", ExitReason::Text, History::default());
+//! assert_eq!(said(RunEnd::Finished(Box::new(finished))), "42");
+//! ```
 
 mod answer;
 mod ask;
@@ -12,6 +32,7 @@ mod cx;
 pub(crate) mod digest;
 pub(crate) mod driver;
 mod end;
+pub(crate) mod engine_cx;
 mod ids;
 pub(crate) mod inbox;
 pub(crate) mod pause;
@@ -21,6 +42,8 @@ pub(crate) mod request;
 mod state;
 mod sub_agent;
 pub(crate) mod sub_run;
+pub(crate) mod sub_runs;
+mod suspension;
 mod tasks;
 pub(crate) mod usage;
 
@@ -39,6 +62,7 @@ pub use self::{
 pub(crate) use self::{
     background::BackgroundRun,
     driver::{RunDriver, RunParts},
+    engine_cx::{EngineCx, EngineKey},
     inbox::Inbox,
     pause::Pause,
     request::Parent,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
+use super::{Answer, Checkpoint, EngineCx, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
 use crate::{budget::Caps, history::History, message::Message, model::ModelParams, storage::Resources, tool::Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::middleware::AgentService).
@@ -96,13 +96,17 @@ pub struct Parent {
 
 impl Parent {
     /// The run `cx`, by its call `call_id`. What the run below changes is kept with its own steps, not with that call.
-    pub fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
         Self { cx: cx.clone().of_run(), call_id, handle: None }
     }
 
+    /// What the executor of the run below may do with it.
+    pub fn engine(&self) -> EngineCx<'_> {
+        EngineCx::new(&self.cx)
+    }
+
     /// Lets `handle` steer the run below.
-    #[must_use]
-    pub fn steered_by(mut self, handle: SubRunHandle) -> Self {
+    pub(crate) fn steered_by(mut self, handle: SubRunHandle) -> Self {
         self.handle = Some(handle);
         self
     }

@@ -189,7 +189,7 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`] for an unknown key or id; [`ErrorKind::Limit`] at a cap on depth or fan-out;
     /// [`ErrorKind::Tool`] if the sub-agent is at work already.
-    pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
+    pub(super) async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
         self.begin_sub_run(call, None).await
     }
 
@@ -197,7 +197,7 @@ impl RunCx {
     ///
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`] if its key is not known any more.
-    pub fn resume_background(&self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
+    pub(super) fn resume_background(&self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
         let agent = self.sub_agents().get(&background.key)?.clone();
         let answers = self.answers_below(&background.run);
         self.resume_sub_run(agent, Some(background.call_id.clone()), checkpoint, answers)
@@ -207,7 +207,7 @@ impl RunCx {
     ///
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
-    pub async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
+    pub(super) async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
         let known = |index: &SessionIndex| index.sub_agents(&self.ids().agent_id).cloned().collect();
         self.log().look_at_session(known).await
     }
@@ -293,7 +293,7 @@ impl ToolRequest {
     /// Makes a sub-agent's run ready as this call. If this call is gone on with, it is the run that the call started before.
     ///
     /// # Errors
-    /// As [`RunCx::sub_run`].
+    /// As [`SubRuns::begin`](super::sub_runs::SubRuns::begin).
     pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
         let call_id: Arc<str> = self.call.id.clone();
         match &self.child {

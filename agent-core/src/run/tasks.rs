@@ -53,13 +53,13 @@ impl RunCx {
         Ok(())
     }
 
-    /// For executors: true if something was handed over that was not taken.
-    pub fn has_tasks(&self) -> bool {
+    /// True if something was handed over that was not taken.
+    pub(super) fn has_tasks(&self) -> bool {
         self.0.tasks.waiting.load(Ordering::Acquire)
     }
 
-    /// For executors: takes what was handed over, to drive it; the executor is woken when there is more.
-    pub fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+    /// Takes what was handed over, to drive it; the executor is woken when there is more.
+    pub(super) fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
         let mut tasks = self.0.tasks.lock();
         self.0.tasks.waiting.store(false, Ordering::Release);
         match &mut tasks.executor {
@@ -69,8 +69,8 @@ impl RunCx {
         std::mem::take(&mut tasks.new)
     }
 
-    /// For executors: drops what nobody took, and accepts no more. The run is over.
-    pub fn close_tasks(&self) {
+    /// Drops what nobody took, and accepts no more. The run is over.
+    pub(super) fn close_tasks(&self) {
         let mut tasks = self.0.tasks.lock();
         (tasks.closed, tasks.executor) = (true, None);
         let dropped = std::mem::take(&mut tasks.new);

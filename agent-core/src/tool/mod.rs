@@ -1,4 +1,16 @@
 //! Tools: what a model may ask to be done.
+//!
+//! Authors of tools implement [`Tool`], or [`Toolset`] where the tools are not known before; [`ToolOptions`] say how the
+//! executor is to run one, above all what repeating it would do ([`Effect`]). Hooks see calls as [`ToolRequest`]s, and those of
+//! one answer as a [`ToolBatch`].
+//!
+//! ```
+//! use agent_core::tool::{Effect, ToolOptions, ToolOutput};
+//! use serde_json::json;
+//!
+//! assert_eq!(ToolOptions::default().effect, Effect::AtMostOnce, "a tool that does not say is not repeated");
+//! assert_eq!(ToolOutput::value(json!({"total": 3})).to_text(), r#"{"total":3}"#);
+//! ```
 
 mod options;
 mod output;

@@ -1,5 +1,6 @@
 //! Runs below that did not hand up in time where they stand.
 
+use crate::engine::Opened;
 use agent_core::{
     Checkpoint, Result, RunCx, RunEnd,
     engine::BackgroundRun,
@@ -16,7 +17,7 @@ pub(super) fn reconcile_children(cx: &RunCx, end: &mut Result<RunEnd>, is_over: 
         Err(e) => e.checkpoint_mut(),
     };
     let Some(checkpoint) = checkpoint else { return };
-    let now = cx.log().at_rest(checkpoint.phase.clone());
+    let now = cx.engine().log().at_rest(checkpoint.phase.clone());
     adopt(checkpoint, now.phase);
     if is_over {
         adopt_background(checkpoint, now.background);

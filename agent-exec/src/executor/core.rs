@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use crate::engine::Opened;
 use agent_core::{
     BoxFuture, Deadlines, Effect, Error, Part, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
     Usage, boxed,
@@ -145,7 +146,7 @@ impl ToolBody {
     /// Finds out what became of a call that an earlier attempt began, as `begun`, and left without a result: its output
     /// if it happened, none if it is to run. The more cautious of the effects then and now counts.
     async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
-        let (log, call_id) = (request.cx.log(), &request.call.id);
+        let (log, call_id) = (request.cx.engine().log(), &request.call.id);
         let found = match begun.effect.max(self.options.effect) {
             // A sub-agent that was started is gone on with.
             _ if request.child.is_some() => Reconciled::DidNot,
@@ -220,7 +221,7 @@ impl Service<ToolRequest> for ToolCore {
                 body.check(&cx, &request.args)?;
             }
             // In boxes: what few calls need, the others have no room for.
-            if let Some(begun) = cx.log().in_doubt(&request.call.id)
+            if let Some(begun) = cx.engine().log().in_doubt(&request.call.id)
                 && let Some(output) = boxed(|| body.settle_doubt(&request, begun)).await?
             {
                 return Ok(output);
@@ -242,12 +243,12 @@ impl Service<ToolRequest> for ToolCore {
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let (call_id, name, effect) = (request.call.id.clone(), body.name.clone(), body.options.effect);
-            request.cx = cx.of_call(&call_id);
+            request.cx = cx.engine().of_call(&call_id);
             let run = pin!(body.run(request, &injected));
-            let result = cx.log().tool_step(call_id, name, effect, run).await;
-            let below = cx.log().take_usage_below();
+            let result = cx.engine().log().tool_step(call_id, name, effect, run).await;
+            let below = cx.engine().log().take_usage_below();
             if below != Usage::default() {
-                UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);
+                UsageMeter::new(Some(cx.engine().usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
             result
         })

@@ -44,6 +44,7 @@ use self::{
     table::ToolTable,
 };
 pub(crate) use self::{composed::Composed, core::ToolCore, entry::ToolEntry, model_core::ModelCore};
+use crate::engine::Opened;
 use crate::{builder::Item, lifecycle::Lifecycle};
 
 /// Drives runs: holds the composed stacks and the limits, and no state of any run.
@@ -136,14 +137,14 @@ impl Executor {
 
     async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
-        let list = cx.covering(&self.middlewares);
+        let list = cx.engine().covering(&self.middlewares);
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
         reconcile_children(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let hook = in_grace(&cx, m.after_agent(&cx, &mut end));
-            if let Err(e) = cx.run_hook(&**m, hook).await {
+            if let Err(e) = cx.engine().run_hook(&**m, hook).await {
                 end = Err(instead_of(&end, e));
             }
         }
@@ -190,7 +191,9 @@ impl Executor {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(c)) => {
-                c.questions.iter().for_each(|q| cx.log().record(EntryBody::Asked { question: q.clone().into() }));
+                c.questions
+                    .iter()
+                    .for_each(|q| cx.engine().log().record(EntryBody::Asked { question: q.clone().into() }));
                 (RunStatus::Interrupted, None)
             }
             Ok(RunEnd::Paused(_)) => (RunStatus::Paused, None),
@@ -202,10 +205,10 @@ impl Executor {
             _ => None,
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
-        cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
-        let written = caught("the journal", in_grace(cx, cx.log().commit())).await;
+        cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
+        let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
         reconcile_children(cx, &mut end, true);
-        cx.log().close();
+        cx.engine().log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
             _ => end,
@@ -232,7 +235,7 @@ impl Active<'_> {
 
     /// Waits until what the journal was told so far is durable.
     async fn commit(&self) -> Result<()> {
-        guarded(self.cx(), "the journal", self.cx().log().commit()).await
+        guarded(self.cx(), "the journal", self.cx().engine().log().commit()).await
     }
 
     /// Takes the new messages into the history, mended where they are unpaired, opens what the run needs, and enters the
@@ -261,11 +264,11 @@ impl Active<'_> {
         self.driver.keep_steering(); // after the messages of the request, which are not steering
         caught("warm_up", warm_up).await?;
         for m in self.list.iter() {
-            cx.run_hook(&**m, m.before_agent(&cx)).await?;
+            cx.engine().run_hook(&**m, m.before_agent(&cx)).await?;
             *entered += 1;
         }
         self.driver.enter();
-        cx.log().commit().await?;
+        cx.engine().log().commit().await?;
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
         }
@@ -336,7 +339,7 @@ impl Active<'_> {
 
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.
     fn steer_as_recorded(&self) -> Result<()> {
-        let messages = self.cx().log().replayed_messages(self.cx().step());
+        let messages = self.cx().engine().log().replayed_messages(self.cx().step());
         if messages.is_empty() || self.driver.has_steering() {
             return Ok(());
         }
@@ -367,7 +370,7 @@ impl Active<'_> {
                 Ok(mut response) => {
                     response.message = model::without_calls(response.message);
                     let exit = Exit::new(ExitReason::StepLimit, response.message.text());
-                    self.cx().log().record_accepted(step, &response.message, Some(exit));
+                    self.cx().engine().log().record_accepted(step, &response.message, Some(exit));
                 }
                 Err(e) => {
                     if let Some(stop) = self.not_answered(e)? {

@@ -13,6 +13,7 @@ use tokio::{
 use tower::Service;
 
 use super::guard::caught;
+use crate::engine::Opened;
 
 /// The innermost service of the model's stack.
 #[derive(Clone)]
@@ -32,14 +33,14 @@ impl ModelCore {
     fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         let cx = request.cx.clone();
         async move {
-            if let Some(answered) = cx.log().next_answered() {
+            if let Some(answered) = cx.engine().log().next_answered() {
                 return Ok(answered);
             }
-            let booking = cx.book_model_call(&mut request).await?;
-            let answered = cx.log().model_step(cx.step(), || caught("the model", self.0.call(request))).await;
+            let booking = cx.engine().book_model_call(&mut request).await?;
+            let answered = cx.engine().log().model_step(cx.step(), || caught("the model", self.0.call(request))).await;
             booking.settle(&answered).await?;
             if let Ok(response) = &answered {
-                cx.usage_meter().add(response.usage);
+                cx.engine().usage_meter().add(response.usage);
             }
             answered
         }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Simulation, World};
 use crate::Agent;
+use crate::engine::Opened;
 
 /// A tool of this effect.
 struct Does(Effect);
@@ -119,7 +120,7 @@ impl Middleware for Spends {
     }
 
     async fn on_exit(&self, cx: &RunCx, _: &mut agent_core::Exit) -> Result<Verdict> {
-        cx.usage_meter().add(Usage::new(1, 1));
+        cx.engine().usage_meter().add(Usage::new(1, 1));
         Ok(Verdict::Proceed)
     }
 }

@@ -121,7 +121,7 @@ impl HttpModel {
                     decoder.frame(event.data, &mut chunks)?;
                     chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
                 })?;
-                if req.cx.emitter().hub().is_crowded() {
+                if req.is_crowded() {
                     tokio::task::yield_now().await; // whoever reads the events may catch up
                 }
             }

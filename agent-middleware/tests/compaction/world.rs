@@ -116,7 +116,7 @@ impl World {
     }
 
     pub(crate) async fn replaced(&self) -> Vec<String> {
-        self.run.cx().log().commit().await.expect("kept");
+        self.run.engine().log().commit().await.expect("kept");
         let events = self.events.lock().expect("free");
         let of = |kind: &EventKind| match kind {
             EventKind::HistoryReplaced { reason, .. } => Some(reason.clone()),

@@ -12,7 +12,8 @@ use serde_json::Value;
 pub(crate) fn run(resources: Resources) -> RunDriver {
     let detached = detached_run(History::default());
     let cx = detached.cx();
-    let mut parts = RunParts::new(cx.ids().clone(), cx.emitter().clone(), cx.log().clone());
+    let mut parts =
+        RunParts::new(cx.ids().clone(), detached.engine().emitter().clone(), detached.engine().log().clone());
     parts.resources = resources;
     RunDriver::new(parts)
 }

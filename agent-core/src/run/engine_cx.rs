@@ -1,0 +1,141 @@
+//! [`EngineCx`]: what an executor may do with a run and a hook may not.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Context,
+};
+
+use futures::future::BoxFuture;
+
+use super::{Inbox, Pause, RunCx, UsageMeter, booking::Booking};
+use crate::{
+    error::Result,
+    event::Emitter,
+    journal::RunLog,
+    middleware::{Middleware, Middlewares},
+    model::ModelRequest,
+};
+
+/// What opens the runs of one executor.
+///
+/// Hooks, layers and tools have a [`RunCx`], by which nobody reaches the run's journal. The executor's own services have no
+/// more than that, and the key that the executor gave the run in [`RunParts::key`](super::driver::RunParts::key).
+///
+/// ```
+/// use agent_core::{ModelRequest, engine::EngineKey};
+///
+/// /// What an executor's innermost service looks up.
+/// fn attempt(key: EngineKey, request: &ModelRequest) -> Option<&str> {
+///     key.open(&request.cx).map(|run| &**run.log().attempt())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineKey(u64);
+
+impl EngineKey {
+    /// A key like no other.
+    #[expect(clippy::new_without_default, reason = "two of them are never equal")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Opens a run to which this key was given.
+    pub fn open(self, cx: &RunCx) -> Option<EngineCx<'_>> {
+        (cx.0.key == Some(self)).then(|| EngineCx::new(cx))
+    }
+}
+
+/// A run, as its executor sees it: given out by its [`RunDriver`](super::driver::RunDriver), by the [`Parent`](super::Parent)
+/// of a request, or by the [`EngineKey`] that it was given.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineCx<'a>(&'a RunCx);
+
+impl<'a> EngineCx<'a> {
+    pub(super) fn new(cx: &'a RunCx) -> Self {
+        Self(cx)
+    }
+
+    /// The engine that keeps steps, and the run's side of the journal.
+    pub fn log(self) -> &'a RunLog {
+        self.0.log()
+    }
+
+    /// The way that events leave the run.
+    pub fn emitter(self) -> &'a Emitter {
+        self.0.emitter()
+    }
+
+    /// What counts the run's usage.
+    pub fn usage_meter(self) -> &'a UsageMeter {
+        self.0.usage_meter()
+    }
+
+    /// Sets aside what a model call of this run may use; a request that may use more than is left is told to write less.
+    /// Waits while other calls hold what it needs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
+    pub async fn book_model_call(self, request: &mut ModelRequest) -> Result<Booking> {
+        self.0.book_model_call(request).await
+    }
+
+    /// The pause that the runs below share.
+    pub fn pause_flag(self) -> Pause {
+        self.0.pause_flag()
+    }
+
+    /// The messages that wait for the run's next model call.
+    pub fn inbox(self) -> &'a Inbox {
+        self.0.inbox()
+    }
+
+    /// Sub-agents that the run started so far.
+    pub fn sub_agents_started(self) -> u32 {
+        self.0.sub_agents_started()
+    }
+
+    /// Middlewares that cover the runs below.
+    pub fn covers(self) -> &'a Middlewares {
+        self.0.covers()
+    }
+
+    /// The middlewares that agents above spread over this run, then `own`.
+    pub fn covering(self, own: &Middlewares) -> Middlewares {
+        self.0.covering(own)
+    }
+
+    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
+    ///
+    /// # Errors
+    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`](crate::ErrorKind::Middleware) if it
+    /// panicked.
+    pub async fn run_hook<T: Default>(self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
+        self.0.run_hook(m, hook).await
+    }
+
+    /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the
+    /// call's result, and taken back if the call is cut off.
+    #[must_use]
+    pub fn of_call(self, call_id: &Arc<str>) -> RunCx {
+        self.0.of_call(call_id)
+    }
+
+    /// True if a task was [handed over](RunCx::spawn) that was not taken.
+    pub fn has_tasks(self) -> bool {
+        self.0.has_tasks()
+    }
+
+    /// Takes the tasks that were handed over, to drive them; the executor is woken when there are more.
+    pub fn take_tasks(self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+        self.0.take_tasks(executor)
+    }
+
+    /// Drops the tasks that nobody took, and accepts no more. The run is over.
+    pub fn close_tasks(self) {
+        self.0.close_tasks();
+    }
+}
