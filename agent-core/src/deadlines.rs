@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{Error, ErrorKind, Retry},
-    run::ExitReason,
+    state::ExitReason,
 };
 
 /// How long the parts of a run may take. Unset is unlimited, which is the default for all of them: a model over HTTP has

@@ -32,16 +32,13 @@
 pub use crate::{
     event::{emitter::Emitter, hub::EventHub},
     future::catch_panic,
-    journal::{
-        durable::{Durable, Step, StepBody, StepResult},
-        log::RunLog,
-    },
+    journal::durable::{Durable, Step, StepBody, StepResult},
+    log::RunLog,
     middleware::{
         hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
         wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
     },
     run::{
-        background::BackgroundRun,
         booking::Booking,
         driver::{RunDriver, RunParts},
         engine_cx::{EngineCx, EngineKey},
@@ -52,9 +49,10 @@ pub use crate::{
         sub_runs::SubRuns,
         usage::UsageMeter,
     },
+    state::BackgroundRun,
 };
 #[doc(hidden)]
 pub use crate::{
     history::repair::{NO_RESULT, unique_ids},
-    run::digest::canonical_json,
+    state::canonical_json,
 };

@@ -15,6 +15,7 @@
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
+mod amounts;
 mod api_key;
 mod backoff;
 pub mod budget;
@@ -22,9 +23,11 @@ mod deadlines;
 pub mod engine;
 pub mod error;
 pub mod event;
+mod flow;
 mod future;
 pub mod history;
 pub mod journal;
+mod log;
 pub mod memory;
 pub mod message;
 pub mod middleware;
@@ -32,6 +35,7 @@ pub mod model;
 pub mod run;
 pub mod search;
 mod service;
+mod state;
 pub mod storage;
 pub mod tool;
 mod usage;

@@ -12,7 +12,8 @@ use tower::{Service, ServiceExt};
 use crate::{
     error::{BoxError, Error, Result},
     model::{ModelRequest, ModelResponse},
-    run::{RunEnd, RunRequest},
+    run::RunRequest,
+    state::RunEnd,
     tool::{ToolOutput, ToolRequest},
 };
 

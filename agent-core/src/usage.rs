@@ -4,8 +4,6 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::PriceTable;
-
 /// Tokens, counted so that nothing is in two fields: `input` excludes what the cache served or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -104,4 +102,10 @@ impl AddAssign for Usage {
         self.cost += other.cost;
         self.priced += other.priced;
     }
+}
+
+/// What model calls cost.
+pub trait PriceTable: Send + Sync + 'static {
+    /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
+    fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }

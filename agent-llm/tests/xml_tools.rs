@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 use agent_core::{
     AssistantMessage, Block, Chunk, ChunkSink, ErrorKind, FinishReason, History, Message, Model, ModelInfo,
     ModelParams, ModelRequest, ModelResponse, OutputFormat, Result, ToolChoice, ToolMessage, ToolSpec, async_trait,
-    message::MessageBuilder,
-    model::Collector,
+    model::{Collector, MessageBuilder},
     testing::{ScriptedModel, Seen, Turn},
 };
 use agent_llm::XmlTools;

@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc};
 use super::{Account, Amounts, Budget, Caps, Ledger, MemoryLedger, terms::Terms};
 use crate::{
     error::{Error, Result},
-    model::{PriceTable, TokenCounter},
-    run::RunIds,
+    model::TokenCounter,
+    state::RunIds,
+    usage::PriceTable,
 };
 
 /// For whom, or for how long, an account counts.

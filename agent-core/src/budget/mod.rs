@@ -18,7 +18,6 @@
 //! ```
 
 mod account;
-mod amounts;
 mod builder;
 mod ledger;
 mod model_call;
@@ -35,11 +34,11 @@ use self::{
     terms::Terms,
 };
 pub use self::{
-    amounts::{Amounts, Caps},
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
     reservation::Reservation,
 };
+pub use crate::amounts::{Amounts, Caps};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.

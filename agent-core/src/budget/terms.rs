@@ -9,9 +9,9 @@ use crate::{
     error::{Error, Result},
     history::{History, WireKey},
     message::{Block, Message, Part},
-    model::{ModelRequest, PriceTable, TokenCounter},
+    model::{ModelRequest, TokenCounter},
     tool::ToolSpecs,
-    usage::Usage,
+    usage::{PriceTable, Usage},
 };
 
 /// What a budget's calls are counted and priced with.

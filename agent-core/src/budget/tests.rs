@@ -7,11 +7,11 @@ use super::*;
 use crate::{
     history::History,
     message::Message,
-    model::{ModelInfo, ModelRequest, ModelResponse, PriceTable, TokenCounter},
-    run::RunIds,
+    model::{ModelInfo, ModelRequest, ModelResponse, TokenCounter},
+    state::RunIds,
     testing::detached_run,
     tool::ToolSpecs,
-    usage::Usage,
+    usage::{PriceTable, Usage},
 };
 
 /// In memory nothing waits, but for calls under way.

@@ -14,12 +14,12 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, kind::Projector};
+use super::{Event, EventKind, Outbox, Position, kind::Projector};
 use crate::{
     error::{Error, Result},
-    journal::{Entry, EntryBody, Journal, Outbox},
+    journal::{Entry, EntryBody, Journal},
     model::Chunk,
-    run::RunIds,
+    state::RunIds,
 };
 
 /// Items that a reader may be behind before it has to catch up from the journal.

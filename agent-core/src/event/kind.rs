@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{Compaction, CompactionMode};
 use crate::{
     error::ErrorKind,
-    journal::{Entry, EntryBody, RunStatus},
+    journal::{Entry, EntryBody},
     message::{AssistantMessage, Message},
     model::Chunk,
-    run::{Question, RunIds},
+    state::{Question, RunIds, RunStatus},
     tool::ToolOutput,
     usage::Usage,
 };

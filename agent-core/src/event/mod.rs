@@ -21,6 +21,7 @@ mod compaction;
 pub(crate) mod emitter;
 pub(crate) mod hub;
 mod kind;
+mod outbox;
 
 pub use self::{
     compaction::{Compaction, CompactionMode},
@@ -28,4 +29,8 @@ pub use self::{
     hub::EventStream,
     kind::{CircuitState, Event, EventKind, Position},
 };
-pub(crate) use self::{emitter::Emitter, hub::EventHub};
+pub(crate) use self::{
+    emitter::Emitter,
+    hub::EventHub,
+    outbox::{Outbox, Sent},
+};

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    budget::Amounts,
+    amounts::Amounts,
     history::{History, ReplaceReason},
     message::{AssistantMessage, Message, ToolMessage},
     model::ModelResponse,
-    run::{Answer, Exit, ExitReason, Question, RunIds},
+    state::{Answer, Exit, Question, RunIds, RunStatus},
     tool::{Effect, ToolOutput},
     usage::Usage,
 };
@@ -274,24 +274,4 @@ impl EntryBody {
         let Answer { value, digest, by } = answer.clone();
         Self::Answered { id: id.into(), answer: value, by: by.map(Into::into), digest: digest.into() }
     }
-}
-
-/// How a run ended, or stopped for now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunStatus {
-    /// It is done.
-    Finished(ExitReason),
-    /// It waits for answers.
-    Interrupted,
-    /// It was paused.
-    Paused,
-    /// It was cancelled.
-    Cancelled,
-    /// It failed.
-    Failed,
-    /// In a way that this release does not know.
-    #[serde(untagged)]
-    Other(Value),
 }

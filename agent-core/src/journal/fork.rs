@@ -6,7 +6,7 @@ use super::{Entry, EntryBody, Journal, SessionIndex, each_entry};
 use crate::{
     error::{Error, Result},
     message::AssistantMessage,
-    run::{Checkpoint, RunIds},
+    state::{Checkpoint, RunIds},
 };
 
 /// Where a run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own in the

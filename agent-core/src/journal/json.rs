@@ -146,9 +146,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        journal::RunStatus,
         message::{AssistantMessage, Block, Message, Origin, Raw},
-        run::ExitReason,
+        state::{ExitReason, RunStatus},
         tool::Effect,
     };
 

@@ -14,16 +14,15 @@
 //! # Ok::<(), agent_core::Error>(()) }).unwrap();
 //! ```
 
+mod apply;
 pub(crate) mod durable;
 mod entry;
 mod fork;
 mod index;
 mod json;
-pub(crate) mod log;
 mod memory;
-mod outbox;
 mod recording;
-mod replay;
+pub(crate) mod replay;
 
 use std::{
     fmt,
@@ -35,13 +34,9 @@ use std::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-pub(crate) use self::{
-    durable::{Durable, Step, StepBody, StepResult},
-    log::RunLog,
-    outbox::Outbox,
-};
+pub(crate) use self::durable::{Durable, Step, StepBody, StepResult};
 pub use self::{
-    entry::{Entry, EntryBody, RunStatus},
+    entry::{Entry, EntryBody},
     fork::fork_at,
     index::{
         EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
@@ -51,6 +46,7 @@ pub use self::{
     replay::RecordedBeginning,
 };
 use crate::error::Result;
+pub use crate::state::RunStatus;
 
 /// Where sessions are kept: an append-only log each.
 ///
@@ -215,7 +211,7 @@ pub enum Ack {
 
 impl Ack {
     /// Takes the first sequence number if it is known already.
-    fn take_first(&mut self) -> Option<u64> {
+    pub(crate) fn take_first(&mut self) -> Option<u64> {
         match self {
             Self::Done(result @ Some(Ok(_))) => result.take().and_then(Result::ok),
             _ => None,

@@ -6,11 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
+use super::{Entry, EntryBody, Journal, each_entry};
 use crate::{
     error::{Error, Result},
     message::Message,
-    run::RunIds,
+    state::RunIds,
+    state::RunStatus,
     tool::ToolOutput,
 };
 

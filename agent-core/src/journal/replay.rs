@@ -14,13 +14,13 @@ use crate::{
     journal::SessionView,
     message::Message,
     model::ModelResponse,
-    run::Answer,
+    state::Answer,
     tool::ToolOutput,
     usage::Usage,
 };
 
 /// The recorded results of one run, by step.
-pub(super) struct Replay {
+pub(crate) struct Replay {
     /// The step under way.
     step: u32,
     /// True if the recording ends before the run's end.
@@ -33,18 +33,18 @@ pub(super) struct Replay {
 
 /// What a call gave, and what it changed and started.
 #[derive(Default)]
-pub(super) struct RecordedCall {
+pub(crate) struct RecordedCall {
     /// None if the tool failed and the model was told.
     output: Option<ToolOutput>,
     told: Option<String>,
-    pub(super) state: BTreeMap<String, Value>,
-    pub(super) globals: BTreeMap<String, Option<Value>>,
+    pub(crate) state: BTreeMap<String, Value>,
+    pub(crate) globals: BTreeMap<String, Option<Value>>,
     /// The runs below: they are not driven again.
-    pub(super) below: Vec<Entry>,
+    pub(crate) below: Vec<Entry>,
 }
 
 impl RecordedCall {
-    pub(super) fn result(&mut self) -> Result<ToolOutput> {
+    pub(crate) fn result(&mut self) -> Result<ToolOutput> {
         match (self.output.take(), self.told.take()) {
             (Some(output), _) => Ok(output),
             (None, told) => Err(Error::tool(told.unwrap_or_default())),
@@ -52,7 +52,7 @@ impl RecordedCall {
     }
 
     /// What the runs below used.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut all = Usage::default();
         for entry in &self.below {
             match &entry.body {
@@ -66,7 +66,7 @@ impl RecordedCall {
 }
 
 impl Replay {
-    pub(super) fn new(recording: &Recording) -> Self {
+    pub(crate) fn new(recording: &Recording) -> Self {
         let mut replay = Self {
             step: 0,
             open: recording.is_open(),
@@ -127,25 +127,25 @@ impl Replay {
     }
 
     /// What the model answered in this step, or that it was not asked.
-    pub(super) fn model(&mut self, step: u32) -> Result<ModelResponse> {
+    pub(crate) fn model(&mut self, step: u32) -> Result<ModelResponse> {
         self.step = step;
         let answer = self.models.get_mut(&step).and_then(VecDeque::pop_front);
         answer.map(|answer| (*answer).clone()).ok_or_else(|| self.missing("the model was not asked"))
     }
 
     /// What a call of this step gave, or that it was not made.
-    pub(super) fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
+    pub(crate) fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
         let call = self.tools.remove(&(self.step, call_id.clone()));
         let call = call.filter(|call| call.output.is_some() || call.told.is_some());
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 
-    pub(super) fn is_decided(&self, name: &str) -> bool {
+    pub(crate) fn is_decided(&self, name: &str) -> bool {
         self.decisions.iter().any(|(made, ..)| made == name)
     }
 
     /// What was decided under this name, and what the models used that were asked for it.
-    pub(super) fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
+    pub(crate) fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
         let at = self.decisions.iter().position(|(made, ..)| made == name);
         at.map(|at| self.decisions.remove(at))
             .map(|(_, value, used)| (value, used))
@@ -153,7 +153,7 @@ impl Replay {
     }
 
     /// Messages that came after this step.
-    pub(super) fn messages(&mut self, step: u32) -> Vec<Message> {
+    pub(crate) fn messages(&mut self, step: u32) -> Vec<Message> {
         self.messages.remove(&step).unwrap_or_default()
     }
 

@@ -15,7 +15,6 @@
 
 mod assistant;
 mod block;
-mod builder;
 mod part;
 mod raw;
 
@@ -27,7 +26,6 @@ pub(crate) use self::part::join_text;
 pub use self::{
     assistant::AssistantMessage,
     block::{Block, Reasoning, ToolCall},
-    builder::MessageBuilder,
     part::{Cache, Citation, Media, MediaSource, Part, Text},
     raw::{Origin, Raw},
 };

@@ -70,38 +70,18 @@ use crate::{
     error::Result,
     future::nothing,
     model::{Chunk, ModelRequest, ModelResponse},
-    run::{Exit, RunCx, RunEnd, SubAgent},
+    run::{RunCx, SubAgent},
+    state::{Exit, RunEnd},
     tool::{Tool, ToolBatch, ToolOutput, ToolRequest, ToolResults},
 };
 pub use crate::{
+    flow::{Flow, Verdict},
     run::per_run::PerRun,
     service::{AgentService, ModelService, SharedService, ToolService},
 };
 
 /// A list of middlewares, outermost first.
 pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
-
-/// What a `before_*` hook wants next.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Flow<T> {
-    /// Go on inwards.
-    #[default]
-    Continue,
-    /// Skip the call and everything inside, and use this as its result: a cache hit, a rejection, a dry run.
-    Answer(T),
-}
-
-/// What a hook wants of the loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
-    /// Go on as if the hook were not there.
-    #[default]
-    Proceed,
-    /// Call the model again even if it was done. Step limits still hold.
-    Again,
-    /// Finish now. Calls that are pending are answered "not run: the run was finished".
-    Finish,
-}
 
 /// Hooks around the run, its model calls and its tool calls. Override what you need; every method has a default that does
 /// nothing and costs nothing.

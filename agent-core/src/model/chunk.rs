@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Result,
-    message::{AssistantMessage, Block, MessageBuilder},
+    message::{AssistantMessage, Block},
+    model::MessageBuilder,
 };
 
 /// A piece of a message under way. `index` tells the blocks of a message apart.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ModelRequest, tokens};
-use crate::{history::History, message::Message, tool::ToolSpecs, usage::Usage};
+use crate::{history::History, message::Message, tool::ToolSpecs};
 
 /// What is known of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,10 +124,4 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     fn prompt(&self, req: &ModelRequest) -> u64 {
         (**self).prompt(req)
     }
-}
-
-/// What model calls cost.
-pub trait PriceTable: Send + Sync + 'static {
-    /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
-    fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }

@@ -10,6 +10,7 @@
 //! assert_eq!((answer.finish, answer.usage.total()), (FinishReason::Stop, 16));
 //! ```
 
+mod builder;
 mod chunk;
 mod info;
 mod params;
@@ -22,15 +23,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::{
+    builder::MessageBuilder,
     chunk::{Chunk, ChunkSink, Collector},
-    info::{ModelInfo, PriceTable, TokenCounter},
+    info::{ModelInfo, TokenCounter},
     params::{Effort, ModelParams, OutputFormat, ToolChoice},
     request::{FinishReason, ModelRequest, ModelResponse},
     spoken::Spoken,
     tokens::ApproximateCounter,
 };
 use crate::error::Result;
-pub use crate::{api_key::API_KEY_PREFIXES, backoff::Backoff, usage::Usage};
+pub use crate::{
+    api_key::API_KEY_PREFIXES,
+    backoff::Backoff,
+    usage::{PriceTable, Usage},
+};
 
 /// A language model, as an agent calls it.
 ///

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::{ChunkSink, ModelInfo, ModelParams};
 use crate::{
+    flow::Verdict,
     history::History,
     message::{AssistantMessage, SystemMessage},
-    middleware::Verdict,
     run::RunCx,
     tool::ToolSpecs,
     usage::Usage,

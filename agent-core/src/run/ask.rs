@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Question, RunCx, clock::millis, digest};
+use super::{RunCx, clock::millis};
+use crate::state::{Answer, Question, digest};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::EntryBody,

@@ -1,38 +1,9 @@
-//! Sub-agents that run while their caller goes on.
+//! What a run does with sub-agents that ran in the background.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Checkpoint, RunCx};
-use crate::{error::Result, journal::EntryBody, message::Message};
-
-/// A sub-agent that ran in the background when its caller stopped, and of whose end the caller does not know.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct BackgroundRun {
-    /// The sub-agent's key.
-    pub key: String,
-    /// The call that started it.
-    pub call_id: Arc<str>,
-    /// Its run.
-    pub run: Arc<str>,
-    /// Where it stands; none if it was lost before it began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<Box<Checkpoint>>,
-}
-
-impl BackgroundRun {
-    /// The run `run` of the sub-agent under `key`, started by the call `call_id`.
-    pub fn new(
-        key: impl Into<String>,
-        call_id: Arc<str>,
-        run: Arc<str>,
-        checkpoint: impl Into<Option<Box<Checkpoint>>>,
-    ) -> Self {
-        Self { key: key.into(), call_id, run, checkpoint: checkpoint.into() }
-    }
-}
+use super::RunCx;
+use crate::{error::Result, journal::EntryBody, message::Message, state::BackgroundRun};
 
 impl RunCx {
     /// Takes the sub-agents of an earlier attempt that ran in the background and that `wanted` says are its own, to go on with

@@ -4,7 +4,8 @@ use std::sync::{Arc, atomic::Ordering};
 
 use super::RunCx;
 use crate::{
-    budget::{Amounts, Reservation},
+    amounts::Amounts,
+    budget::Reservation,
     error::Result,
     future::boxed,
     journal::EntryBody,

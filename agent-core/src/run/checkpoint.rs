@@ -14,4 +14,4 @@
 //! # let _ = waits_for;
 //! ```
 
-pub use super::state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState};
+pub use crate::state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState};

@@ -13,17 +13,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Answer, Ask, BackgroundRun, Checkpoint, Clock, EngineKey, Inbox, Pause, Question, RunIds, SubAgents, UsageMeter,
-    per_run::Live, tasks::Tasks,
-};
+use super::{Ask, Clock, EngineKey, Inbox, Pause, SubAgents, UsageMeter, per_run::Live, tasks::Tasks};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
     error::Result,
     event::{Emitter, EventKind, EventSink},
     history::{History, ReplaceReason},
-    journal::RunLog,
+    log::RunLog,
     message::Message,
     middleware::Middlewares,
     storage::{CallStorage, GlobalStorage, Resources, State},

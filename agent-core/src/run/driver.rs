@@ -12,18 +12,19 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, BackgroundRun, Checkpoint, EngineCx, EngineKey, Inbox, Pause, Question, RunCx, RunIds, SubAgents,
-    UsageMeter,
+    EngineCx, EngineKey, Inbox, Pause, RunCx, SubAgents, UsageMeter,
     cx::{Control, Inner, id_below},
     tasks::Tasks,
 };
+use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
     error::Result,
     event::Emitter,
     history::History,
-    journal::{EntryBody, RunLog},
+    journal::EntryBody,
+    log::RunLog,
     message::{AssistantMessage, Message, ToolMessage},
     middleware::Middlewares,
     storage::{GlobalStorage, Resources, State},

@@ -14,7 +14,7 @@ use super::{Inbox, Pause, RunCx, UsageMeter, booking::Booking};
 use crate::{
     error::Result,
     event::Emitter,
-    journal::RunLog,
+    log::RunLog,
     middleware::{Middleware, Middlewares},
     model::ModelRequest,
 };

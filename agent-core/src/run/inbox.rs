@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 use crate::{
     error::{Error, ErrorKind, Result},
     history::History,
-    journal::{EntryBody, RunLog},
+    journal::EntryBody,
+    log::RunLog,
     message::Message,
 };
 

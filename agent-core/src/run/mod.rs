@@ -20,54 +20,42 @@
 //! assert_eq!(said(RunEnd::Finished(Box::new(finished))), "42");
 //! ```
 
-mod answer;
 mod ask;
-pub(crate) mod background;
+mod background;
 pub(crate) mod booking;
-mod busy;
 mod call_model;
 pub mod checkpoint;
 mod clock;
 mod cx;
-pub(crate) mod digest;
 pub(crate) mod driver;
-mod end;
 pub(crate) mod engine_cx;
-mod ids;
 pub(crate) mod inbox;
 pub(crate) mod pause;
 pub(crate) mod per_run;
-mod question;
 pub(crate) mod request;
-mod state;
 mod sub_agent;
 pub(crate) mod sub_run;
 pub(crate) mod sub_runs;
-mod suspension;
 mod tasks;
 pub(crate) mod usage;
 
 pub use self::{
-    answer::{Answer, Refusal},
     ask::Ask,
-    busy::{WhenBusy, WhenWaiting},
     clock::Clock,
     cx::RunCx,
-    end::{Exit, ExitReason, Finished, RunEnd},
-    ids::{RunIds, new_id},
-    question::Question,
     request::{RunInput, RunRequest, ToolChoices},
     sub_agent::{SubAgent, SubAgents},
 };
 pub(crate) use self::{
-    background::BackgroundRun,
     driver::{RunDriver, RunParts},
     engine_cx::{EngineCx, EngineKey},
     inbox::Inbox,
     pause::Pause,
     request::Parent,
-    state::{Begun, CallState, Checkpoint, Child, PendingTurn, Phase, RunState, Trail},
     sub_run::{SubAgentCall, SubRunHandle},
     usage::UsageMeter,
 };
-pub use crate::deadlines::{DeadlineKind, Deadlines, RunDeadline};
+pub use crate::{
+    deadlines::{DeadlineKind, Deadlines, RunDeadline},
+    state::{Answer, Exit, ExitReason, Finished, Question, Refusal, RunEnd, RunIds, WhenBusy, WhenWaiting, new_id},
+};

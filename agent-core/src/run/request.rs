@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Answer, Checkpoint, EngineCx, RunCx, SubRunHandle, WhenBusy, WhenWaiting};
-use crate::{budget::Caps, history::History, message::Message, model::ModelParams, storage::Resources, tool::Tool};
+use super::{EngineCx, RunCx, SubRunHandle};
+use crate::state::{Answer, Checkpoint, WhenBusy, WhenWaiting};
+use crate::{amounts::Caps, history::History, message::Message, model::ModelParams, storage::Resources, tool::Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::middleware::AgentService).
 ///

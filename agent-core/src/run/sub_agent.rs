@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tower::Service;
 
-use super::{Finished, RunCx, RunEnd, RunRequest, SubAgentCall};
+use super::{RunCx, RunRequest, SubAgentCall};
+use crate::state::{Finished, RunEnd};
 use crate::{
-    budget::Caps,
+    amounts::Caps,
     error::{BoxError, Error, ErrorKind, Result},
     service::AgentService,
     tool::ToolRequest,

@@ -7,10 +7,8 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Answer, BackgroundRun, Checkpoint, Finished, Inbox, Parent, Pause, RunCx, RunEnd, RunInput, RunRequest, SubAgent,
-    new_id,
-};
+use super::{Inbox, Parent, Pause, RunCx, RunInput, RunRequest, SubAgent};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Finished, RunEnd, new_id};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::{EntryBody, SessionIndex, SubAgentRecord},

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{BackgroundRun, Checkpoint, RunCx, SubAgentCall, SubAgents, sub_run::SubRun};
+use super::{RunCx, SubAgentCall, SubAgents, sub_run::SubRun};
+use crate::state::{BackgroundRun, Checkpoint};
 use crate::{
     error::Result,
     journal::{Entry, SubAgentRecord, each_entry},

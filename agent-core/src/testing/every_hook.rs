@@ -4,9 +4,11 @@ use async_trait::async_trait;
 
 use crate::{
     error::Result,
-    middleware::{Flow, Middleware, ModelNext, ToolNext, Verdict},
+    flow::{Flow, Verdict},
+    middleware::{Middleware, ModelNext, ToolNext},
     model::{Chunk, ModelRequest, ModelResponse},
-    run::{Exit, RunCx, RunEnd},
+    run::RunCx,
+    state::{Exit, RunEnd},
     tool::{ToolBatch, ToolOutput, ToolRequest, ToolResults},
 };
 

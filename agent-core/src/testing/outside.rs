@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    run::Question,
+    state::Question,
     tool::{Effect, ToolOutput},
 };
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::{
     event::{Emitter, EventHub},
     history::History,
-    journal::{MemoryJournal, RunLog},
-    run::{RunDriver, RunIds, RunParts},
+    journal::MemoryJournal,
+    log::RunLog,
+    run::{RunDriver, RunParts},
+    state::RunIds,
     storage::{GlobalStorage, State},
 };
 

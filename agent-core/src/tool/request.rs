@@ -9,7 +9,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     event::EventKind,
     message::ToolCall,
-    run::{Answer, Ask, Checkpoint, RunCx},
+    run::{Ask, RunCx},
+    state::{Answer, Checkpoint},
     tool::{Effect, ToolSpec, ToolSpecs},
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     Chunk, Error, ErrorKind, EventKind, ExitReason, Message,
-    message::MessageBuilder,
+    model::MessageBuilder,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, ErrorKind, History, Message, ModelRequest, ModelResponse, Result, message::MessageBuilder,
+    Chunk, ErrorKind, History, Message, ModelRequest, ModelResponse, Result, model::MessageBuilder,
     testing::detached_run,
 };
 use agent_llm::{

@@ -2,7 +2,8 @@
 
 use agent_core::{
     AssistantMessage, Block, Chunk, History, Message, ModelRequest, ModelResponse, Result, ToolMessage,
-    message::{MessageBuilder, Origin, Raw},
+    message::{Origin, Raw},
+    model::MessageBuilder,
     testing::detached_run,
 };
 use agent_llm::{Codec, GeminiCodec, GeminiProfile};

@@ -1,6 +1,6 @@
 //! How streamed answers are read.
 
-use agent_core::{Block, Chunk, ErrorKind, FinishReason, ModelResponse, message::MessageBuilder};
+use agent_core::{Block, Chunk, ErrorKind, FinishReason, ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, Progress, conformance::event_stream};
 use serde_json::{Value, json};
 

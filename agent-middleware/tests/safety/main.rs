@@ -8,8 +8,7 @@ mod pii_stream;
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Chunk, ModelRequest, ModelResponse, Result, RunCx, message::MessageBuilder,
-    middleware::Middlewares,
+    AssistantMessage, Chunk, ModelRequest, ModelResponse, Result, RunCx, middleware::Middlewares, model::MessageBuilder,
 };
 use common::model_stack;
 use tower::ServiceExt;

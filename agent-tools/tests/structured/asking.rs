@@ -2,7 +2,8 @@
 
 use agent_core::{
     AssistantMessage, Block, Chunk, ErrorKind, FinishReason, ModelParams, ToolChoice, ToolSpec,
-    message::MessageBuilder, model::Effort, testing::Turn,
+    model::{Effort, MessageBuilder},
+    testing::Turn,
 };
 use agent_tools::{AnswerMode, Structured};
 use serde_json::{Value, json};

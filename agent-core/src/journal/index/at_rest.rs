@@ -3,9 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    budget::Amounts,
-    journal::RunStatus,
-    run::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, Trail},
+    amounts::Amounts,
+    state::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, RunStatus, Trail},
     usage::Usage,
 };
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::Liveness;
 use crate::{
     history::History,
-    journal::{Entry, EntryBody, RunStatus},
+    journal::{Entry, EntryBody},
     message::Message,
-    run::{ExitReason, RunIds},
+    state::{ExitReason, RunIds, RunStatus},
     usage::Usage,
 };
 

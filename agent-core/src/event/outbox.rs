@@ -9,10 +9,10 @@ use std::{
     task::{Context, Poll, Wake, Waker, ready},
 };
 
-use super::{Ack, Entry};
+use super::Emitter;
 use crate::{
     error::{Error, ErrorKind, Result},
-    event::Emitter,
+    journal::{Ack, Entry},
 };
 
 /// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
@@ -29,7 +29,7 @@ pub(crate) struct Outbox {
 
 /// Batches are numbered from 1 in the order in which the journal got them.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     waiting: VecDeque<Sent>,
     sent: u64,
     acknowledged: u64,
@@ -41,11 +41,11 @@ pub(super) struct Queue {
 type Failure = (ErrorKind, String);
 
 /// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
-pub(super) struct Sent {
-    pub(super) ack: Ack,
-    pub(super) count: usize,
-    pub(super) entries: Option<Vec<Entry>>,
-    pub(super) emitter: Emitter,
+pub(crate) struct Sent {
+    pub(crate) ack: Ack,
+    pub(crate) count: usize,
+    pub(crate) entries: Option<Vec<Entry>>,
+    pub(crate) emitter: Emitter,
 }
 
 /// Everybody who waits for an acknowledgement. Whichever of them asked for it last may be gone when it comes.
@@ -119,7 +119,7 @@ impl Outbox {
     ///
     /// # Errors
     /// Those of `hand_over`, and that of the batch that the journal refused.
-    pub(super) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
+    pub(crate) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
         let mut queue = self.queue();
         queue.check_unbroken()?;
         let Some(mut sent) = hand_over()? else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Outbox {
     }
 
     /// Waits until all that was handed over before now is durable, and tells the readers of it.
-    pub(super) async fn settle(&self) -> Result<()> {
+    pub(crate) async fn settle(&self) -> Result<()> {
         let until = {
             let queue = self.queue();
             if !queue.is_open(queue.sent)? {

@@ -1,19 +1,13 @@
 //! [`RunState`]: where a run stands.
 
-mod apply;
-mod trail;
-mod turn;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::trail::{Child, Trail};
-pub use self::turn::{Begun, CallState, PendingCall, PendingTurn, Phase};
-use super::{Answer, BackgroundRun, Question, RunIds};
+use super::{Answer, BackgroundRun, Begun, Phase, Question, RunIds, Trail};
 use crate::{
-    budget::Amounts,
+    amounts::Amounts,
     error::{Error, Result},
     history::History,
     message::Message,

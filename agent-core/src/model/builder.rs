@@ -1,14 +1,14 @@
 //! Chunks in, one message out.
 
-use super::{AssistantMessage, Block, Reasoning, ToolCall};
-use crate::model::Chunk;
+use super::Chunk;
+use crate::message::{AssistantMessage, Block, Reasoning, ToolCall};
 
 /// Folds the chunks of one model call into the message that they make.
 ///
 /// The codecs use it so that what was streamed and what is kept cannot differ; a reader of events may use it too.
 ///
 /// ```
-/// use agent_core::{Chunk, message::MessageBuilder};
+/// use agent_core::{Chunk, model::MessageBuilder};
 ///
 /// let mut message = MessageBuilder::default();
 /// message.push(&Chunk::Text { index: 0, delta: "4".into() });

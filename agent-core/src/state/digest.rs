@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::Refusal;
 
 /// The digest of what `attempt` of the run `run` asks: `run.attempt.hash`.
-pub(super) fn of(run: &str, attempt: &str, about: &Value) -> String {
+pub(crate) fn of(run: &str, attempt: &str, about: &Value) -> String {
     let hash = Sha256::digest(format!("{run}\n{attempt}\n{}", canonical_json(about)));
     let mut digest = format!("{run}.{attempt}.");
     for byte in hash {
@@ -18,12 +18,12 @@ pub(super) fn of(run: &str, attempt: &str, about: &Value) -> String {
 }
 
 /// The attempt that made a digest.
-pub(super) fn attempt(digest: &str) -> &str {
+pub(crate) fn attempt(digest: &str) -> &str {
     parts(digest).map_or("", |(_, attempt, _)| attempt)
 }
 
 /// Why an answer to the question with digest `given` is none to the one with digest `asked`.
-pub(super) fn mismatch(asked: &str, given: &str) -> Refusal {
+pub(crate) fn mismatch(asked: &str, given: &str) -> Refusal {
     match (parts(asked), parts(given)) {
         (_, None) => Refusal::Forged,
         (Some((run, ..)), Some((other, ..))) if run != other => Refusal::AnotherRun,

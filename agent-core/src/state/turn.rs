@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::RunState;
 use crate::{
     message::AssistantMessage,
-    run::Exit,
+    state::Exit,
     tool::{Effect, ToolOutput},
 };
 

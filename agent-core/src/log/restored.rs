@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     model::ModelResponse,
-    run::{Begun, RunState},
+    state::{Begun, RunState},
     tool::ToolOutput,
 };
 

@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use super::{CallState, Phase, RunState};
-use crate::{budget::Amounts, journal::RunStatus, run::BackgroundRun};
+use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
+use crate::amounts::Amounts;
 
 /// How a run came to stand where it stands, as far as the next entry needs it.
 #[derive(Clone, Debug, Default)]

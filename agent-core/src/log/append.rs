@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::{Open, RunLog};
 use crate::{
     error::{Error, ErrorKind, Result},
-    journal::{Ack, Entry, EntryBody, JournalWriter, outbox::Sent},
+    event::Sent,
+    journal::{Ack, Entry, EntryBody, JournalWriter},
 };
 
 impl RunLog {

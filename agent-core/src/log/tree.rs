@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::{
     history::History,
     journal::{Entry, SessionIndex},
-    run::{Phase, RunIds, RunState},
+    state::{Phase, RunIds, RunState},
 };
 
 /// The states of the runs of one tree. Every entry is applied when it is noted, so that a checkpoint is a look at them and

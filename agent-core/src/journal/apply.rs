@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Begun, CallState, Child, PendingTurn, Phase, RunState};
 use crate::{
-    budget::Amounts,
+    amounts::Amounts,
     history::{History, NO_RESULT},
-    journal::{Entry, EntryBody, RunStatus},
+    journal::{Entry, EntryBody},
     message::{AssistantMessage, Message, ToolMessage},
-    run::{Answer, Exit, ExitReason, RunIds},
+    state::{Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus},
     tool::{CallResult, ToolOutput},
 };
 

@@ -14,14 +14,14 @@ use std::{
 };
 
 use self::{restored::Restored, tree::Tree};
-use super::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay};
 use crate::{
     error::Result,
     event::Emitter,
     history::{History, ReplaceReason},
+    journal::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay},
     message::{AssistantMessage, Message},
     model::ModelResponse,
-    run::{Begun, Exit, Phase, RunIds, RunState},
+    state::{Begun, Exit, Phase, RunIds, RunState},
     storage::{CallStorage, GlobalStorage, State},
     tool::ToolOutput,
     usage::Usage,
@@ -98,7 +98,7 @@ impl RunLog {
         tree.seed(&ids, History::default());
         Self(Arc::new(Inner {
             ids,
-            attempt: crate::run::new_id().into(),
+            attempt: crate::state::new_id().into(),
             writer: Mutex::new(Some(writer)),
             emitter,
             state,
@@ -141,7 +141,7 @@ impl RunLog {
     /// Looks at what the session's entries mean, with all that the tree wrote so far.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit) and [`Journal::index`](super::Journal::index).
+    /// Those of [`commit`](Self::commit) and [`Journal::index`](crate::Journal::index).
     pub async fn look_at_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
         self.commit().await?;
         Ok(self.0.emitter.hub().journal().index(&self.0.ids.session).await?.look(look))
