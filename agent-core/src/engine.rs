@@ -38,8 +38,8 @@ pub use crate::{
         hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
         wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
     },
+    model::booking::Booking,
     run::{
-        booking::Booking,
         driver::{RunDriver, RunParts},
         engine_cx::{EngineCx, EngineKey},
         inbox::Inbox,

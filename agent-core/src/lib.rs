@@ -27,6 +27,7 @@ mod flow;
 mod future;
 pub mod history;
 pub mod journal;
+mod llm;
 mod log;
 pub mod memory;
 pub mod message;
@@ -38,6 +39,7 @@ mod service;
 mod state;
 pub mod storage;
 pub mod tool;
+mod tooling;
 mod usage;
 
 #[cfg(any(test, feature = "testing"))]

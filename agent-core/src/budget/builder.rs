@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{Account, Amounts, Budget, Caps, Ledger, MemoryLedger, terms::Terms};
 use crate::{
     error::{Error, Result},
-    model::TokenCounter,
+    llm::TokenCounter,
     state::RunIds,
     usage::PriceTable,
 };

@@ -17,10 +17,9 @@
 //! # Ok::<(), agent_core::Error>(())
 //! ```
 
-mod account;
+pub(crate) mod account;
 mod builder;
 mod ledger;
-mod model_call;
 mod reservation;
 mod terms;
 
@@ -29,10 +28,8 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use self::{
-    account::{Account, Purse},
-    terms::Terms,
-};
+pub(crate) use self::account::Account;
+use self::{account::Purse, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
@@ -57,23 +54,23 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Ok::<(), agent_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(pub(crate) Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     /// From the widest to the run's own.
-    accounts: Arc<[Account]>,
+    pub(crate) accounts: Arc<[Account]>,
     /// The account of the run itself.
-    run: Option<Arc<Purse>>,
+    pub(crate) run: Option<Arc<Purse>>,
     /// Tells the accounts of windows apart from another budget's.
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Opened for each root run.
-    windows: Arc<[(Window, Caps)]>,
-    ledger: Arc<dyn Ledger>,
-    terms: Terms,
+    pub(crate) windows: Arc<[(Window, Caps)]>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) terms: Terms,
 }
 
 /// Why nothing was set aside.
-enum Refused {
+pub(crate) enum Refused {
     /// This account has not enough left at the moment.
     By(usize),
     Failed(Error),
@@ -171,7 +168,7 @@ impl Budget {
         }
     }
 
-    async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
+    pub(crate) async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
         let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
         // The widest first: what a child has set aside, its parent has too, at every moment.
         for (index, account) in self.0.accounts.iter().enumerate() {
@@ -231,7 +228,7 @@ impl Caps {
     }
 }
 
-fn used_up(caps: &Caps, used: Amounts, wanted: Amounts) -> Error {
+pub(crate) fn used_up(caps: &Caps, used: Amounts, wanted: Amounts) -> Error {
     let (what, sum, cap) = caps.refusal(used, wanted).unwrap_or(("allowance", 0, 0));
     let message = match what {
         "cost" => format!("budget used up: {} would pass the cap of {}", dollars(sum), dollars(cap)),

@@ -6,11 +6,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     history::History,
+    llm::{ModelInfo, ModelResponse, TokenCounter},
     message::Message,
-    model::{ModelInfo, ModelRequest, ModelResponse, TokenCounter},
+    model::ModelRequest,
     state::RunIds,
     testing::detached_run,
-    tool::ToolSpecs,
+    tooling::ToolSpecs,
     usage::{PriceTable, Usage},
 };
 

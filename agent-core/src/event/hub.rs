@@ -18,7 +18,7 @@ use super::{Event, EventKind, Outbox, Position, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
-    model::Chunk,
+    llm::Chunk,
     state::RunIds,
 };
 

@@ -9,10 +9,10 @@ use super::{Compaction, CompactionMode};
 use crate::{
     error::ErrorKind,
     journal::{Entry, EntryBody},
+    llm::Chunk,
     message::{AssistantMessage, Message},
-    model::Chunk,
     state::{Question, RunIds, RunStatus},
-    tool::ToolOutput,
+    tooling::ToolOutput,
     usage::Usage,
 };
 

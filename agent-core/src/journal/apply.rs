@@ -8,7 +8,7 @@ use crate::{
     journal::{Entry, EntryBody},
     message::{AssistantMessage, Message, ToolMessage},
     state::{Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus},
-    tool::{CallResult, ToolOutput},
+    tooling::{CallResult, ToolOutput},
 };
 
 impl RunState {

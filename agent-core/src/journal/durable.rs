@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     error::Result,
-    model::ModelResponse,
-    tool::{Effect, ToolOutput},
+    llm::ModelResponse,
+    tooling::{Effect, ToolOutput},
 };
 
 /// Runs steps so that a finished one is never run again: its result is kept, and given back when the run is driven again.

@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::{
     amounts::Amounts,
     history::{History, ReplaceReason},
+    llm::ModelResponse,
     message::{AssistantMessage, Message, ToolMessage},
-    model::ModelResponse,
     state::{Answer, Exit, Question, RunIds, RunStatus},
-    tool::{Effect, ToolOutput},
+    tooling::{Effect, ToolOutput},
     usage::Usage,
 };
 

@@ -148,7 +148,7 @@ mod tests {
     use crate::{
         message::{AssistantMessage, Block, Message, Origin, Raw},
         state::{ExitReason, RunStatus},
-        tool::Effect,
+        tooling::Effect,
     };
 
     #[test]

@@ -10,9 +10,8 @@ use super::{Entry, EntryBody, Journal, each_entry};
 use crate::{
     error::{Error, Result},
     message::Message,
-    state::RunIds,
-    state::RunStatus,
-    tool::ToolOutput,
+    state::{RunIds, RunStatus},
+    tooling::ToolOutput,
 };
 
 /// One run, as its session's journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay) drives again, and what

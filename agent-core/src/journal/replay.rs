@@ -12,10 +12,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     history::History,
     journal::SessionView,
+    llm::ModelResponse,
     message::Message,
-    model::ModelResponse,
     state::Answer,
-    tool::ToolOutput,
+    tooling::ToolOutput,
     usage::Usage,
 };
 

@@ -19,11 +19,11 @@ use crate::{
     event::Emitter,
     history::{History, ReplaceReason},
     journal::{Entry, EntryBody, JournalWriter, Recording, SessionIndex, replay::Replay},
+    llm::ModelResponse,
     message::{AssistantMessage, Message},
-    model::ModelResponse,
     state::{Begun, Exit, Phase, RunIds, RunState},
     storage::{CallStorage, GlobalStorage, State},
-    tool::ToolOutput,
+    tooling::ToolOutput,
     usage::Usage,
 };
 

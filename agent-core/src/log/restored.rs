@@ -8,9 +8,9 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    model::ModelResponse,
+    llm::ModelResponse,
     state::{Begun, RunState},
-    tool::ToolOutput,
+    tooling::ToolOutput,
 };
 
 /// What an attempt before a restart left of the step under way: results that stand in for calls, and doubts.

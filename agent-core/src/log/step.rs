@@ -10,8 +10,8 @@ use super::RunLog;
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::{Durable, EntryBody, Step, StepBody, StepResult},
-    model::ModelResponse,
-    tool::{Effect, ToolOutput},
+    llm::ModelResponse,
+    tooling::{Effect, ToolOutput},
     usage::Usage,
 };
 

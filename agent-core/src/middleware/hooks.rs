@@ -18,10 +18,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
     event::EventKind,
     future::boxed,
-    model::{ChunkSink, ModelRequest, ModelResponse},
+    llm::{ChunkSink, ModelResponse},
+    model::{ModelRequest, ModelService},
     run::RunCx,
-    service::{ModelService, ToolService},
-    tool::{ToolOutput, ToolRequest},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
 };
 
 /// The hooks around model calls.

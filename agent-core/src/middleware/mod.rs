@@ -69,15 +69,19 @@ pub use self::{
 use crate::{
     error::Result,
     future::nothing,
-    model::{Chunk, ModelRequest, ModelResponse},
+    llm::{Chunk, ModelResponse},
+    model::ModelRequest,
     run::{RunCx, SubAgent},
     state::{Exit, RunEnd},
-    tool::{Tool, ToolBatch, ToolOutput, ToolRequest, ToolResults},
+    tool::{Tool, ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 pub use crate::{
     flow::{Flow, Verdict},
-    run::per_run::PerRun,
-    service::{AgentService, ModelService, SharedService, ToolService},
+    model::ModelService,
+    run::{AgentService, per_run::PerRun},
+    service::SharedService,
+    tool::ToolService,
 };
 
 /// A list of middlewares, outermost first.

@@ -8,9 +8,10 @@ use super::{Middleware, hooks::panicked};
 use crate::{
     error::Result,
     future::catch_panic,
-    model::{ModelRequest, ModelResponse},
-    service::{ModelService, ToolService},
-    tool::{ToolOutput, ToolRequest},
+    llm::ModelResponse,
+    model::{ModelRequest, ModelService},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
 };
 
 macro_rules! next {

@@ -9,9 +9,10 @@ use super::{Middlewares, ModelNext, ToolNext};
 use crate::{
     error::{Error, Result},
     future::boxed,
-    model::{ModelRequest, ModelResponse},
-    service::{ModelService, ToolService},
-    tool::{ToolOutput, ToolRequest},
+    llm::ModelResponse,
+    model::{ModelRequest, ModelService},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
 };
 
 macro_rules! wrap {

@@ -10,33 +10,30 @@
 //! assert_eq!((answer.finish, answer.usage.total()), (FinishReason::Stop, 16));
 //! ```
 
-mod builder;
-mod chunk;
-mod info;
-mod params;
+mod allowance;
+pub(crate) mod booking;
+mod call_model;
 mod request;
 mod spoken;
-mod tokens;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::{
-    builder::MessageBuilder,
-    chunk::{Chunk, ChunkSink, Collector},
-    info::{ModelInfo, TokenCounter},
-    params::{Effort, ModelParams, OutputFormat, ToolChoice},
-    request::{FinishReason, ModelRequest, ModelResponse},
-    spoken::Spoken,
-    tokens::ApproximateCounter,
+pub use self::{request::ModelRequest, spoken::Spoken};
+pub use crate::llm::{
+    ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, MessageBuilder, ModelInfo, ModelParams,
+    ModelResponse, OutputFormat, TokenCounter, ToolChoice,
 };
-use crate::error::Result;
 pub use crate::{
     api_key::API_KEY_PREFIXES,
     backoff::Backoff,
     usage::{PriceTable, Usage},
 };
+use crate::{error::Result, service::SharedService};
+
+/// A composed stack around model calls.
+pub type ModelService = SharedService<ModelRequest, ModelResponse>;
 
 /// A language model, as an agent calls it.
 ///

@@ -5,8 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::{Chunk, ChunkSink, ModelRequest};
-use crate::error::Result;
+use super::ModelRequest;
+use crate::{
+    error::Result,
+    llm::{Chunk, ChunkSink},
+};
 
 /// Whether readers show something that an attempt at a model call said: for layers that call a model more than once.
 ///

@@ -31,62 +31,62 @@ use crate::{
 /// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
 #[derive(Clone)]
 pub struct RunCx(
-    pub(super) Arc<Inner>,
+    pub(crate) Arc<Inner>,
     /// What the tool of a call has in place of the run's own storage and state.
-    pub(super) Option<Arc<CallStorage>>,
+    pub(crate) Option<Arc<CallStorage>>,
 );
 
-pub(super) struct Inner {
-    pub(super) ids: Arc<RunIds>,
-    pub(super) step: AtomicU32,
+pub(crate) struct Inner {
+    pub(crate) ids: Arc<RunIds>,
+    pub(crate) step: AtomicU32,
     /// True when the `before_agent` hooks have run.
-    pub(super) entered: AtomicBool,
-    pub(super) state: State,
-    pub(super) globals: GlobalStorage,
-    pub(super) resources: Resources,
-    pub(super) budget: Budget,
-    pub(super) deadline: Option<RunDeadline>,
+    pub(crate) entered: AtomicBool,
+    pub(crate) state: State,
+    pub(crate) globals: GlobalStorage,
+    pub(crate) resources: Resources,
+    pub(crate) budget: Budget,
+    pub(crate) deadline: Option<RunDeadline>,
     /// Sub-agents started so far.
-    pub(super) started: AtomicU32,
+    pub(crate) started: AtomicU32,
     /// Model calls for which allowance was set aside in this attempt.
-    pub(super) booked: AtomicU32,
-    pub(super) usage: UsageMeter,
-    pub(super) sub_agents: SubAgents,
-    pub(super) inherited: Middlewares,
-    pub(super) covers: Middlewares,
-    pub(super) cancel: CancellationToken,
+    pub(crate) booked: AtomicU32,
+    pub(crate) usage: UsageMeter,
+    pub(crate) sub_agents: SubAgents,
+    pub(crate) inherited: Middlewares,
+    pub(crate) covers: Middlewares,
+    pub(crate) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
-    pub(super) pause: Pause,
-    pub(super) inbox: Inbox,
+    pub(crate) pause: Pause,
+    pub(crate) inbox: Inbox,
     /// Made when somebody wants something: of most runs nobody does.
-    pub(super) control: OnceLock<Box<Mutex<Control>>>,
+    pub(crate) control: OnceLock<Box<Mutex<Control>>>,
     /// What opens the run for its executor.
-    pub(super) key: Option<EngineKey>,
+    pub(crate) key: Option<EngineKey>,
     /// What middlewares keep for this run; it goes with the run.
-    pub(super) live: Live,
-    pub(super) tasks: Tasks,
-    pub(super) emitter: Emitter,
-    pub(super) log: RunLog,
+    pub(crate) live: Live,
+    pub(crate) tasks: Tasks,
+    pub(crate) emitter: Emitter,
+    pub(crate) log: RunLog,
 }
 
 /// What others want of the run.
 #[derive(Default)]
-pub(super) struct Control {
-    pub(super) stop: Option<String>,
-    pub(super) answers: BTreeMap<String, Answer>,
-    pub(super) asked: Vec<Question>,
+pub(crate) struct Control {
+    pub(crate) stop: Option<String>,
+    pub(crate) answers: BTreeMap<String, Answer>,
+    pub(crate) asked: Vec<Question>,
     /// What an attempt before a restart asked, by question id.
-    pub(super) open: BTreeMap<String, Question>,
+    pub(crate) open: BTreeMap<String, Question>,
     /// Where sub-agents stand that wait, by the call that started each.
-    pub(super) children: BTreeMap<String, Box<Checkpoint>>,
+    pub(crate) children: BTreeMap<String, Box<Checkpoint>>,
     /// The ids of sub-agents whose runs are ready or under way.
-    pub(super) at_work: Vec<Arc<str>>,
+    pub(crate) at_work: Vec<Arc<str>>,
     /// Sub-agents of an earlier attempt that ran in the background, until somebody goes on with them.
-    pub(super) background: Vec<BackgroundRun>,
+    pub(crate) background: Vec<BackgroundRun>,
 }
 
 impl Control {
-    pub(super) fn ask(&mut self, question: Question) {
+    pub(crate) fn ask(&mut self, question: Question) {
         if !self.asked.iter().any(|q| q.id == question.id) {
             self.asked.push(question);
         }
@@ -287,7 +287,7 @@ impl RunCx {
     }
 
     /// Notes that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
-    pub(super) fn waits_for(&self, place: &str, child: &Checkpoint) {
+    pub(crate) fn waits_for(&self, place: &str, child: &Checkpoint) {
         let mut control = self.control();
         child.questions.iter().for_each(|question| control.ask(question.under(place)));
         control.children.insert(place.to_owned(), Box::new(child.clone()));
@@ -337,18 +337,18 @@ impl RunCx {
         &self.0.emitter
     }
 
-    pub(super) fn control(&self) -> MutexGuard<'_, Control> {
+    pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
         self.0.control.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`control`](Self::control), if anybody wanted anything so far.
-    pub(super) fn wanted(&self) -> Option<MutexGuard<'_, Control>> {
+    pub(crate) fn wanted(&self) -> Option<MutexGuard<'_, Control>> {
         self.0.control.get().map(|control| control.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// What follows after `place/` in a question's id.
-pub(super) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
+pub(crate) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
     id.strip_prefix(place)?.strip_prefix('/')
 }
 

@@ -10,13 +10,12 @@ use std::{
 
 use futures::future::BoxFuture;
 
-use super::{Inbox, Pause, RunCx, UsageMeter, booking::Booking};
+use super::{Inbox, Pause, RunCx, UsageMeter};
 use crate::{
     error::Result,
     event::Emitter,
     log::RunLog,
     middleware::{Middleware, Middlewares},
-    model::ModelRequest,
 };
 
 /// What opens the runs of one executor.
@@ -52,7 +51,7 @@ impl EngineKey {
 /// A run, as its executor sees it: given out by its [`RunDriver`](super::driver::RunDriver), by the [`Parent`](super::Parent)
 /// of a request, or by the [`EngineKey`] that it was given.
 #[derive(Clone, Copy, Debug)]
-pub struct EngineCx<'a>(&'a RunCx);
+pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 
 impl<'a> EngineCx<'a> {
     pub(super) fn new(cx: &'a RunCx) -> Self {
@@ -72,15 +71,6 @@ impl<'a> EngineCx<'a> {
     /// What counts the run's usage.
     pub fn usage_meter(self) -> &'a UsageMeter {
         self.0.usage_meter()
-    }
-
-    /// Sets aside what a model call of this run may use; a request that may use more than is left is told to write less.
-    /// Waits while other calls hold what it needs.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
-    pub async fn book_model_call(self, request: &mut ModelRequest) -> Result<Booking> {
-        self.0.book_model_call(request).await
     }
 
     /// The pause that the runs below share.

@@ -22,8 +22,6 @@
 
 mod ask;
 mod background;
-pub(crate) mod booking;
-mod call_model;
 pub mod checkpoint;
 mod clock;
 mod cx;
@@ -44,7 +42,7 @@ pub use self::{
     clock::Clock,
     cx::RunCx,
     request::{RunInput, RunRequest, ToolChoices},
-    sub_agent::{SubAgent, SubAgents},
+    sub_agent::{AgentService, SubAgent, SubAgents},
 };
 pub(crate) use self::{
     driver::{RunDriver, RunParts},

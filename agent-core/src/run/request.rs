@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{EngineCx, RunCx, SubRunHandle};
 use crate::state::{Answer, Checkpoint, WhenBusy, WhenWaiting};
-use crate::{amounts::Caps, history::History, message::Message, model::ModelParams, storage::Resources, tool::Tool};
+use crate::{amounts::Caps, history::History, llm::ModelParams, message::Message, storage::Resources, tool::Tool};
 
 /// What goes into a run: the request type of [`AgentService`](crate::middleware::AgentService).
 ///

@@ -9,9 +9,12 @@ use crate::state::{Finished, RunEnd};
 use crate::{
     amounts::Caps,
     error::{BoxError, Error, ErrorKind, Result},
-    service::AgentService,
+    service::SharedService,
     tool::ToolRequest,
 };
+
+/// An agent, local or remote, with whatever layers stand around it.
+pub type AgentService = SharedService<RunRequest, RunEnd>;
 
 /// An agent that another may call, under a key.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     journal::{EntryBody, SessionIndex, SubAgentRecord},
     message::Message,
-    service::AgentService,
+    run::AgentService,
     tool::ToolRequest,
 };
 

@@ -10,9 +10,9 @@ use crate::{
     amounts::Amounts,
     error::{Error, Result},
     history::History,
+    llm::ModelResponse,
     message::Message,
-    model::ModelResponse,
-    tool::ToolOutput,
+    tooling::ToolOutput,
     usage::Usage,
 };
 

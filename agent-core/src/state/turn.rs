@@ -8,7 +8,7 @@ use super::RunState;
 use crate::{
     message::AssistantMessage,
     state::Exit,
-    tool::{Effect, ToolOutput},
+    tooling::{Effect, ToolOutput},
 };
 
 /// What comes next in a run.

@@ -5,11 +5,13 @@ use async_trait::async_trait;
 use crate::{
     error::Result,
     flow::{Flow, Verdict},
+    llm::{Chunk, ModelResponse},
     middleware::{Middleware, ModelNext, ToolNext},
-    model::{Chunk, ModelRequest, ModelResponse},
+    model::ModelRequest,
     run::RunCx,
     state::{Exit, RunEnd},
-    tool::{ToolBatch, ToolOutput, ToolRequest, ToolResults},
+    tool::{ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 
 /// Overrides every hook and does nothing: what hooks cost that are really called.

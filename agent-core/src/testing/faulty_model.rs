@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result, Retry},
+    llm::{ModelInfo, ModelResponse},
     message::Block,
-    model::{Model, ModelInfo, ModelRequest, ModelResponse},
+    model::{Model, ModelRequest},
 };
 
 const FAULTS: [Fault; 7] = [

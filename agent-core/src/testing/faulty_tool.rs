@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    tool::{Reconciled, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec},
+    tool::{Tool, ToolRequest},
+    tooling::{Reconciled, ToolOptions, ToolOutput, ToolSpec},
 };
 
 const FAULTS: [Fault; 5] = [Fault::Slow, Fault::Stall, Fault::Fails, Fault::FailsAfter, Fault::SlowAfter];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     state::Question,
-    tool::{Effect, ToolOutput},
+    tooling::{Effect, ToolOutput},
 };
 
 /// What was done outside, by idempotency key: it outlives the processes of a simulation. Clones are the same world.

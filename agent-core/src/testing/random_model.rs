@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 use super::SeededRng;
 use crate::{
     error::Result,
+    llm::{ChunkSink, ModelInfo, ModelResponse},
     message::{AssistantMessage, Block, Message},
-    model::{ChunkSink, Model, ModelInfo, ModelRequest, ModelResponse},
-    tool::ToolSpec,
+    model::{Model, ModelRequest},
+    tooling::ToolSpec,
     usage::Usage,
 };
 

@@ -11,8 +11,9 @@ use async_trait::async_trait;
 use super::{Seen, Turn};
 use crate::{
     error::{Error, ErrorKind, Result, Retry},
+    llm::{Chunk, ChunkSink, Collector, ModelInfo, ModelResponse},
     message::AssistantMessage,
-    model::{Chunk, ChunkSink, Collector, Model, ModelInfo, ModelRequest, ModelResponse},
+    model::{Model, ModelRequest},
 };
 
 /// A model that replies with the turns of a script, in order, and with nothing else: a request that the script does not

@@ -1,8 +1,9 @@
 //! What a scripted model was given.
 
 use crate::{
+    llm::ModelParams,
     message::{Message, SystemMessage},
-    model::{ModelParams, ModelRequest},
+    model::ModelRequest,
 };
 
 /// One request that a [`ScriptedModel`](super::ScriptedModel) was given.

@@ -7,11 +7,13 @@ use async_trait::async_trait;
 use crate::{
     error::Result,
     flow::{Flow, Verdict},
+    llm::{Chunk, ModelResponse},
     middleware::{Middleware, ModelNext, ToolNext},
-    model::{Chunk, ModelRequest, ModelResponse},
+    model::ModelRequest,
     run::RunCx,
     state::{Exit, RunEnd},
-    tool::{ToolBatch, ToolOutput, ToolRequest, ToolResults},
+    tool::{ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 
 /// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Seen;
 use crate::{
     error::Error,
+    llm::FinishReason,
     message::{AssistantMessage, Block},
-    model::FinishReason,
     usage::Usage,
 };
 

@@ -12,22 +12,25 @@
 //! assert_eq!(ToolOutput::value(json!({"total": 3})).to_text(), r#"{"total":3}"#);
 //! ```
 
-mod options;
-mod output;
+mod batch;
 mod request;
-mod spec;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use self::{
-    options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
-    output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
+    batch::{BatchCall, ToolBatch},
     request::ToolRequest,
-    spec::{ToolSpec, ToolSpecs},
 };
-use crate::{error::Result, run::RunCx};
+pub use crate::tooling::{
+    CallResult, Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions, ToolOutput,
+    ToolResults, ToolSpec, ToolSpecs, value_to_text,
+};
+use crate::{error::Result, run::RunCx, service::SharedService};
+
+/// A composed stack around the calls of one tool.
+pub type ToolService = SharedService<ToolRequest, ToolOutput>;
 
 /// Something that a model may ask to be done.
 ///

@@ -11,7 +11,7 @@ use crate::{
     message::ToolCall,
     run::{Ask, RunCx},
     state::{Answer, Checkpoint},
-    tool::{Effect, ToolSpec, ToolSpecs},
+    tooling::{Effect, ToolSpec, ToolSpecs},
 };
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.

@@ -1,10 +1,11 @@
 //! Calls of models beside the agent's own.
 
-use super::RunCx;
+use super::{Model, ModelRequest};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::EntryBody,
-    model::{Model, ModelRequest, ModelResponse},
+    llm::ModelResponse,
+    run::RunCx,
 };
 
 impl RunCx {

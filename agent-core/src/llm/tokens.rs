@@ -4,7 +4,7 @@
 use super::TokenCounter;
 use crate::{
     message::{Block, Message, Part, Reasoning},
-    tool::ToolSpec,
+    tooling::ToolSpec,
 };
 
 /// Around every message.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::{
         message::{AssistantMessage, Media, ToolMessage, UserMessage},
-        tool::ToolSpecs,
+        tooling::ToolSpecs,
     };
 
     #[test]

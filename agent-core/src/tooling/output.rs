@@ -5,10 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{
-    message::{Part, ToolMessage, join_text},
-    tool::ToolRequest,
-};
+use crate::message::{Part, ToolMessage, join_text};
 
 /// What a tool gives back: content for the model, and a value for programs. Cheap to clone.
 ///
@@ -144,44 +141,6 @@ fn object_to_text(fields: &Map<String, Value>) -> String {
         .map(|(name, value)| format!("- {name}: {}\n", value_to_text(value)))
         .collect();
     format!("{meta}\n{body}")
-}
-
-/// The calls of one message before they run: a [`before_tools`](crate::Middleware::before_tools) hook may edit, answer
-/// and drop them.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ToolBatch {
-    /// The calls, in call order; results come in the same order however they are run.
-    pub calls: Vec<BatchCall>,
-}
-
-/// One call of a [`ToolBatch`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct BatchCall {
-    /// The request that will be made.
-    pub request: ToolRequest,
-    /// The answer, if a hook has one: the tool then does not run.
-    pub answer: Option<ToolOutput>,
-}
-
-impl ToolBatch {
-    /// A batch of these requests, none answered.
-    pub fn new(requests: impl IntoIterator<Item = ToolRequest>) -> Self {
-        Self { calls: requests.into_iter().map(|request| BatchCall { request, answer: None }).collect() }
-    }
-}
-
-impl BatchCall {
-    /// Answers the call without running the tool.
-    pub fn answer(&mut self, output: ToolOutput) {
-        self.answer = Some(output);
-    }
-
-    /// Drops the call: it is answered "not run" with the reason, so that the history stays paired.
-    pub fn drop_with(&mut self, reason: &str) {
-        self.answer(ToolOutput::error(format!("Not run: {reason}")));
-    }
 }
 
 /// The results of one message's calls, in call order.

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelRequest, tokens};
-use crate::{history::History, message::Message, tool::ToolSpecs};
+use super::tokens;
+use crate::{
+    history::History,
+    message::{Message, SystemMessage},
+    tooling::ToolSpecs,
+};
 
 /// What is known of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,10 +101,10 @@ pub trait TokenCounter: Send + Sync + 'static {
         history.iter().map(|message| self.message(message)).sum()
     }
 
-    /// Tokens of the whole prompt: system prompt, tools and conversation.
-    fn prompt(&self, req: &ModelRequest) -> u64 {
-        let system = req.system.as_ref().map_or(0, |system| self.message(&Message::System(system.clone())));
-        system + self.tools(&req.tools) + self.history(&req.messages)
+    /// Tokens of a whole prompt: of a system prompt, tools and a conversation.
+    fn prompt(&self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
+        let system = system.map_or(0, |system| self.message(&Message::System(system.clone())));
+        system + self.tools(tools) + self.history(messages)
     }
 }
 
@@ -121,7 +125,7 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
         (**self).history(history)
     }
 
-    fn prompt(&self, req: &ModelRequest) -> u64 {
-        (**self).prompt(req)
+    fn prompt(&self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
+        (**self).prompt(system, tools, messages)
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Result,
+    llm::MessageBuilder,
     message::{AssistantMessage, Block},
-    model::MessageBuilder,
 };
 
 /// A piece of a message under way. `index` tells the blocks of a message apart.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{error::Result, message::Part, storage::Merge, tool::ToolOutput};
+use crate::{error::Result, message::Part, storage::Merge, tooling::ToolOutput};
 
 /// What repeating a tool call would do.
 ///

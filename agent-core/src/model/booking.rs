@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::RunCx;
+use super::ModelRequest;
 use crate::{
     amounts::Amounts,
     budget::Reservation,
     error::Result,
     future::boxed,
     journal::EntryBody,
-    model::{ModelInfo, ModelRequest, ModelResponse},
+    llm::{ModelInfo, ModelResponse},
+    run::{EngineCx, RunCx},
 };
 
 /// One model call on the account of a run: what it may use is set aside, and journalled, before it begins; what it used is
@@ -40,12 +41,18 @@ struct Booked {
     call: u32,
 }
 
-impl RunCx {
+impl EngineCx<'_> {
     /// Sets aside what a model call of this run may use; a request that may use more than is left is told to write less.
     /// Waits while other calls hold what it needs.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a budget does not allow the call.
+    pub async fn book_model_call(self, request: &mut ModelRequest) -> Result<Booking> {
+        self.0.book_model_call(request).await
+    }
+}
+
+impl RunCx {
     pub(crate) async fn book_model_call(&self, request: &mut ModelRequest) -> Result<Booking> {
         if self.budget().is_unlimited() {
             return Ok(Booking(None));

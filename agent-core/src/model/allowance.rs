@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Account, Amounts, Balance, Budget, Refused, Reservation, used_up};
+use super::ModelRequest;
 use crate::{
+    amounts::Amounts,
+    budget::{Account, Balance, Budget, Refused, Reservation, used_up},
     error::{Error, ErrorKind, Result},
-    model::{ModelInfo, ModelRequest, ModelResponse},
+    llm::{ModelInfo, ModelResponse},
     usage::Usage,
 };
 
@@ -96,8 +98,9 @@ impl Budget {
     fn judge(&self, req: &ModelRequest) -> Result<Call> {
         let caps = || self.0.accounts.iter().map(|account| &account.caps);
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
-        let (answer, tell) = self.0.terms.answer(req);
-        let prompt = if tokens || cost { self.0.terms.counter.prompt(req) } else { 0 };
+        let (answer, tell) =
+            self.0.terms.answer(req.params.max_tokens, req.model.as_ref().and_then(|model| model.max_output));
+        let prompt = if tokens || cost { req.tokens(&self.0.terms.counter) } else { 0 };
         Ok(Call { model: req.model.clone(), prompt, answer: answer.max(1), tell, tokens, cost })
     }
 
