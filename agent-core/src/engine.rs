@@ -30,6 +30,7 @@
 //! ```
 
 pub use crate::{
+    cx::{EngineCx, EngineKey, Inbox, Pause, UsageMeter},
     event::{emitter::Emitter, hub::EventHub},
     future::catch_panic,
     journal::durable::{Durable, Step, StepBody, StepResult},
@@ -39,15 +40,11 @@ pub use crate::{
         wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
     },
     model::booking::Booking,
+    request::{Parent, SubRunHandle},
     run::{
         driver::{RunDriver, RunParts},
-        engine_cx::{EngineCx, EngineKey},
-        inbox::Inbox,
-        pause::Pause,
-        request::Parent,
-        sub_run::{SubAgentCall, SubRun, SubRunHandle},
+        sub_run::{SubAgentCall, SubRun},
         sub_runs::SubRuns,
-        usage::UsageMeter,
     },
     state::BackgroundRun,
 };

@@ -15,12 +15,12 @@ use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
+    cx::RunCx,
     error::{Error, ErrorKind, Result},
     event::EventKind,
     future::boxed,
     llm::{ChunkSink, ModelResponse},
     model::{ModelRequest, ModelService},
-    run::RunCx,
     tool::{ToolRequest, ToolService},
     tooling::ToolOutput,
 };
@@ -225,7 +225,11 @@ fn chunk_hooks(cx: &RunCx, list: &Middlewares, sink: &ChunkSink) -> ChunkSink {
 }
 
 /// What the hook of `m` gives; its panic is an error.
-async fn run_hook<T>(cx: &RunCx, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<Option<T>> {
+pub(super) async fn run_hook<T>(
+    cx: &RunCx,
+    m: &dyn Middleware,
+    hook: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
     attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic))))
 }
 
@@ -253,28 +257,6 @@ fn attribute(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
     }
     cx.emit(EventKind::Warning { message: named.to_string() });
     Ok(())
-}
-
-impl RunCx {
-    /// The middlewares that agents above spread over this run, then `own`.
-    pub(crate) fn covering(&self, own: &Middlewares) -> Middlewares {
-        match self.inherited() {
-            above if above.is_empty() => own.clone(),
-            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
-        }
-    }
-
-    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
-    ///
-    /// # Errors
-    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`] if it panicked.
-    pub(crate) async fn run_hook<T: Default>(
-        &self,
-        m: &dyn Middleware,
-        hook: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        run_hook(self, m, hook).await.map(Option::unwrap_or_default)
-    }
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ macro_rules! debug_by_name {
 }
 use debug_by_name;
 
+mod family;
 pub(crate) mod hooks;
 mod next;
 mod placement;
@@ -62,26 +63,29 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+pub(crate) use self::family::Family;
 pub use self::{
     next::{ModelNext, ToolNext},
     placement::Placement,
 };
+pub use crate::{
+    cx::PerRun,
+    flow::{Flow, Verdict},
+    model::ModelService,
+    request::AgentService,
+    service::SharedService,
+    tool::ToolService,
+};
 use crate::{
+    cx::RunCx,
     error::Result,
     future::nothing,
     llm::{Chunk, ModelResponse},
     model::ModelRequest,
-    run::{RunCx, SubAgent},
+    request::SubAgent,
     state::{Exit, RunEnd},
     tool::{Tool, ToolBatch, ToolRequest},
     tooling::{ToolOutput, ToolResults},
-};
-pub use crate::{
-    flow::{Flow, Verdict},
-    model::ModelService,
-    run::{AgentService, per_run::PerRun},
-    service::SharedService,
-    tool::ToolService,
 };
 
 /// A list of middlewares, outermost first.

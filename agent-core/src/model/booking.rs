@@ -6,11 +6,11 @@ use super::ModelRequest;
 use crate::{
     amounts::Amounts,
     budget::Reservation,
+    cx::{EngineCx, RunCx},
     error::Result,
     future::boxed,
     journal::EntryBody,
     llm::{ModelInfo, ModelResponse},
-    run::{EngineCx, RunCx},
 };
 
 /// One model call on the account of a run: what it may use is set aside, and journalled, before it begins; what it used is

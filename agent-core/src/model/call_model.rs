@@ -2,10 +2,10 @@
 
 use super::{Model, ModelRequest};
 use crate::{
+    cx::RunCx,
     error::{Error, ErrorKind, Result},
     journal::EntryBody,
     llm::ModelResponse,
-    run::RunCx,
 };
 
 impl RunCx {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::{
+    cx::RunCx,
     history::History,
     llm::{ChunkSink, ModelInfo, ModelParams, TokenCounter},
     message::SystemMessage,
-    run::RunCx,
     tooling::ToolSpecs,
 };
 

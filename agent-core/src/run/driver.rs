@@ -11,11 +11,8 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    EngineCx, EngineKey, Inbox, Pause, RunCx, SubAgents, UsageMeter,
-    cx::{Control, Inner, id_below},
-    tasks::Tasks,
-};
+use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks, UsageMeter, id_below};
+use crate::request::SubAgents;
 use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
     budget::Budget,
@@ -26,7 +23,7 @@ use crate::{
     journal::EntryBody,
     log::RunLog,
     message::{AssistantMessage, Message, ToolMessage},
-    middleware::Middlewares,
+    middleware::{Family, Middlewares},
     storage::{GlobalStorage, Resources, State},
 };
 
@@ -124,9 +121,7 @@ impl RunDriver {
             started: AtomicU32::new(parts.sub_agents_started),
             booked: AtomicU32::new(0),
             usage: parts.usage,
-            sub_agents: parts.sub_agents,
-            inherited: parts.inherited,
-            covers: parts.covers,
+            family: Box::new(Family { sub_agents: parts.sub_agents, inherited: parts.inherited, covers: parts.covers }),
             cancel: parts.cancel,
             pause: parts.pause,
             inbox: parts.inbox,

@@ -20,40 +20,15 @@
 //! assert_eq!(said(RunEnd::Finished(Box::new(finished))), "42");
 //! ```
 
-mod ask;
-mod background;
 pub mod checkpoint;
-mod clock;
-mod cx;
 pub(crate) mod driver;
-pub(crate) mod engine_cx;
-pub(crate) mod inbox;
-pub(crate) mod pause;
-pub(crate) mod per_run;
-pub(crate) mod request;
-mod sub_agent;
 pub(crate) mod sub_run;
 pub(crate) mod sub_runs;
-mod tasks;
-pub(crate) mod usage;
 
-pub use self::{
-    ask::Ask,
-    clock::Clock,
-    cx::RunCx,
-    request::{RunInput, RunRequest, ToolChoices},
-    sub_agent::{AgentService, SubAgent, SubAgents},
-};
-pub(crate) use self::{
-    driver::{RunDriver, RunParts},
-    engine_cx::{EngineCx, EngineKey},
-    inbox::Inbox,
-    pause::Pause,
-    request::Parent,
-    sub_run::{SubAgentCall, SubRunHandle},
-    usage::UsageMeter,
-};
+pub(crate) use self::driver::{RunDriver, RunParts};
 pub use crate::{
+    cx::{Ask, Clock, RunCx},
     deadlines::{DeadlineKind, Deadlines, RunDeadline},
+    request::{RunInput, RunRequest, SubAgent, SubAgents, ToolChoices},
     state::{Answer, Exit, ExitReason, Finished, Question, Refusal, RunEnd, RunIds, WhenBusy, WhenWaiting, new_id},
 };

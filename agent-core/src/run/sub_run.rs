@@ -5,15 +5,14 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use tokio_util::sync::CancellationToken;
-
-use super::{Inbox, Parent, Pause, RunCx, RunInput, RunRequest, SubAgent};
+use crate::cx::RunCx;
+use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubRunHandle};
 use crate::state::{Answer, BackgroundRun, Checkpoint, Finished, RunEnd, new_id};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::{EntryBody, SessionIndex, SubAgentRecord},
     message::Message,
-    run::AgentService,
+    request::AgentService,
     tool::ToolRequest,
 };
 
@@ -63,58 +62,11 @@ impl SubAgentCall {
     }
 
     /// Lets the caller go on meanwhile. Whoever calls so drives the run ([`SubRun::run`]) and tells the caller of its end
-    /// ([`RunCx::report`]).
+    /// ([`SubRuns::report`](super::sub_runs::SubRuns::report)).
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.background = true;
         self
-    }
-}
-
-/// What steers one run below another. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SubRunHandle {
-    pub(crate) inbox: Inbox,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) pause: Pause,
-}
-
-impl SubRunHandle {
-    fn of(cx: &RunCx) -> Self {
-        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.pause_flag().below() }
-    }
-
-    /// Puts a message before the run's next model call.
-    ///
-    /// # Errors
-    /// As [`Inbox::push`].
-    pub fn steer(&self, message: Message) -> Result<()> {
-        self.inbox.push(message)
-    }
-
-    /// The messages that wait for the run.
-    pub fn inbox(&self) -> &Inbox {
-        &self.inbox
-    }
-
-    /// Cancels the run and all below it.
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
-    /// The token behind [`cancel`](Self::cancel).
-    pub fn cancellation(&self) -> &CancellationToken {
-        &self.cancel
-    }
-
-    /// Pauses the run, and all below it, at the next boundary.
-    pub fn pause(&self) {
-        self.pause.request();
-    }
-
-    /// The flag behind [`pause`](Self::pause).
-    pub fn pause_flag(&self) -> &Pause {
-        &self.pause
     }
 }
 
@@ -302,6 +254,29 @@ impl ToolRequest {
             }
             None => self.cx.begin_sub_run(call, Some(call_id)).await,
         }
+    }
+}
+
+impl RunCx {
+    /// Runs the sub-agent under `key` on a fresh history and waits for it.
+    ///
+    /// It shares the storage, the session, the budget, cancellation and events; history and state are its own. In a tool,
+    /// use [`ToolRequest::call_sub_agent`], which can also go on with a sub-agent that had to wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
+    }
+}
+
+impl ToolRequest {
+    /// Runs the sub-agent under `key` as this call, or goes on with it if this call is gone on with.
+    ///
+    /// # Errors
+    /// As [`RunCx::call_sub_agent`].
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{RunCx, SubAgentCall, SubAgents, sub_run::SubRun};
+use super::sub_run::{SubAgentCall, SubRun};
 use crate::state::{BackgroundRun, Checkpoint};
+use crate::{cx::RunCx, request::SubAgents};
 use crate::{
     error::Result,
     journal::{Entry, SubAgentRecord, each_entry},

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 
 use crate::{
+    cx::RunCx,
     error::Result,
     flow::{Flow, Verdict},
     llm::{Chunk, ModelResponse},
     middleware::{Middleware, ModelNext, ToolNext},
     model::ModelRequest,
-    run::RunCx,
     state::{Exit, RunEnd},
     tool::{ToolBatch, ToolRequest},
     tooling::{ToolOutput, ToolResults},

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::{
+    cx::RunCx,
     error::Result,
     flow::{Flow, Verdict},
     llm::{Chunk, ModelResponse},
     middleware::{Middleware, ModelNext, ToolNext},
     model::ModelRequest,
-    run::RunCx,
     state::{Exit, RunEnd},
     tool::{ToolBatch, ToolRequest},
     tooling::{ToolOutput, ToolResults},

@@ -27,7 +27,7 @@ pub use crate::tooling::{
     CallResult, Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions, ToolOutput,
     ToolResults, ToolSpec, ToolSpecs, value_to_text,
 };
-use crate::{error::Result, run::RunCx, service::SharedService};
+use crate::{cx::RunCx, error::Result, service::SharedService};
 
 /// A composed stack around the calls of one tool.
 pub type ToolService = SharedService<ToolRequest, ToolOutput>;

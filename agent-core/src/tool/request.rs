@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
+    cx::{Ask, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
     message::ToolCall,
-    run::{Ask, RunCx},
     state::{Answer, Checkpoint},
     tooling::{Effect, ToolSpec, ToolSpecs},
 };

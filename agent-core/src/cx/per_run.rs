@@ -45,7 +45,7 @@ pub struct PerRun<T> {
 }
 
 /// What keeps the values of one run alive.
-pub(super) type Live = Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>;
+pub(crate) type Live = Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>;
 
 impl<T: Send + Sync + 'static> PerRun<T> {
     /// The value of the run, made now if it has none.

@@ -66,7 +66,7 @@ impl Inbox {
     }
 
     /// Adds the message that tells of the end of the run `run` below, and notes that it was told.
-    pub(super) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
+    pub(crate) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
         self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
     }
 
@@ -119,7 +119,7 @@ impl Inbox {
     }
 
     /// Keeps what comes in the journal, and what is there already.
-    pub(super) fn keep_in(&self, log: RunLog) {
+    pub(crate) fn keep_in(&self, log: RunLog) {
         let mut state = self.lock();
         state.messages.iter().for_each(|message| log.record(EntryBody::Steered { message: message.clone() }));
         state.log = Some(log);
@@ -133,7 +133,7 @@ impl Inbox {
     }
 
     /// Accepts no more if no message waits; false if one does.
-    pub(super) fn close_if_empty(&self) -> bool {
+    pub(crate) fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
         if state.messages.is_empty() {
             (state.closed, state.log) = (true, None);

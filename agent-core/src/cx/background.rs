@@ -8,7 +8,7 @@ use crate::{error::Result, journal::EntryBody, message::Message, state::Backgrou
 impl RunCx {
     /// Takes the sub-agents of an earlier attempt that ran in the background and that `wanted` says are its own, to go on with
     /// them. Those that nobody takes stay in the run's checkpoints.
-    pub(super) fn take_background(&self, wanted: impl Fn(&BackgroundRun) -> bool) -> Vec<BackgroundRun> {
+    pub(crate) fn take_background(&self, wanted: impl Fn(&BackgroundRun) -> bool) -> Vec<BackgroundRun> {
         let mut control = self.control();
         let (taken, left) = std::mem::take(&mut control.background).into_iter().partition(wanted);
         control.background = left;
@@ -21,7 +21,7 @@ impl RunCx {
     ///
     /// # Errors
     /// As [`Inbox::push`](super::Inbox::push).
-    pub(super) fn report(&self, run: &Arc<str>, message: Option<Message>) -> Result<()> {
+    pub(crate) fn report(&self, run: &Arc<str>, message: Option<Message>) -> Result<()> {
         match message {
             Some(message) => self.0.inbox.push_report(run, message),
             None => {

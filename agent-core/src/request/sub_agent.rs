@@ -4,13 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tower::Service;
 
-use super::{RunCx, RunRequest, SubAgentCall};
-use crate::state::{Finished, RunEnd};
+use super::RunRequest;
 use crate::{
     amounts::Caps,
     error::{BoxError, Error, ErrorKind, Result},
     service::SharedService,
-    tool::ToolRequest,
+    state::RunEnd,
 };
 
 /// An agent, local or remote, with whatever layers stand around it.
@@ -78,28 +77,5 @@ impl SubAgents {
 impl FromIterator<SubAgent> for SubAgents {
     fn from_iter<I: IntoIterator<Item = SubAgent>>(agents: I) -> Self {
         Self(Arc::new(agents.into_iter().map(|a| (a.key.clone(), a)).collect()))
-    }
-}
-
-impl RunCx {
-    /// Runs the sub-agent under `key` on a fresh history and waits for it.
-    ///
-    /// It shares the storage, the session, the budget, cancellation and events; history and state are its own. In a tool,
-    /// use [`ToolRequest::call_sub_agent`], which can also go on with a sub-agent that had to wait.
-    ///
-    /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
-    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
-    }
-}
-
-impl ToolRequest {
-    /// Runs the sub-agent under `key` as this call, or goes on with it if this call is gone on with.
-    ///
-    /// # Errors
-    /// As [`RunCx::call_sub_agent`].
-    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }

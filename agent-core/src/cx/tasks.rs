@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Work that was handed to a run and that its executor has not taken yet.
 #[derive(Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     state: Mutex<State>,
     /// Something was handed over that nobody took yet.
     waiting: AtomicBool,
@@ -54,12 +54,12 @@ impl RunCx {
     }
 
     /// True if something was handed over that was not taken.
-    pub(super) fn has_tasks(&self) -> bool {
+    pub(crate) fn has_tasks(&self) -> bool {
         self.0.tasks.waiting.load(Ordering::Acquire)
     }
 
     /// Takes what was handed over, to drive it; the executor is woken when there is more.
-    pub(super) fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+    pub(crate) fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
         let mut tasks = self.0.tasks.lock();
         self.0.tasks.waiting.store(false, Ordering::Release);
         match &mut tasks.executor {
@@ -70,7 +70,7 @@ impl RunCx {
     }
 
     /// Drops what nobody took, and accepts no more. The run is over.
-    pub(super) fn close_tasks(&self) {
+    pub(crate) fn close_tasks(&self) {
         let mut tasks = self.0.tasks.lock();
         (tasks.closed, tasks.executor) = (true, None);
         let dropped = std::mem::take(&mut tasks.new);

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{EngineCx, RunCx, SubRunHandle};
+use super::SubRunHandle;
+use crate::cx::{EngineCx, RunCx};
 use crate::state::{Answer, Checkpoint, WhenBusy, WhenWaiting};
 use crate::{amounts::Caps, history::History, llm::ModelParams, message::Message, storage::Resources, tool::Tool};
 

@@ -1,6 +1,7 @@
 //! [`RunCx`]: what every hook, layer and tool sees of its run.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     fmt,
     sync::{
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ask, Clock, EngineKey, Inbox, Pause, SubAgents, UsageMeter, per_run::Live, tasks::Tasks};
+use super::{Ask, Clock, EngineKey, Inbox, Pause, UsageMeter, per_run::Live, tasks::Tasks};
 use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
     budget::Budget,
@@ -23,7 +24,6 @@ use crate::{
     history::{History, ReplaceReason},
     log::RunLog,
     message::Message,
-    middleware::Middlewares,
     storage::{CallStorage, GlobalStorage, Resources, State},
     usage::Usage,
 };
@@ -51,9 +51,8 @@ pub(crate) struct Inner {
     /// Model calls for which allowance was set aside in this attempt.
     pub(crate) booked: AtomicU32,
     pub(crate) usage: UsageMeter,
-    pub(crate) sub_agents: SubAgents,
-    pub(crate) inherited: Middlewares,
-    pub(crate) covers: Middlewares,
+    /// What the run has of runs above and for those below: only `middleware::family` knows what that is.
+    pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
     pub(crate) pause: Pause,
@@ -301,21 +300,6 @@ impl RunCx {
     }
 
     // --- others ---
-
-    /// The agents that this one may call.
-    pub(crate) fn sub_agents(&self) -> &SubAgents {
-        &self.0.sub_agents
-    }
-
-    /// Middlewares of agents above that cover this run too, outermost first.
-    pub(crate) fn inherited(&self) -> &Middlewares {
-        &self.0.inherited
-    }
-
-    /// Middlewares that cover the runs below.
-    pub(crate) fn covers(&self) -> &Middlewares {
-        &self.0.covers
-    }
 
     /// Sends an event.
     pub fn emit(&self, kind: EventKind) {

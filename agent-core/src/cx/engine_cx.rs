@@ -11,17 +11,12 @@ use std::{
 use futures::future::BoxFuture;
 
 use super::{Inbox, Pause, RunCx, UsageMeter};
-use crate::{
-    error::Result,
-    event::Emitter,
-    log::RunLog,
-    middleware::{Middleware, Middlewares},
-};
+use crate::{event::Emitter, log::RunLog};
 
 /// What opens the runs of one executor.
 ///
 /// Hooks, layers and tools have a [`RunCx`], by which nobody reaches the run's journal. The executor's own services have no
-/// more than that, and the key that the executor gave the run in [`RunParts::key`](super::driver::RunParts::key).
+/// more than that, and the key that the executor gave the run in [`RunParts::key`](crate::engine::RunParts::key).
 ///
 /// ```
 /// use agent_core::{ModelRequest, engine::EngineKey};
@@ -48,13 +43,13 @@ impl EngineKey {
     }
 }
 
-/// A run, as its executor sees it: given out by its [`RunDriver`](super::driver::RunDriver), by the [`Parent`](super::Parent)
+/// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), by the [`Parent`](crate::engine::Parent)
 /// of a request, or by the [`EngineKey`] that it was given.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 
 impl<'a> EngineCx<'a> {
-    pub(super) fn new(cx: &'a RunCx) -> Self {
+    pub(crate) fn new(cx: &'a RunCx) -> Self {
         Self(cx)
     }
 
@@ -86,25 +81,6 @@ impl<'a> EngineCx<'a> {
     /// Sub-agents that the run started so far.
     pub fn sub_agents_started(self) -> u32 {
         self.0.sub_agents_started()
-    }
-
-    /// Middlewares that cover the runs below.
-    pub fn covers(self) -> &'a Middlewares {
-        self.0.covers()
-    }
-
-    /// The middlewares that agents above spread over this run, then `own`.
-    pub fn covering(self, own: &Middlewares) -> Middlewares {
-        self.0.covering(own)
-    }
-
-    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
-    ///
-    /// # Errors
-    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`](crate::ErrorKind::Middleware) if it
-    /// panicked.
-    pub async fn run_hook<T: Default>(self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
-        self.0.run_hook(m, hook).await
     }
 
     /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the
