@@ -219,12 +219,12 @@ mod tests {
         };
         let first = request(&history);
         let system = ApproximateCounter.message(&Message::system("Be brief."));
-        assert_eq!(counter.prompt(&first), system + ApproximateCounter.tools(&first.tools) + full(&history));
+        assert_eq!(first.tokens(&counter), system + ApproximateCounter.tools(&first.tools) + full(&history));
         assert_eq!(noting.taken(), 500 + 1 + 1);
         history.push(Message::user("one more")).expect("paired");
         let mut next = request(&history);
         (next.system, next.tools) = (first.system.clone(), first.tools.clone());
-        assert_eq!(counter.prompt(&next), ApproximateCounter.prompt(&next));
+        assert_eq!(next.tokens(&counter), next.tokens(&ApproximateCounter));
         assert_eq!(noting.taken(), 1);
     }
 
