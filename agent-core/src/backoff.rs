@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, Retry};
+use crate::error::{Error, Retry};
 
 /// How often something is tried again, and how long each wait is: one policy for model calls, tools and whatever else fails
 /// for a moment.
@@ -26,7 +26,7 @@ use crate::{Error, Retry};
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_core::Backoff;
+/// use agent_core::model::Backoff;
 ///
 /// let backoff = Backoff::new().retries(3).initial_delay(Duration::from_secs(2)).jitter(0.0);
 /// assert_eq!(backoff.delay(1, None), Some(Duration::from_secs(2)));
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ErrorKind;
+    use crate::error::ErrorKind;
 
     fn seconds(backoff: Backoff, failed: u32, asked: Option<u64>) -> Option<f64> {
         backoff.delay(failed, asked.map(Duration::from_secs)).map(|d| d.as_secs_f64())

@@ -8,7 +8,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ErrorKind, ExitReason, Retry};
+use crate::{
+    error::{Error, ErrorKind, Retry},
+    state::ExitReason,
+};
 
 /// How long the parts of a run may take. Unset is unlimited, which is the default for all of them: a model over HTTP has
 /// limits of its own for its silences, and how long a tool or a run may take only its application knows.

@@ -1,10 +1,19 @@
-//! One error type. Callers branch on [`ErrorKind`] and [`Retry`], never on message text.
+//! The one error type. Whoever calls something branches on [`ErrorKind`] and [`Retry`], never on message text.
+//!
+//! ```
+//! use agent_core::{
+//!     Error,
+//!     error::{ErrorKind, Retry},
+//! };
+//!
+//! let error = Error::new(ErrorKind::Overloaded, "the provider is busy").with_context("provider", "acme");
+//! assert_eq!((error.kind(), error.context("provider")), (ErrorKind::Overloaded, Some("acme")));
+//! assert!(!error.is_retryable() && error.with_retry(Retry::Temporary(None)).is_retryable());
+//! ```
 
 use std::{any::Any, borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
-
-use crate::{Checkpoint, Question};
 
 /// What tower layers return: any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -66,7 +75,7 @@ pub enum ErrorKind {
     Cancelled,
     /// Not a failure: the run stopped to wait for an answer.
     Interrupted,
-    /// An answer was refused; [`Refusal::of`](crate::Refusal::of) says why. The run waits as before.
+    /// An answer was refused; [`Refusal::of`](crate::run::Refusal::of) says why. The run waits as before.
     AnswerRefused,
     /// Another run holds this session and agent.
     Busy,
@@ -113,8 +122,8 @@ struct Inner {
     message: Cow<'static, str>,
     retry: Retry,
     context: Vec<(Cow<'static, str>, String)>,
-    questions: Vec<Question>,
-    checkpoint: Option<Box<Checkpoint>>,
+    /// What a run that must wait left; only `state::suspension` knows what that is.
+    suspension: Option<Box<dyn Any + Send + Sync>>,
     source: Option<BoxError>,
 }
 
@@ -126,8 +135,7 @@ impl Error {
             message: message.into(),
             retry: Retry::Unknown,
             context: Vec::new(),
-            questions: Vec::new(),
-            checkpoint: None,
+            suspension: None,
             source: None,
         }))
     }
@@ -152,26 +160,6 @@ impl Error {
     /// A configuration that cannot work.
     pub fn config(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Config, message)
-    }
-
-    /// The run must wait for the answer to `question`.
-    pub fn interrupted(question: Question) -> Self {
-        Self::waiting(vec![question])
-    }
-
-    /// The error of a run that waits for the answers to these.
-    pub(crate) fn waiting(questions: Vec<Question>) -> Self {
-        let mut e = Self::new(ErrorKind::Interrupted, "waiting for an answer");
-        e.0.questions = questions;
-        e
-    }
-
-    /// A sub-agent stopped at `child`; its questions become the caller's, prefixed with `call_id/`.
-    pub fn suspended(call_id: &str, child: Checkpoint) -> Self {
-        let mut e = Self::new(ErrorKind::Interrupted, "a sub-agent is suspended");
-        e.0.questions = child.questions.iter().map(|q| q.under(call_id)).collect();
-        e.0.checkpoint = Some(Box::new(child));
-        e
     }
 
     /// Sets whether doing it again may help.
@@ -199,13 +187,6 @@ impl Error {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
-        self
-    }
-
-    /// Attaches where the run stood, so that it can go on from there.
-    #[must_use]
-    pub fn with_checkpoint(mut self, checkpoint: Checkpoint) -> Self {
-        self.0.checkpoint = Some(Box::new(checkpoint));
         self
     }
 
@@ -264,24 +245,14 @@ impl Error {
         &self.0.context
     }
 
-    /// What must be answered before the run goes on; empty unless the kind is [`ErrorKind::Interrupted`].
-    pub fn questions(&self) -> &[Question] {
-        &self.0.questions
+    /// What a run that must wait left here.
+    pub(crate) fn suspension(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.0.suspension.as_deref()
     }
 
-    /// Where the failed or suspended run stood.
-    pub fn checkpoint(&self) -> Option<&Checkpoint> {
-        self.0.checkpoint.as_deref()
-    }
-
-    /// As [`checkpoint`](Self::checkpoint), to change it.
-    pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
-        self.0.checkpoint.as_deref_mut()
-    }
-
-    /// Takes the questions and the checkpoint out.
-    pub fn into_suspension(self) -> (Vec<Question>, Option<Box<Checkpoint>>) {
-        (self.0.questions, self.0.checkpoint)
+    /// As [`suspension`](Self::suspension), to set, change or take it.
+    pub(crate) fn suspension_mut(&mut self) -> &mut Option<Box<dyn Any + Send + Sync>> {
+        &mut self.0.suspension
     }
 }
 

@@ -13,7 +13,7 @@ use futures::{
     future::{BoxFuture, ready},
 };
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Boxes the future that `make` gives.
 ///

@@ -10,29 +10,38 @@
 //! | a middleware | [`Middleware`] | [`RunCx`], [`ModelRequest`], [`ToolRequest`] |
 //! | a tool | [`Tool`] | [`ToolOptions`], [`ToolOutput`] |
 //! | a model | [`Model`] | [`ChunkSink`], [`ErrorKind`] |
-//! | a store | [`Journal`] | [`Entry`], and the conformance suite of `agent-store` |
+//! | a store | [`Journal`] | [`journal::Entry`], and the conformance suite of `agent-store` |
 //! | a tower layer | `tower::Layer<ModelService>` | [`ModelService`], [`ToolService`] |
 //!
 //! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
 
+mod amounts;
 mod api_key;
 mod backoff;
-mod budget;
+pub mod budget;
+mod cx;
 mod deadlines;
-mod error;
-mod event;
+pub mod engine;
+pub mod error;
+pub mod event;
+mod flow;
 mod future;
-mod history;
-mod journal;
-mod memory;
-mod message;
-mod middleware;
-mod model;
-mod run;
+pub mod history;
+pub mod journal;
+mod llm;
+mod log;
+pub mod memory;
+pub mod message;
+pub mod middleware;
+pub mod model;
+mod request;
+pub mod run;
 pub mod search;
 mod service;
-mod storage;
-mod tool;
+mod state;
+pub mod storage;
+pub mod tool;
+mod tooling;
 mod usage;
 
 #[cfg(any(test, feature = "testing"))]
@@ -42,49 +51,22 @@ pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 
 pub use self::{
-    api_key::API_KEY_PREFIXES,
-    backoff::Backoff,
-    budget::{Amounts, Balance, Budget, BudgetBuilder, Caps, Ledger, MemoryLedger, Reservation, Window},
-    deadlines::{DeadlineKind, Deadlines, RunDeadline},
+    budget::{Budget, Caps, Window},
     error::{BoxError, Error, ErrorKind, Result, Retry},
-    event::{
-        CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
-    },
-    future::{boxed, catch_panic},
-    history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
-    journal::{
-        Ack, CallWitness, Divergence, Durable, EDITED, Embedded, Entry, EntryBody, IndexCache, Journal, JournalWriter,
-        KeptCall, KeptError, KeptRun, KeptValue, Liveness, MemoryJournal, RecordedBeginning, Recording, RunLog,
-        RunRecord, RunStatus, SessionIndex, SessionInfo, SessionView, SharedIndex, Step, StepBody, StepKind,
-        StepResult, Steps, SubAgentRecord, ToolStep, diff, each_entry, fork_at,
-    },
-    memory::{
-        ChatMessage, ChatMessageStore, ChatQuery, Comparison, Filter, Memory, MemoryQuery, MemoryStore, RoundCounter,
-        ScoredMemory, select_rounds,
-    },
-    message::{
-        AssistantMessage, Block, Cache, Citation, Media, MediaSource, Message, MessageBuilder, Origin, Part, Raw,
-        Reasoning, SystemMessage, Text, ToolCall, ToolMessage, UserMessage,
-    },
-    middleware::{
-        ChunkHook, Flow, Middleware, Middlewares, ModelHooks, ModelHooksLayer, ModelNext, ModelWrap, ModelWrapLayer,
-        Placement, ToolHooks, ToolHooksLayer, ToolNext, ToolWrap, ToolWrapLayer, Verdict,
-    },
+    event::{Event, EventKind, EventSink, EventStream},
+    future::boxed,
+    history::History,
+    journal::{Journal, MemoryJournal},
+    message::{AssistantMessage, Block, Media, Message, Part, SystemMessage, Text, ToolCall, ToolMessage, UserMessage},
+    middleware::{Flow, Middleware, ModelNext, ModelService, PerRun, Placement, ToolNext, ToolService, Verdict},
     model::{
-        ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, Model, ModelInfo, ModelParams,
-        ModelRequest, ModelResponse, OutputFormat, PriceTable, Spoken, TokenCounter, ToolChoice,
+        Chunk, ChunkSink, FinishReason, Model, ModelInfo, ModelParams, ModelRequest, ModelResponse, OutputFormat,
+        TokenCounter, ToolChoice, Usage,
     },
     run::{
-        Answer, Ask, BackgroundRun, Begun, Booking, CallState, Checkpoint, Clock, Exit, ExitReason, Finished, Inbox,
-        Parent, Pause, PendingCall, PendingTurn, PerRun, Phase, Question, Refusal, RunCx, RunDriver, RunEnd, RunIds,
-        RunInput, RunParts, RunRequest, RunState, SubAgent, SubAgentCall, SubAgents, SubRun, SubRunHandle, ToolChoices,
-        UsageMeter, WhenBusy, WhenWaiting, canonical_json, new_id,
+        Answer, Ask, Deadlines, Exit, ExitReason, Finished, Question, RunCx, RunEnd, RunIds, RunRequest, SubAgent,
+        WhenBusy, WhenWaiting, checkpoint::Checkpoint,
     },
-    service::{AgentService, ModelService, SharedService, ToolService},
-    storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},
-    tool::{
-        BatchCall, CallResult, Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, Tool,
-        ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, value_to_text,
-    },
-    usage::Usage,
+    storage::{GlobalStorage, Key, Resources, State, StateField, StateSchema},
+    tool::{Effect, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset},
 };

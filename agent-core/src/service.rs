@@ -9,14 +9,7 @@ use std::{
 use futures::future::{BoxFuture, ready as settled};
 use tower::{Service, ServiceExt};
 
-use crate::{BoxError, Error, ModelRequest, ModelResponse, Result, RunEnd, RunRequest, ToolOutput, ToolRequest};
-
-/// A composed stack around model calls.
-pub type ModelService = SharedService<ModelRequest, ModelResponse>;
-/// A composed stack around the calls of one tool.
-pub type ToolService = SharedService<ToolRequest, ToolOutput>;
-/// An agent, local or remote, with whatever layers stand around it.
-pub type AgentService = SharedService<RunRequest, RunEnd>;
+use crate::error::{BoxError, Error, Result};
 
 type Erased<T, U> = dyn Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>> + Send + Sync;
 

@@ -4,8 +4,6 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::PriceTable;
-
 /// Tokens, counted so that nothing is in two fields: `input` excludes what the cache served or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -19,7 +17,7 @@ pub struct Usage {
     pub cached: u64,
     /// Input tokens that were written to the provider's cache.
     pub cache_write: u64,
-    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::Cache)), which costs more.
+    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::message::Cache)), which costs more.
     pub cache_write_long: u64,
     /// Output tokens, reasoning included.
     pub output: u64,
@@ -52,7 +50,7 @@ impl Usage {
     /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
     ///
     /// ```
-    /// use agent_core::{PriceTable, Usage};
+    /// use agent_core::{Usage, model::PriceTable};
     ///
     /// struct OneDollarPerMillion;
     ///
@@ -104,4 +102,10 @@ impl AddAssign for Usage {
         self.cost += other.cost;
         self.priced += other.priced;
     }
+}
+
+/// What model calls cost.
+pub trait PriceTable: Send + Sync + 'static {
+    /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
+    fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }

@@ -9,8 +9,9 @@
 use std::{alloc::System, hint::black_box, time::Instant};
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Collector, Effect, History, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    AssistantMessage, Block, Chunk, Effect, History, Message, Model, ModelInfo, ModelRequest, ModelResponse,
     ModelService, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    model::Collector,
     testing::{EveryHook, detached_run},
 };
 use agent_exec::Agent;

@@ -18,6 +18,7 @@
 mod agent;
 mod definition;
 mod drain;
+mod engine;
 mod executor;
 mod lifecycle;
 mod pending;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use agent_core::{Model, Result, Tool, ToolChoices, Toolset};
+use agent_core::{Model, Result, Tool, Toolset, run::ToolChoices};
 use tokio::sync::Mutex;
 
 /// The parts of an agent that are warmed up and closed.

@@ -1,6 +1,9 @@
 //! The tool calls that a suspended run waits with.
 
-use agent_core::{CallState, Checkpoint, Error, PendingTurn, Phase, Result};
+use agent_core::{
+    Checkpoint, Error, Result,
+    run::checkpoint::{CallState, PendingTurn, Phase},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

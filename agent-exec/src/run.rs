@@ -6,7 +6,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Event, EventHub, EventStream, Inbox, Message, Pause, Result, RunEnd};
+use agent_core::{
+    BoxFuture, Event, EventStream, Message, Result, RunEnd,
+    engine::{EventHub, Inbox, Pause},
+};
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 

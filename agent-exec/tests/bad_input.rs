@@ -3,9 +3,12 @@
 mod common;
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, ChunkHook, Entry, EntryBody, Error, ErrorKind, Exit, ExitReason, Flow, Journal,
-    MemoryJournal, Message, Middleware, ModelRequest, ModelResponse, Phase, Result, Retry, RunCx, RunEnd, RunRequest,
-    ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    AssistantMessage, Block, Chunk, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message,
+    Middleware, ModelRequest, ModelResponse, Result, Retry, RunCx, RunEnd, RunRequest, ToolBatch, ToolOutput,
+    ToolRequest, ToolResults, Verdict, async_trait,
+    journal::{Entry, EntryBody},
+    middleware::ChunkHook,
+    run::checkpoint::Phase,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

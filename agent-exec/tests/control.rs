@@ -8,8 +8,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    CallState, Checkpoint, Exit, ExitReason, Flow, Message, Middleware, ModelRequest, ModelResponse, Phase, Result,
-    RunCx, RunRequest, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    Checkpoint, Exit, ExitReason, Flow, Message, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunRequest,
+    ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    run::checkpoint::{CallState, Phase},
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, Run};

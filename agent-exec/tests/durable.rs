@@ -13,11 +13,13 @@ use std::{
 };
 
 use agent_core::{
-    Ask, AssistantMessage, Block, Caps, Checkpoint, Clock, Effect, Error, ErrorKind, ExitReason, Finished,
-    GlobalStorage, IN_DOUBT, Key, MemoryJournal, Message, Middleware, Model, ModelInfo, ModelRequest, ModelResponse,
-    Question, Reconciled, Result, RunCx, RunIds, RunRequest, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
-    ToolResults, ToolSpec, Usage, Verdict, async_trait,
+    Ask, AssistantMessage, Block, Caps, Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, GlobalStorage, Key,
+    MemoryJournal, Message, Middleware, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, RunCx, RunIds,
+    RunRequest, Tool, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, Usage, Verdict,
+    async_trait,
+    run::Clock,
     testing::{ByteAttempt, ByteEngine, Outside, ScriptedModel, Turn},
+    tool::{Doubt, Reconciled},
 };
 use agent_exec::Agent;
 use agent_middleware::{Delegation, ToolRetry};
@@ -145,11 +147,11 @@ struct Deciding;
 #[async_trait]
 impl Middleware for Deciding {
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
-        cx.decide("begin", async { Ok(json!(agent_core::new_id())) }).await.map(drop)
+        cx.decide("begin", async { Ok(json!(agent_core::run::new_id())) }).await.map(drop)
     }
 
     async fn before_tools(&self, cx: &RunCx, _: &mut ToolBatch) -> Result<()> {
-        let drawn = cx.decide("draw", async { Ok(json!(agent_core::new_id())) }).await?;
+        let drawn = cx.decide("draw", async { Ok(json!(agent_core::run::new_id())) }).await?;
         assert!(drawn.is_string());
         Ok(())
     }
@@ -216,7 +218,7 @@ impl World {
 
     /// What somebody answers who looks at the world.
     fn answer(&self, question: &Question) -> Value {
-        if question.kind != IN_DOUBT {
+        if question.kind != Doubt::KIND {
             return json!(true);
         }
         let found = self.outside.look(question);

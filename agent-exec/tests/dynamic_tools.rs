@@ -8,9 +8,11 @@ use std::sync::{
 };
 
 use agent_core::{
-    Error, ErrorKind, Finished, Flow, Key, OutputText, Result, RunCx, RunEnd, RunRequest, StateField, StateSchema,
-    Tool, ToolOutput, Toolset, WireKey, async_trait,
+    Error, ErrorKind, Finished, Flow, Key, Result, RunCx, RunEnd, RunRequest, StateField, StateSchema, Tool,
+    ToolOutput, Toolset, async_trait,
+    history::WireKey,
     testing::{HookTrace, ScriptedModel, Turn},
+    tool::OutputText,
 };
 use agent_exec::{Agent, AgentBuilder};
 use serde_json::{Value, json};

@@ -5,8 +5,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Chunk, Effect, Event, EventKind, MemoryJournal, Middleware, ModelResponse, Position, Result, RunCx, RunRequest,
-    ToolOutput, ToolRequest, async_trait,
+    Chunk, Effect, Event, EventKind, MemoryJournal, Middleware, ModelResponse, Result, RunCx, RunRequest, ToolOutput,
+    ToolRequest, async_trait,
+    event::Position,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder, Run};

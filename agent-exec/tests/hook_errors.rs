@@ -3,8 +3,9 @@
 mod common;
 
 use agent_core::{
-    Chunk, ChunkHook, Error, ErrorKind, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd,
-    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    Chunk, Error, ErrorKind, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolOutput,
+    ToolRequest, ToolResults, Verdict, async_trait,
+    middleware::ChunkHook,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

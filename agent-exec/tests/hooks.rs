@@ -8,9 +8,11 @@ use std::sync::{
 };
 
 use agent_core::{
-    AssistantMessage, Chunk, ChunkHook, EntryBody, Error, ErrorKind, EventKind, ExitReason, Finished, Flow, History,
-    Journal, MemoryJournal, Message, Middleware, ModelNext, ModelRequest, ModelResponse, Retry, RunEnd, RunRequest,
-    ToolBatch, ToolOutput, Verdict, async_trait,
+    AssistantMessage, Chunk, Error, ErrorKind, EventKind, ExitReason, Finished, Flow, History, Journal, MemoryJournal,
+    Message, Middleware, ModelNext, ModelRequest, ModelResponse, Retry, RunEnd, RunRequest, ToolBatch, ToolOutput,
+    Verdict, async_trait,
+    journal::EntryBody,
+    middleware::ChunkHook,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -8,8 +8,9 @@ use std::{
 };
 
 use agent_core::{
-    Ack, Effect, Entry, EntryBody, Error, ErrorKind, EventKind, Journal, JournalWriter, Key, MemoryJournal, Result,
-    RunRequest, ToolOutput, ToolRequest, async_trait,
+    Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Result, RunRequest, ToolOutput, ToolRequest,
+    async_trait,
+    journal::{Ack, Entry, EntryBody, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -4,7 +4,8 @@ mod common;
 
 use agent_core::{
     AssistantMessage, Error, ErrorKind, EventKind, ExitReason, FinishReason, Finished, MemoryJournal, Message,
-    ModelInfo, RunEnd, RunRequest, RunStatus, Verdict,
+    ModelInfo, RunEnd, RunRequest, Verdict,
+    journal::RunStatus,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -11,9 +11,11 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, ChunkHook, Entry, EntryBody, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model,
-    ModelInfo, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunRequest, RunStatus, Tool, ToolNext,
-    ToolOutput, ToolRequest, Toolset, async_trait,
+    Chunk, Error, ErrorKind, Event, Flow, Journal, MemoryJournal, Middleware, Model, ModelInfo, ModelNext,
+    ModelRequest, ModelResponse, Result, RunCx, RunRequest, Tool, ToolNext, ToolOutput, ToolRequest, Toolset,
+    async_trait,
+    journal::{Entry, EntryBody, RunStatus},
+    middleware::ChunkHook,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -9,9 +9,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    Checkpoint, Effect, EntryBody, Error, ErrorKind, Event, EventKind, Flow, History, Journal, Key, MemoryJournal,
-    Message, Middleware, ModelRequest, ModelResponse, Recording, Result, RunCx, RunRequest, StateField, StateSchema,
-    ToolOutput, Usage, diff,
+    Checkpoint, Effect, Error, ErrorKind, Event, EventKind, Flow, History, Journal, Key, MemoryJournal, Message,
+    Middleware, ModelRequest, ModelResponse, Result, RunCx, RunRequest, StateField, StateSchema, ToolOutput, Usage,
+    journal::{EntryBody, Recording, diff},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

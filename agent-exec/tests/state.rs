@@ -5,7 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{
-    Error, ErrorKind, ExitReason, Merge, RunEnd, RunRequest, StateField, StateSchema, Tool, ToolOutput,
+    Error, ErrorKind, ExitReason, RunEnd, RunRequest, StateField, StateSchema, Tool, ToolOutput,
+    storage::Merge,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

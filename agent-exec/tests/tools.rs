@@ -8,8 +8,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    Error, ErrorKind, EventKind, ExitReason, Media, OutputText, Part, RunRequest, ToolOutput, ToolSpec,
+    Error, ErrorKind, EventKind, ExitReason, Media, Part, RunRequest, ToolOutput, ToolSpec,
     testing::{HookTrace, ScriptedModel, Turn},
+    tool::OutputText,
 };
 use agent_exec::{Agent, AgentBuilder};
 use serde_json::{Value, json};
@@ -314,7 +315,8 @@ async fn what_is_for_people_is_kept_in_the_value_and_not_told() {
 async fn a_tool_says_which_part_of_its_value_is_told_and_how() {
     let weather = || gives("f", json!({"weather": "sunny", "temperature": 25}));
     let field = |source: &str, render| OutputText::Field { source: Some(source.into()), render };
-    let shout: agent_core::Render = Arc::new(|v: &Value| Ok(vec![v.as_str().unwrap_or("?").to_uppercase().into()]));
+    let shout: agent_core::tool::Render =
+        Arc::new(|v: &Value| Ok(vec![v.as_str().unwrap_or("?").to_uppercase().into()]));
     let both = OutputText::Fields(vec![("weather".into(), "weather".into()), ("temp".into(), "temperature".into())]);
     for (as_told, text) in [
         (field("weather", None), "sunny"),
@@ -328,8 +330,8 @@ async fn a_tool_says_which_part_of_its_value_is_told_and_how() {
 // Haystack 30 (B)
 #[tokio::test]
 async fn a_rendering_that_fails_or_panics_is_an_error_result_and_the_run_goes_on() {
-    let failing: agent_core::Render = Arc::new(|_: &Value| Err(Error::tool("cannot be shown")));
-    let panicking: agent_core::Render = Arc::new(|_: &Value| panic!("oops"));
+    let failing: agent_core::tool::Render = Arc::new(|_: &Value| Err(Error::tool("cannot be shown")));
+    let panicking: agent_core::tool::Render = Arc::new(|_: &Value| panic!("oops"));
     for (render, text) in [(failing, "cannot be shown"), (panicking, "Tool 'f' failed unexpectedly.")] {
         let shown = OutputText::Field { source: None, render: Some(render) };
         assert_eq!(told(gives("f", json!(1)).with(|o| o.text(shown))).await, (text.to_owned(), true));

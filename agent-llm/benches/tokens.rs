@@ -53,7 +53,7 @@ fn measure(name: &str, counter: impl TokenCounter + Clone, per_message: u64) {
         req.tools = tools.clone();
         req
     };
-    let tokens = counter.prompt(&request(history.clone()));
+    let tokens = request(history.clone()).tokens(&counter);
     let mut n = 0;
     let mut new = || {
         n += 1;
@@ -65,7 +65,7 @@ fn measure(name: &str, counter: impl TokenCounter + Clone, per_message: u64) {
         longer.push(new()).expect("paired");
         request(longer)
     };
-    let step = best(longer, |req| counter.prompt(req));
+    let step = best(longer, |req| req.tokens(&counter));
     println!(
         "{name:<20} {:>5} messages {tokens:>7} tokens: step {step:>6.1} µs, its message alone {alone:>6.1} µs, \
          everything else {:>5.1} µs",

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Chunk, Error, History, ModelParams, ModelRequest, ModelResponse, Origin, Result, RunCx, SystemMessage, ToolSpecs,
+    Chunk, Error, History, ModelParams, ModelRequest, ModelResponse, Result, RunCx, SystemMessage, ToolSpecs,
+    message::Origin,
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-use agent_core::API_KEY_PREFIXES;
+use agent_core::model::API_KEY_PREFIXES;
 use http::HeaderMap;
 use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};

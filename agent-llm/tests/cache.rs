@@ -9,9 +9,11 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Cache, Chunk, Error, ErrorKind, Event, EventKind, FinishReason, History, Message, Model,
-    ModelInfo, ModelParams, ModelRequest, ModelResponse, ModelService, Origin, Part, Raw, Result, SystemMessage, Text,
-    ToolMessage, ToolSpec, ToolSpecs, Usage, UserMessage, async_trait, testing::detached_run,
+    AssistantMessage, Block, Chunk, Error, ErrorKind, Event, EventKind, FinishReason, History, Message, Model,
+    ModelInfo, ModelParams, ModelRequest, ModelResponse, ModelService, Part, Result, SystemMessage, Text, ToolMessage,
+    ToolSpec, ToolSpecs, Usage, UserMessage, async_trait,
+    message::{Cache, Origin, Raw},
+    testing::detached_run,
 };
 use agent_llm::{
     ResponseCache, ScriptedModel, Turn,

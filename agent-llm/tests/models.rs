@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use agent_core::{ErrorKind, Model, ModelRequest, PriceTable, Usage};
+use agent_core::{ErrorKind, Model, ModelRequest, Usage, model::PriceTable};
 use agent_llm::{
     Anthropic, Catalogue, Gemini, HttpModel, OpenAiChat, OpenAiResponses, Profile,
     models::{ModelEntry, Prices},

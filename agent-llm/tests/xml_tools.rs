@@ -5,9 +5,9 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, ChunkSink, Collector, ErrorKind, FinishReason, History, Message, MessageBuilder,
-    Model, ModelInfo, ModelParams, ModelRequest, ModelResponse, OutputFormat, Result, ToolChoice, ToolMessage,
-    ToolSpec, async_trait,
+    AssistantMessage, Block, Chunk, ChunkSink, ErrorKind, FinishReason, History, Message, Model, ModelInfo,
+    ModelParams, ModelRequest, ModelResponse, OutputFormat, Result, ToolChoice, ToolMessage, ToolSpec, async_trait,
+    model::{Collector, MessageBuilder},
     testing::{ScriptedModel, Seen, Turn},
 };
 use agent_llm::XmlTools;
@@ -179,8 +179,8 @@ async fn a_layer_that_drops_text_drops_it_from_the_message() {
 
 #[tokio::test]
 async fn an_answer_without_calls_is_left_as_it_came() {
-    let origin = agent_core::Origin::new("w", "p", "m");
-    let raw = agent_core::Raw::parse(origin, r#"{"content": "A <b>bold</b> answer.\n"}"#).expect("JSON");
+    let origin = agent_core::message::Origin::new("w", "p", "m");
+    let raw = agent_core::message::Raw::parse(origin, r#"{"content": "A <b>bold</b> answer.\n"}"#).expect("JSON");
     let said = AssistantMessage::from_provider(vec![Block::text("A <b>bold</b> answer.\n")], raw);
     let model = XmlTools::new(old([Turn::message(said.clone())]));
     let mut req = ask();

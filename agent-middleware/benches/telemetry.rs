@@ -7,8 +7,11 @@
 use std::{alloc::System, hint::black_box, sync::Arc, time::Instant};
 
 use agent_core::{
-    AssistantMessage, Error, History, Middleware, Middlewares, ModelRequest, ModelResponse, ModelService,
-    ModelWrapLayer, ToolCall, ToolOutput, ToolRequest, ToolService, ToolWrapLayer, Usage, testing::detached_run,
+    AssistantMessage, Error, History, Middleware, ModelRequest, ModelResponse, ModelService, ToolCall, ToolOutput,
+    ToolRequest, ToolService, Usage,
+    engine::{ModelWrapLayer, ToolWrapLayer},
+    middleware::Middlewares,
+    testing::detached_run,
 };
 use agent_middleware::{Telemetry, telemetry::Capture};
 use opentelemetry::trace::TracerProvider;

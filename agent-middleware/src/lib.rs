@@ -45,7 +45,7 @@
 //! says under *Order* what that means for it, and `build()` refuses an order that cannot work. Without special needs:
 //!
 //! ```
-//! use agent_core::Middlewares;
+//! use agent_core::middleware::Middlewares;
 //! use agent_middleware::{Approval, Delegation, Events, Limits, Logging};
 //! use std::sync::Arc;
 //!

@@ -11,8 +11,11 @@ use std::{
 };
 
 use agent_core::{
-    Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, History, Middleware, Question, Reconciled, Result,
-    RunDriver, RunEnd, RunInput, RunParts, RunRequest, Tool, ToolOutput,
+    Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, History, Middleware, Question, Result, RunEnd,
+    RunRequest, Tool, ToolOutput,
+    engine::{RunDriver, RunParts},
+    run::RunInput,
+    tool::Reconciled,
 };
 use agent_middleware::Delegation;
 use common::{alone, begin, call, end, finished, root};

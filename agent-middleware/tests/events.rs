@@ -4,7 +4,9 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{Chunk, EntryBody, Event, EventKind, EventSink, Message, Middlewares, RunDriver};
+use agent_core::{
+    Chunk, Event, EventKind, EventSink, Message, engine::RunDriver, journal::EntryBody, middleware::Middlewares,
+};
 use agent_middleware::{Events, telemetry::EventsConfig};
 use common::{alone, begin, below, root};
 
@@ -41,8 +43,8 @@ async fn two_sinks_both_get_every_event_in_order() {
     let run = root(|_| {});
     begin(&list, run.cx()).await;
     say(&run, "a");
-    run.cx().log().record(EntryBody::MessageAppended { message: Message::user("b") });
-    run.cx().log().commit().await.expect("commits");
+    run.engine().log().record(EntryBody::MessageAppended { message: Message::user("b") });
+    run.engine().log().commit().await.expect("commits");
     say(&run, "c");
     assert_eq!(first.all(), ["0:a", "0:b", "0:c"]);
     assert_eq!(second.all(), first.all());
@@ -104,5 +106,5 @@ async fn filters_chunks_and_sub_agents_can_be_left_out() {
 async fn without_sinks_nobody_watches_and_events_cost_nothing() {
     let run = root(|_| {});
     begin(&alone(Events::new()), run.cx()).await;
-    assert!(!run.cx().emitter().is_observed());
+    assert!(!run.cx().is_observed());
 }

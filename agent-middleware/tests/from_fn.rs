@@ -8,8 +8,8 @@ use std::sync::{
 };
 
 use agent_core::{
-    Error, ErrorKind, Flow, Message, Middleware, ModelRequest, ModelResponse, ModelService, Result, Retry, RunDriver,
-    ToolOutput, ToolRequest, ToolService,
+    Error, ErrorKind, Flow, Message, Middleware, ModelRequest, ModelResponse, ModelService, Result, Retry, ToolOutput,
+    ToolRequest, ToolService, engine::RunDriver,
 };
 use agent_middleware::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn, from_fn};
 use common::{alone, call, model_stack, root, tool_stack};

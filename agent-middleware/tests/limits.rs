@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use agent_core::{
-    Error, ErrorKind, GlobalStorage, Middlewares, ModelRequest, ModelResponse, ModelService, Result, RunDriver, RunIds,
-    ToolOutput, ToolService, Usage,
+    Error, ErrorKind, GlobalStorage, ModelRequest, ModelResponse, ModelService, Result, RunIds, ToolOutput,
+    ToolService, Usage, engine::RunDriver, middleware::Middlewares,
 };
 use agent_middleware::{
     Limits,
@@ -23,7 +23,7 @@ use tower::ServiceExt;
 fn model(list: &Middlewares) -> ModelService {
     model_stack(list, |req: ModelRequest| async move {
         let usage = Usage::new(50, 10);
-        req.cx.usage_meter().add(usage);
+        common::engine(&req.cx).usage_meter().add(usage);
         Ok(ModelResponse::new("again").with_usage(usage))
     })
 }
@@ -78,7 +78,11 @@ async fn the_model_is_not_called_after_the_tokens_are_used() {
 async fn tokens_of_the_runs_below_count() {
     let list = alone(Limits::new().tokens(100));
     let run = root(|_| {});
-    let child = agent_core::UsageMeter::new(Some(run.cx().usage_meter().clone()), Usage::default(), Usage::default());
+    let child = agent_core::engine::UsageMeter::new(
+        Some(run.engine().usage_meter().clone()),
+        Usage::default(),
+        Usage::default(),
+    );
     child.add(Usage::new(100, 0));
     let (calls, _) = call_until_stopped(&run, &model(&list)).await;
     assert_eq!(calls, 0);

@@ -5,8 +5,8 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Block, Cache, Message, Middlewares, ModelInfo, ModelRequest, ModelResponse, Part, SystemMessage,
-    ToolBatch, ToolCall, ToolMessage, ToolSpec, Usage,
+    AssistantMessage, Block, Message, ModelInfo, ModelRequest, ModelResponse, Part, SystemMessage, ToolBatch, ToolCall,
+    ToolMessage, ToolSpec, Usage, message::Cache, middleware::Middlewares,
 };
 use agent_middleware::{PromptCaching, Reminders, RuntimeEnvironment, TodoList, prompt::TodoStatus};
 use common::{alone, begin, call, end, finished, model_stack, restarted, root};
@@ -14,7 +14,7 @@ use serde_json::json;
 use tower::ServiceExt;
 
 /// What the model is sent under `list` in the run's next step, on a model of this provider.
-async fn sent(list: &Middlewares, run: &agent_core::RunDriver, provider: &str) -> ModelRequest {
+async fn sent(list: &Middlewares, run: &agent_core::engine::RunDriver, provider: &str) -> ModelRequest {
     run.next_step();
     let seen = Arc::new(Mutex::new(None));
     let log = seen.clone();
@@ -35,7 +35,7 @@ fn texts(req: &ModelRequest) -> Vec<String> {
     req.messages.iter().map(Message::text).collect()
 }
 
-fn conversation(run: &agent_core::RunDriver) {
+fn conversation(run: &agent_core::engine::RunDriver) {
     run.push(Message::user("Why?")).expect("fits");
     let turn = AssistantMessage::new(vec![Block::tool_call("c1", "f", "{}")]);
     run.push_turn(turn, &[ToolMessage::text("c1", "f", "six", false)]).expect("fits");
@@ -120,7 +120,7 @@ async fn marks_leave_the_rest_of_the_conversation_as_wires_wrote_it() {
     let req = sent(&list, &run, "anthropic").await;
     let write = |history: &agent_core::History| {
         let mut written = 0;
-        history.write(agent_core::WireKey::new(&"a wire"), &mut Vec::new(), |_, _, out| {
+        history.write(agent_core::history::WireKey::new(&"a wire"), &mut Vec::new(), |_, _, out| {
             written += 1;
             out.push(b'.');
         });
@@ -158,7 +158,7 @@ async fn a_list_that_was_taken_out_of_the_conversation_is_shown_again() {
     let tool = list[0].tools().remove(0);
     let args = json!({"todos": [{"content": "leap", "status": "pending"}]});
     let out = tool.call(call(run.cx(), "c2", "write_todos", args.clone())).await.expect("writes");
-    let shown = async |run: &agent_core::RunDriver| texts(&sent(&list, run, "p").await).split_off(3);
+    let shown = async |run: &agent_core::engine::RunDriver| texts(&sent(&list, run, "p").await).split_off(3);
     assert_eq!(shown(&run).await, ["The list is now:\n[ ] leap"], "the turn is not in the conversation");
     let turn = AssistantMessage::new(vec![Block::tool_call("c2", "write_todos", args.to_string())]);
     run.push_turn(turn, &[out.to_message("c2", "write_todos")]).expect("fits");

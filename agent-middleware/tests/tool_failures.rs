@@ -11,7 +11,8 @@ use std::{
 };
 
 use agent_core::{
-    Effect, Error, ErrorKind, Event, EventKind, EventSink, Middleware, Middlewares, Result, Retry, ToolOutput,
+    Effect, Error, ErrorKind, Event, EventKind, EventSink, Middleware, Result, Retry, ToolOutput,
+    middleware::Middlewares,
 };
 use agent_middleware::{ToolErrors, ToolRetry, tools::ToolRetryConfig};
 use common::{alone, call, root, tool_stack};

@@ -1,6 +1,6 @@
 //! Amounts as ledgers keep them: a column each of tokens, cost, model calls and tool calls.
 
-use agent_core::Amounts;
+use agent_core::budget::Amounts;
 
 pub(crate) fn columns(amounts: Amounts) -> [i64; 4] {
     let Amounts { tokens, cost, model_calls, tool_calls, .. } = amounts;

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use agent_core::{Ack, Entry, EntryBody, Result};
+use agent_core::{
+    Result,
+    journal::{Ack, Entry, EntryBody},
+};
 use tokio::sync::oneshot;
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Error, ErrorKind, Result};
+use agent_core::{
+    Error, ErrorKind, Result,
+    journal::{Entry, EntryBody},
+};
 
 use crate::blob::{Blob, join, split};
 

@@ -9,7 +9,7 @@
 //!   [`SqliteMemoryStore`] texts that are searched.
 //!
 //! ```
-//! use agent_core::{Entry, EntryBody, Journal, Message};
+//! use agent_core::{Journal, Message, journal::{Entry, EntryBody}};
 //! use agent_store::SqliteJournal;
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -80,7 +80,10 @@ impl Retention {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{Entry, EntryBody, MemoryJournal, Message};
+    use agent_core::{
+        MemoryJournal, Message,
+        journal::{Entry, EntryBody},
+    };
 
     use super::*;
 

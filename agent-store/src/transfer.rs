@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, Error, ErrorKind, Journal, JournalWriter, Result};
+use agent_core::{
+    Error, ErrorKind, Journal, Result,
+    journal::{Entry, JournalWriter},
+};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,7 +46,7 @@ impl Line {
 /// The lines of a session that is written to meanwhile may end anywhere.
 ///
 /// ```
-/// use agent_core::{Entry, EntryBody, Journal, MemoryJournal, Message};
+/// use agent_core::{Journal, MemoryJournal, Message, journal::{Entry, EntryBody}};
 /// use agent_store::{export, import};
 /// use futures::TryStreamExt;
 ///

@@ -33,7 +33,7 @@ mod sqlite_failures {
 mod ledger_in_memory {
     use std::sync::Arc;
 
-    use agent_core::{Ledger, MemoryLedger};
+    use agent_core::budget::{Ledger, MemoryLedger};
 
     agent_store::ledger_conformance!(|| {
         let ledger = Arc::new(MemoryLedger::new());
@@ -45,7 +45,7 @@ mod ledger_in_memory {
 mod ledger_in_sqlite {
     use std::sync::Arc;
 
-    use agent_core::Ledger;
+    use agent_core::budget::Ledger;
 
     agent_store::ledger_conformance!(|| {
         let dir = tempfile::tempdir().expect("a directory");
@@ -84,7 +84,10 @@ mod memories_in_sqlite {
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn both_stores_share_a_file_and_leave_a_journal_alone() {
-    use agent_core::{ChatMessageStore, Memory, MemoryStore, Message};
+    use agent_core::{
+        Message,
+        memory::{ChatMessageStore, Memory, MemoryStore},
+    };
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("new/directory/store.db");
     for round in 1..=2 {
@@ -104,7 +107,7 @@ async fn both_stores_share_a_file_and_leave_a_journal_alone() {
 
 #[cfg(feature = "sqlite")]
 mod filters {
-    use agent_core::{Comparison, Filter, Memory, MemoryQuery, MemoryStore};
+    use agent_core::memory::{Comparison, Filter, Memory, MemoryQuery, MemoryStore};
     use proptest::{collection::vec, prelude::*};
     use serde_json::{Value, json};
 

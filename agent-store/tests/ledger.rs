@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::{Amounts, Balance, Caps, ErrorKind, Ledger};
+use agent_core::{
+    Caps, ErrorKind,
+    budget::{Amounts, Balance, Ledger},
+};
 use agent_store::SqliteLedger;
 
 fn tokens(n: u64) -> Amounts {

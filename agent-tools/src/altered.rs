@@ -1,6 +1,6 @@
 //! Changes what is said of a tool, not what it does.
 
-use agent_core::{Reconciled, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+use agent_core::{Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::Reconciled};
 
 /// Changes what is said of a tool: its name, its description, its options.
 ///

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// |---|---|
 /// | `String`, `&str` | the text |
 /// | `()` | `done` |
-/// | numbers, `bool`, `Value`, [`Json`] | the [text of the value](agent_core::value_to_text) |
+/// | numbers, `bool`, `Value`, [`Json`] | the [text of the value](agent_core::tool::value_to_text) |
 /// | `Vec<Part>`, [`ToolOutput`] | the content |
 /// | `Option` | what is in it, or `null` |
 /// | `Result` | what is in it, or the error's text |

@@ -9,4 +9,4 @@ pub use crate::{
 };
 
 #[cfg(feature = "macros")]
-pub use crate::tool;
+pub use agent_tools::tool;

@@ -7,7 +7,7 @@ use std::{
 
 use agent::{
     Budget, Caps, Finished,
-    core::{EntryBody, Journal, MemoryJournal},
+    core::{Journal, MemoryJournal, journal::EntryBody},
     llm::{Failover, HedgeLayer, LayeredModel, RetryLayer, failover::Sticky},
     middleware::Events,
     prelude::*,

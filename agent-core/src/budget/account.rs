@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::{Amounts, Balance, Caps, Ledger};
-use crate::Result;
+use crate::error::Result;
 
 /// An account, and how far those may go who draw on it through this budget.
 #[derive(Clone)]
-pub(super) struct Account {
-    pub(super) caps: Caps,
+pub(crate) struct Account {
+    pub(crate) caps: Caps,
     kept: Kept,
 }
 
@@ -27,16 +27,16 @@ enum Kept {
 }
 
 impl Account {
-    pub(super) fn here(caps: Caps, purse: Arc<Purse>) -> Self {
+    pub(crate) fn here(caps: Caps, purse: Arc<Purse>) -> Self {
         Self { caps, kept: Kept::Here(purse) }
     }
 
-    pub(super) fn in_ledger(caps: Caps, ledger: Arc<dyn Ledger>, name: &str) -> Self {
+    pub(crate) fn in_ledger(caps: Caps, ledger: Arc<dyn Ledger>, name: &str) -> Self {
         Self { caps, kept: Kept::In(ledger, name.into()) }
     }
 
     /// True if both draw on the same, whatever their caps.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.kept, &other.kept) {
             (Kept::Here(own), Kept::Here(other)) => Arc::ptr_eq(own, other),
             (Kept::In(own, name), Kept::In(other, others)) => name == others && Arc::ptr_eq(own, other),
@@ -44,7 +44,7 @@ impl Account {
         }
     }
 
-    pub(super) async fn balance(&self) -> Result<Balance> {
+    pub(crate) async fn balance(&self) -> Result<Balance> {
         match &self.kept {
             Kept::Here(purse) => Ok(purse.balance()),
             Kept::In(ledger, name) => (**ledger).balance(name).await,
@@ -52,7 +52,7 @@ impl Account {
     }
 
     /// Sets `wanted` aside and gives a receipt, which only ledgers ask for; `None` if it does not fit now.
-    pub(super) async fn reserve(&self, wanted: Amounts) -> Result<Option<u64>> {
+    pub(crate) async fn reserve(&self, wanted: Amounts) -> Result<Option<u64>> {
         match &self.kept {
             Kept::Here(purse) => Ok(purse.reserve(&self.caps, wanted).then_some(0)),
             Kept::In(ledger, name) => (**ledger).reserve(name, &self.caps, wanted).await,
@@ -67,7 +67,7 @@ impl Account {
     }
 
     /// Ends a reservation of `reserved`. A ledger gives something to wait for.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &self,
         receipt: u64,
         reserved: Amounts,
@@ -83,7 +83,7 @@ impl Account {
     }
 
     /// Waits until it may have changed since this was called.
-    pub(super) fn changed(&self) -> BoxFuture<'_, ()> {
+    pub(crate) fn changed(&self) -> BoxFuture<'_, ()> {
         match &self.kept {
             Kept::Here(purse) => Box::pin(purse.changed.notified()),
             Kept::In(ledger, name) => (**ledger).changed(name),
@@ -103,18 +103,18 @@ impl fmt::Debug for Account {
 
 /// An account outside of any ledger.
 #[derive(Default)]
-pub(super) struct Purse {
+pub(crate) struct Purse {
     balance: Mutex<Balance>,
     changed: Notify,
 }
 
 impl Purse {
     /// One of which so much was used already.
-    pub(super) fn begun(settled: Amounts) -> Self {
+    pub(crate) fn begun(settled: Amounts) -> Self {
         Self { balance: Mutex::new(Balance::new(settled, Amounts::none())), changed: Notify::new() }
     }
 
-    pub(super) fn balance(&self) -> Balance {
+    pub(crate) fn balance(&self) -> Balance {
         *self.lock()
     }
 

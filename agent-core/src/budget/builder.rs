@@ -3,7 +3,12 @@
 use std::{fmt, sync::Arc};
 
 use super::{Account, Amounts, Budget, Caps, Ledger, MemoryLedger, terms::Terms};
-use crate::{Error, PriceTable, Result, RunIds, TokenCounter};
+use crate::{
+    error::{Error, Result},
+    llm::TokenCounter,
+    state::RunIds,
+    usage::PriceTable,
+};
 
 /// For whom, or for how long, an account counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +30,7 @@ pub enum Window {
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_core::{Budget, Caps, PriceTable, Usage, Window};
+/// use agent_core::{Budget, Caps, Usage, Window, model::PriceTable};
 ///
 /// struct OneDollarPerMillion;
 ///

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::{Amounts, Caps};
-use crate::{Result, future::nothing};
+use crate::{error::Result, future::nothing};
 
 /// What an account holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

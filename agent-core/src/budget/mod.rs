@@ -3,12 +3,23 @@
 //! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
 //! tree. A call must fit in all of them. Accounts that have a name, and so outlive a run, are kept in a [`Ledger`], in memory
 //! or one that processes share.
+//!
+//! Applications give an agent a budget, and authors of ledgers implement [`Ledger`].
+//!
+//! ```
+//! use agent_core::budget::{Budget, Caps, Window};
+//!
+//! let budget = Budget::builder()
+//!     .caps(Caps::default().model_calls(20))
+//!     .window(Window::Day, Caps::default().tokens(1_000_000))
+//!     .build()?;
+//! assert!(!budget.is_unlimited());
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
-mod account;
-mod amounts;
+pub(crate) mod account;
 mod builder;
 mod ledger;
-mod model_call;
 mod reservation;
 mod terms;
 
@@ -17,24 +28,22 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use self::{
-    account::{Account, Purse},
-    terms::Terms,
-};
+pub(crate) use self::account::Account;
+use self::{account::Purse, terms::Terms};
 pub use self::{
-    amounts::{Amounts, Caps},
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
     reservation::Reservation,
 };
-use crate::{Error, ErrorKind, Result};
+pub use crate::amounts::{Amounts, Caps};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.
 ///
 /// What may be used is set aside before a call, so that many runs together cannot pass a cap that each alone would keep.
 ///
 /// ```
-/// use agent_core::{Amounts, Budget, Caps};
+/// use agent_core::{Budget, Caps, budget::Amounts};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let budget = Budget::new(Caps::default().tokens(100));
@@ -45,23 +54,23 @@ use crate::{Error, ErrorKind, Result};
 /// # Ok::<(), agent_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(pub(crate) Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     /// From the widest to the run's own.
-    accounts: Arc<[Account]>,
+    pub(crate) accounts: Arc<[Account]>,
     /// The account of the run itself.
-    run: Option<Arc<Purse>>,
+    pub(crate) run: Option<Arc<Purse>>,
     /// Tells the accounts of windows apart from another budget's.
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Opened for each root run.
-    windows: Arc<[(Window, Caps)]>,
-    ledger: Arc<dyn Ledger>,
-    terms: Terms,
+    pub(crate) windows: Arc<[(Window, Caps)]>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) terms: Terms,
 }
 
 /// Why nothing was set aside.
-enum Refused {
+pub(crate) enum Refused {
     /// This account has not enough left at the moment.
     By(usize),
     Failed(Error),
@@ -159,7 +168,7 @@ impl Budget {
         }
     }
 
-    async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
+    pub(crate) async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
         let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
         // The widest first: what a child has set aside, its parent has too, at every moment.
         for (index, account) in self.0.accounts.iter().enumerate() {
@@ -224,7 +233,7 @@ impl Caps {
     }
 }
 
-fn used_up(caps: &Caps, used: Amounts, wanted: Amounts) -> Error {
+pub(crate) fn used_up(caps: &Caps, used: Amounts, wanted: Amounts) -> Error {
     let (what, sum, cap) = caps.refusal(used, wanted).unwrap_or(("allowance", 0, 0));
     let message = match what {
         "cost" => format!("budget used up: {} would pass the cap of {}", dollars(sum), dollars(cap)),

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures::future::BoxFuture;
 
 use super::{Account, Amounts};
-use crate::Result;
+use crate::error::Result;
 
 /// Amounts set aside for one call, in every account that a budget draws on.
 ///

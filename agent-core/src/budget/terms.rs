@@ -6,16 +6,21 @@ use std::{
 };
 
 use crate::{
-    Block, Error, History, Message, ModelRequest, Part, PriceTable, Result, TokenCounter, ToolSpecs, Usage, WireKey,
+    error::{Error, Result},
+    history::{History, WireKey},
+    llm::TokenCounter,
+    message::{Block, Message, Part},
+    tooling::ToolSpecs,
+    usage::{PriceTable, Usage},
 };
 
 /// What a budget's calls are counted and priced with.
 #[derive(Clone)]
-pub(super) struct Terms {
-    pub(super) prices: Option<Arc<dyn PriceTable>>,
-    pub(super) counter: Arc<dyn TokenCounter>,
-    pub(super) allow_unpriced: bool,
-    pub(super) answer_tokens: u64,
+pub(crate) struct Terms {
+    pub(crate) prices: Option<Arc<dyn PriceTable>>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) allow_unpriced: bool,
+    pub(crate) answer_tokens: u64,
 }
 
 impl Default for Terms {
@@ -24,7 +29,7 @@ impl Default for Terms {
     }
 }
 
-pub(super) fn no_prices() -> Error {
+pub(crate) fn no_prices() -> Error {
     Error::config(
         "a cap on money needs prices: give the budget a table with Budget::builder().prices(..), or say allow_unpriced()",
     )
@@ -33,7 +38,7 @@ pub(super) fn no_prices() -> Error {
 impl Terms {
     /// What a call of `model` costs at most, in millionths of a US dollar, whatever the provider's cache makes of its prompt;
     /// 0 for a model without a price, if that is allowed.
-    pub(super) fn most(&self, model: &str, prompt: u64, answer: u64) -> Result<u64> {
+    pub(crate) fn most(&self, model: &str, prompt: u64, answer: u64) -> Result<u64> {
         let Some(prices) = &self.prices else {
             return if self.allow_unpriced { Ok(0) } else { Err(no_prices()) };
         };
@@ -56,7 +61,7 @@ impl Terms {
     }
 
     /// What a call used that is over, in millionths of a US dollar: by the budget's own table, or as the model reported it.
-    pub(super) fn cost(&self, asked: &str, answered: Option<&str>, usage: &Usage) -> Option<u64> {
+    pub(crate) fn cost(&self, asked: &str, answered: Option<&str>, usage: &Usage) -> Option<u64> {
         let own = self.prices.as_ref();
         let own =
             own.and_then(|prices| answered.and_then(|m| prices.cost(m, usage)).or_else(|| prices.cost(asked, usage)));
@@ -64,9 +69,8 @@ impl Terms {
     }
 
     /// The most tokens of the answer, and whether the request must be told so: a model keeps its own limit by itself.
-    pub(super) fn answer(&self, req: &ModelRequest) -> (u64, bool) {
-        let of_model = req.model.as_ref().and_then(|model| model.max_output);
-        match (req.params.max_tokens, of_model) {
+    pub(crate) fn answer(&self, asked: Option<u64>, of_model: Option<u64>) -> (u64, bool) {
+        match (asked, of_model) {
             (Some(asked), _) => (asked, false),
             (None, Some(limit)) => (limit, false),
             (None, None) => (self.answer_tokens, true),
@@ -102,7 +106,8 @@ impl TokenCounter for Generous {
 
     fn tools(&self, tools: &ToolSpecs) -> u64 {
         let texts = |text: &str| self.text(text);
-        let tool = |t: &crate::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
+        let tool =
+            |t: &crate::tooling::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
         tools.total(*KEY, |tools| tools.iter().map(|t| AROUND + tool(t)).sum())
     }
 

@@ -5,8 +5,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    History, Message, ModelInfo, ModelRequest, ModelResponse, PriceTable, RunIds, TokenCounter, ToolSpecs, Usage,
+    history::History,
+    llm::{ModelInfo, ModelResponse, TokenCounter},
+    message::Message,
+    model::ModelRequest,
+    state::RunIds,
     testing::detached_run,
+    tooling::ToolSpecs,
+    usage::{PriceTable, Usage},
 };
 
 /// In memory nothing waits, but for calls under way.
@@ -151,7 +157,7 @@ fn a_call_waits_for_what_calls_under_way_may_give_back() {
     let mut second = request("known");
     let mut waiting = Box::pin(budget.reserve_model_call(&mut second));
     assert!(waiting.as_mut().now_or_never().is_none(), "everything is set aside");
-    let response = ModelResponse::new(crate::AssistantMessage::new(Vec::new())).with_usage(Usage::new(10, 20));
+    let response = ModelResponse::new(crate::message::AssistantMessage::new(Vec::new())).with_usage(Usage::new(10, 20));
     let used = budget.used_by(first.model.as_deref(), &response);
     block_on(held.settle(used)).expect("settles");
     let _second = block_on(waiting).expect("fits now").expect("limited");

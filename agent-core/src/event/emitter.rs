@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{Event, EventHub, EventKind, kind::Projector};
-use crate::{Entry, RunIds};
+use crate::{journal::Entry, state::RunIds};
 
 /// Receives events in order, on the run's own task. It must not block: hand the event to a channel. One that panics gets no
 /// more events, of which the run's other readers are warned.

@@ -14,8 +14,13 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, kind::Projector};
-use crate::{Chunk, Entry, EntryBody, Error, Journal, Result, RunIds, journal::Outbox};
+use super::{Event, EventKind, Outbox, Position, kind::Projector};
+use crate::{
+    error::{Error, Result},
+    journal::{Entry, EntryBody, Journal},
+    llm::Chunk,
+    state::RunIds,
+};
 
 /// Items that a reader may be behind before it has to catch up from the journal.
 const RING: usize = 1024;

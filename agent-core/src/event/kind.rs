@@ -7,7 +7,13 @@ use serde_json::Value;
 
 use super::{Compaction, CompactionMode};
 use crate::{
-    AssistantMessage, Chunk, Entry, EntryBody, ErrorKind, Message, Question, RunIds, RunStatus, ToolOutput, Usage,
+    error::ErrorKind,
+    journal::{Entry, EntryBody},
+    llm::Chunk,
+    message::{AssistantMessage, Message},
+    state::{Question, RunIds, RunStatus},
+    tooling::ToolOutput,
+    usage::Usage,
 };
 
 /// Something that happened in a run or in one below it.

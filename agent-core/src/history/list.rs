@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::Message;
+use crate::message::Message;
 
 /// Messages per sealed segment: large enough that a long history is few copies, small enough that the open tail is cheap.
 const SEGMENT: usize = 32;

@@ -1,20 +1,30 @@
 //! [`History`]: a conversation that cannot hold an unpaired call or result.
+//!
+//! Authors of middlewares read and edit it; what comes from elsewhere is repaired on its way in ([`Repair`]).
+//!
+//! ```
+//! use agent_core::{AssistantMessage, Block, History, Message};
+//!
+//! let cut_off = AssistantMessage::new(vec![Block::tool_call("c1", "clock", "{}")]);
+//! let (history, repairs) = History::import([Message::user("What time is it?"), cut_off.into()]);
+//! assert_eq!((history.len(), repairs.len()), (3, 1), "the call was answered: nobody knows its result");
+//! ```
 
 mod list;
 mod reason;
-mod repair;
+pub(crate) mod repair;
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::list::{List, Mark};
-pub use self::{
-    list::WireKey,
-    reason::ReplaceReason,
-    repair::{NO_RESULT, Repair, unique_ids},
+pub(crate) use self::repair::NO_RESULT;
+pub use self::{list::WireKey, reason::ReplaceReason, repair::Repair};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    message::{AssistantMessage, Message, ToolMessage},
 };
-use crate::{AssistantMessage, Error, ErrorKind, Message, Result, ToolMessage};
 
 /// A conversation in which every tool call is answered exactly once, in call order, right after the message that made it.
 ///
@@ -239,7 +249,7 @@ impl History {
     /// `key`, so that a step costs its new messages and a look at every thirty-second of the others.
     ///
     /// ```
-    /// use agent_core::{History, Message, WireKey};
+    /// use agent_core::{History, Message, history::WireKey};
     ///
     /// let history = History::from_messages([Message::user("four"), Message::assistant("five!")])?;
     /// assert_eq!(history.total(WireKey::new(&"bytes"), |message| message.text().len() as u64), 9);
@@ -262,7 +272,7 @@ impl History {
     /// those before. False, and nothing is written, where [`since`](Self::since) has none.
     ///
     /// ```
-    /// use agent_core::{History, Message, WireKey};
+    /// use agent_core::{History, Message, history::WireKey};
     ///
     /// let mut history = History::from_messages([Message::user("a")])?;
     /// let (mark, key, mut out) = (history.mark(), WireKey::new(&"text"), Vec::new());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Why a kept history was replaced. A text is read as one of the known words, or kept as the author's own.
 ///
 /// ```
-/// use agent_core::ReplaceReason;
+/// use agent_core::history::ReplaceReason;
 ///
 /// assert_eq!(ReplaceReason::from("user_clear"), ReplaceReason::UserClear);
 /// assert_eq!(ReplaceReason::from("my_own_pruning").as_str(), "my_own_pruning");

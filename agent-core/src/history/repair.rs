@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{AssistantMessage, Block, Message, ToolMessage};
+use crate::message::{AssistantMessage, Block, Message, ToolMessage};
 
 /// One thing that [`History::import`](crate::History::import) mended.
 #[derive(Clone, Debug, PartialEq, Eq)]

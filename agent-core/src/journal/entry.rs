@@ -6,8 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Amounts, Answer, AssistantMessage, Effect, Exit, ExitReason, History, Message, ModelResponse, Question,
-    ReplaceReason, RunIds, ToolMessage, ToolOutput, Usage,
+    amounts::Amounts,
+    history::{History, ReplaceReason},
+    llm::ModelResponse,
+    message::{AssistantMessage, Message, ToolMessage},
+    state::{Answer, Exit, Question, RunIds, RunStatus},
+    tooling::{Effect, ToolOutput},
+    usage::Usage,
 };
 
 /// One entry of a session's journal.
@@ -269,24 +274,4 @@ impl EntryBody {
         let Answer { value, digest, by } = answer.clone();
         Self::Answered { id: id.into(), answer: value, by: by.map(Into::into), digest: digest.into() }
     }
-}
-
-/// How a run ended, or stopped for now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunStatus {
-    /// It is done.
-    Finished(ExitReason),
-    /// It waits for answers.
-    Interrupted,
-    /// It was paused.
-    Paused,
-    /// It was cancelled.
-    Cancelled,
-    /// It failed.
-    Failed,
-    /// In a way that this release does not know.
-    #[serde(untagged)]
-    Other(Value),
 }

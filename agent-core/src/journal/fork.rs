@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{Entry, EntryBody, Journal, SessionIndex, each_entry};
-use crate::{AssistantMessage, Checkpoint, Error, Result, RunIds};
+use crate::{
+    error::{Error, Result},
+    message::AssistantMessage,
+    state::{Checkpoint, RunIds},
+};
 
 /// Where a run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own in the
 /// session `into`: with the conversation, the state and the shared storage of that moment, whatever came after it, and

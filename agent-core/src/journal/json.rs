@@ -9,7 +9,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 use super::{Entry, EntryBody};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 impl EntryBody {
     /// The body as JSON text, `{"kind": {..}}`: what stores keep.
@@ -30,7 +30,7 @@ impl EntryBody {
     /// [`ErrorKind::Store`] for a known kind with another content: passing over it could lose what was said.
     ///
     /// ```
-    /// use agent_core::EntryBody;
+    /// use agent_core::journal::EntryBody;
     ///
     /// let text = r#"{"from_the_future":{"x":1}}"#;
     /// let body = EntryBody::from_json(text)?;
@@ -145,7 +145,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{AssistantMessage, Block, Effect, ExitReason, Message, Origin, Raw, RunStatus};
+    use crate::{
+        message::{AssistantMessage, Block, Message, Origin, Raw},
+        state::{ExitReason, RunStatus},
+        tooling::Effect,
+    };
 
     #[test]
     fn an_entry_keeps_the_bytes_of_a_provider() {

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{Ack, Entry, Journal, JournalWriter, SessionInfo, SharedIndex};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Sessions in memory: gone with the process. What agents without a store use, one for each run.
 ///

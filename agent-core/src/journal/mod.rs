@@ -1,15 +1,28 @@
 //! The journal: one append-only log per session, from which everything durable is read.
+//!
+//! Authors of stores implement [`Journal`] and [`JournalWriter`], and fold what they read with a [`SessionIndex`]; tests and
+//! tools compare [`Recording`]s.
+//!
+//! ```
+//! use agent_core::journal::{Journal, MemoryJournal, each_entry};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let journal = MemoryJournal::default();
+//! let mut count = 0;
+//! each_entry(&journal, "s1", 0, |_| count += 1).await?;
+//! assert_eq!((count, journal.info("s1").await?.is_none()), (0, true), "nothing was written yet");
+//! # Ok::<(), agent_core::Error>(()) }).unwrap();
+//! ```
 
-mod durable;
+mod apply;
+pub(crate) mod durable;
 mod entry;
 mod fork;
 mod index;
 mod json;
-mod log;
 mod memory;
-mod outbox;
 mod recording;
-mod replay;
+pub(crate) mod replay;
 
 use std::{
     fmt,
@@ -21,22 +34,21 @@ use std::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-pub(crate) use self::outbox::Outbox;
+pub(crate) use self::durable::{
+    Durable, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
+};
 pub use self::{
-    durable::{
-        Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
-    },
-    entry::{Entry, EntryBody, RunStatus},
+    entry::{Entry, EntryBody},
     fork::fork_at,
     index::{
         EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
     },
-    log::{CallWitness, RunLog, ToolStep},
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
     replay::RecordedBeginning,
 };
-use crate::Result;
+use crate::error::Result;
+pub use crate::state::RunStatus;
 
 /// Where sessions are kept: an append-only log each.
 ///
@@ -201,7 +213,7 @@ pub enum Ack {
 
 impl Ack {
     /// Takes the first sequence number if it is known already.
-    fn take_first(&mut self) -> Option<u64> {
+    pub(crate) fn take_first(&mut self) -> Option<u64> {
         match self {
             Self::Done(result @ Some(Ok(_))) => result.take().and_then(Result::ok),
             _ => None,

@@ -6,8 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
-use crate::{Error, Message, Result, RunIds, ToolOutput};
+use super::{Entry, EntryBody, Journal, each_entry};
+use crate::{
+    error::{Error, Result},
+    message::Message,
+    state::{RunIds, RunStatus},
+    tooling::ToolOutput,
+};
 
 /// One run, as its session's journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay) drives again, and what
 /// [`diff`] compares.
@@ -155,7 +160,7 @@ impl Fact {
 struct Facts {
     all: Vec<Fact>,
     step: u32,
-    answer: Option<crate::AssistantMessage>,
+    answer: Option<crate::message::AssistantMessage>,
     finished: BTreeMap<Arc<str>, ToolOutput>,
     /// Told in call order, whichever was done first.
     answered: BTreeMap<Arc<str>, ToolOutput>,

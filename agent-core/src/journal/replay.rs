@@ -12,10 +12,19 @@ use super::{
     Durable, Entry, EntryBody, KeptCall, KeptError, KeptValue, Recording, SessionIndex, Step, StepBody, StepKind,
     StepResult,
 };
-use crate::{Answer, Error, ErrorKind, History, Message, ModelResponse, Result, SessionView, ToolOutput, Usage};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    history::History,
+    journal::SessionView,
+    llm::ModelResponse,
+    message::Message,
+    state::Answer,
+    tooling::ToolOutput,
+    usage::Usage,
+};
 
 /// The recorded results of one run, by step.
-pub(super) struct Replay {
+pub(crate) struct Replay {
     /// The step under way.
     step: u32,
     /// True if the recording ends before the run's end.
@@ -51,7 +60,7 @@ impl RecordedCall {
 }
 
 /// The engine of a recorded run that is driven again.
-pub(super) struct Recorded(pub(super) Arc<Mutex<Replay>>);
+pub(crate) struct Recorded(pub(crate) Arc<Mutex<Replay>>);
 
 #[async_trait]
 impl Durable for Recorded {
@@ -80,7 +89,7 @@ impl Recorded {
 }
 
 impl Replay {
-    pub(super) fn new(recording: &Recording) -> Self {
+    pub(crate) fn new(recording: &Recording) -> Self {
         let mut replay = Self {
             step: 0,
             open: recording.is_open(),
@@ -154,7 +163,7 @@ impl Replay {
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 
-    pub(super) fn is_decided(&self, name: &str) -> bool {
+    pub(crate) fn is_decided(&self, name: &str) -> bool {
         self.decisions.iter().any(|(made, ..)| made == name)
     }
 
@@ -167,7 +176,7 @@ impl Replay {
     }
 
     /// Messages that came after this step.
-    pub(super) fn messages(&mut self, step: u32) -> Vec<Message> {
+    pub(crate) fn messages(&mut self, step: u32) -> Vec<Message> {
         self.messages.remove(&step).unwrap_or_default()
     }
 

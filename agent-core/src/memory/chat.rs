@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, Result};
+use crate::{error::Result, message::Message};
 
 /// Keeps conversations by chat id, for applications that keep them apart from runs. (What a run keeps is in its
 /// [`Journal`](crate::Journal).)
@@ -73,7 +73,7 @@ impl From<Message> for ChatMessage {
 /// answer without calls that ends it; a system message between two rounds is one of its own.
 ///
 /// ```
-/// use agent_core::ChatQuery;
+/// use agent_core::memory::ChatQuery;
 ///
 /// let newest = ChatQuery::default().last_k(10);
 /// let about_bees = ChatQuery::default().containing("bees").last_k(3);

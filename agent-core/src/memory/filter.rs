@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// A condition on metadata.
 ///
 /// ```
-/// use agent_core::Filter;
+/// use agent_core::memory::Filter;
 /// use serde_json::json;
 ///
 /// let filter = Filter::eq("topic", "food").and(Filter::not(Filter::lt("year", 2020)));

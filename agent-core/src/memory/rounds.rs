@@ -1,12 +1,16 @@
 //! Rounds: the smallest pieces in which a conversation is handed out.
 
-use crate::{ChatMessage, ChatQuery, Message, Result};
+use crate::{
+    error::Result,
+    memory::{ChatMessage, ChatQuery},
+    message::Message,
+};
 
 /// Numbers the rounds of a conversation, message by message. For authors of a
-/// [`ChatMessageStore`](crate::ChatMessageStore): the number is kept with the message.
+/// [`ChatMessageStore`](crate::memory::ChatMessageStore): the number is kept with the message.
 ///
 /// ```
-/// use agent_core::{Message, RoundCounter};
+/// use agent_core::{Message, memory::RoundCounter};
 ///
 /// let chat = [Message::user("Hi"), Message::assistant("Hello"), Message::user("Bye"), Message::assistant("Bye")];
 /// let mut rounds = RoundCounter::default();
@@ -118,7 +122,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::{AssistantMessage, Block, ToolMessage};
+    use crate::message::{AssistantMessage, Block, ToolMessage};
 
     fn messages() -> impl Strategy<Value = Vec<Message>> {
         let asks = || Message::Assistant(AssistantMessage::new(vec![Block::tool_call("c", "t", "{}")]));

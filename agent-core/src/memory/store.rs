@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Filter;
-use crate::Result;
+use crate::error::Result;
 
 /// Keeps texts about users, and finds those that fit a question. Nobody finds, changes or deletes another user's.
 ///
@@ -47,7 +47,7 @@ pub trait MemoryStore: Send + Sync + 'static {
 /// A text about a user.
 ///
 /// ```
-/// use agent_core::Memory;
+/// use agent_core::memory::Memory;
 ///
 /// let memory = Memory::new("Ada is allergic to nuts.").with("topic", "food");
 /// assert_eq!(memory.metadata["topic"], "food");
@@ -89,7 +89,7 @@ impl Memory {
 /// What is searched for.
 ///
 /// ```
-/// use agent_core::{Filter, MemoryQuery};
+/// use agent_core::memory::{Filter, MemoryQuery};
 ///
 /// let query = MemoryQuery::new("May Ada eat a walnut?").filter(Filter::eq("topic", "food")).top_k(3);
 /// ```

@@ -118,7 +118,7 @@ impl From<&str> for AssistantMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Origin;
+    use crate::message::Origin;
 
     #[test]
     fn editing_a_shared_message_leaves_the_other_owner_its_own() {

@@ -1,11 +1,20 @@
 //! Messages: turns that cannot be malformed.
 //!
 //! Who may say what is in the types: only an [`AssistantMessage`] holds tool calls, and a result ([`ToolMessage`]) always
-//! names the call that it answers. All messages are cheap to clone: the content is shared.
+//! names the call that it answers. All messages are cheap to clone: the content is shared. Authors of models need the whole
+//! room: a provider's own JSON is kept beside what it says ([`Raw`], [`Origin`]).
+//!
+//! ```
+//! use agent_core::message::{AssistantMessage, Block, ToolMessage};
+//!
+//! let asks = AssistantMessage::new(vec![Block::text("Let me look."), Block::tool_call("c1", "clock", "{}")]);
+//! assert!(asks.has_calls());
+//! let answer = ToolMessage::text("c1", "clock", "12:00", false);
+//! assert_eq!(answer.call_id(), "c1");
+//! ```
 
 mod assistant;
 mod block;
-mod builder;
 mod part;
 mod raw;
 
@@ -17,7 +26,6 @@ pub(crate) use self::part::join_text;
 pub use self::{
     assistant::AssistantMessage,
     block::{Block, Reasoning, ToolCall},
-    builder::MessageBuilder,
     part::{Cache, Citation, Media, MediaSource, Part, Text},
     raw::{Origin, Raw},
 };

@@ -15,8 +15,14 @@ use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
-    ChunkSink, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, ModelService, Result, RunCx, ToolOutput,
-    ToolRequest, ToolService, boxed,
+    cx::RunCx,
+    error::{Error, ErrorKind, Result},
+    event::EventKind,
+    future::boxed,
+    llm::{ChunkSink, ModelResponse},
+    model::{ModelRequest, ModelService},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
 };
 
 /// The hooks around model calls.
@@ -231,7 +237,11 @@ fn transform(cx: &RunCx, list: Middlewares, sink: &ChunkSink) -> ChunkSink {
 }
 
 /// What the hook of `m` gives; its panic is an error.
-async fn run_hook<T>(cx: &RunCx, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<Option<T>> {
+pub(super) async fn run_hook<T>(
+    cx: &RunCx,
+    m: &dyn Middleware,
+    hook: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
     attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic))))
 }
 
@@ -261,30 +271,12 @@ fn attribute(cx: &RunCx, m: &dyn Middleware, e: Error) -> Result<()> {
     Ok(())
 }
 
-impl RunCx {
-    /// The middlewares that agents above spread over this run, then `own`.
-    pub fn covering(&self, own: &Middlewares) -> Middlewares {
-        match self.inherited() {
-            above if above.is_empty() => own.clone(),
-            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
-        }
-    }
-
-    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
-    ///
-    /// # Errors
-    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`] if it panicked.
-    pub async fn run_hook<T: Default>(&self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
-        run_hook(self, m, hook).await.map(Option::unwrap_or_default)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tower::{ServiceExt, service_fn};
 
     use super::*;
-    use crate::{History, testing::detached_run};
+    use crate::{history::History, testing::detached_run};
 
     #[tokio::test]
     async fn a_run_that_is_to_stop_calls_no_model_though_it_has_no_hooks() {

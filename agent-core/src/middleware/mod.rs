@@ -1,4 +1,37 @@
-//! [`Middleware`]: what authors write.
+//! Middlewares: what authors write around runs, model calls and tool calls.
+//!
+//! [`Middleware`] is the trait, [`Flow`] and [`Verdict`] are what its hooks say, and a [`Placement`] is where one has to stand.
+//! What a middleware keeps for a run is in a [`PerRun`]. Whoever writes a tower layer instead wraps the erased services:
+//! [`ModelService`], [`ToolService`], [`AgentService`].
+//!
+//! ```
+//! use agent_core::{
+//!     Middleware, Result, RunCx, ToolOutput, ToolRequest, async_trait,
+//!     middleware::{Flow, Placement},
+//! };
+//!
+//! /// Lets no tool delete anything.
+//! struct NoDeletes;
+//!
+//! #[async_trait]
+//! impl Middleware for NoDeletes {
+//!     fn name(&self) -> &str {
+//!         "no_deletes"
+//!     }
+//!
+//!     fn placement(&self) -> Placement {
+//!         Placement::default().inside("approval")
+//!     }
+//!
+//!     async fn before_tool(&self, _: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
+//!         Ok(match req.call.name.starts_with("delete") {
+//!             true => Flow::Answer(ToolOutput::error("Nothing is deleted here.")),
+//!             false => Flow::Continue,
+//!         })
+//!     }
+//! }
+//! # let _: &dyn Middleware = &NoDeletes;
+//! ```
 
 /// `Debug` that prints the names of the middlewares inside.
 macro_rules! debug_by_name {
@@ -20,52 +53,44 @@ macro_rules! debug_by_name {
 }
 use debug_by_name;
 
-mod hooks;
+mod family;
+pub(crate) mod hooks;
 mod next;
 mod placement;
 #[macro_use]
 mod signatures;
-mod wrap;
+pub(crate) mod wrap;
 
 use std::sync::Arc;
 
+pub(crate) use self::family::Family;
 pub use self::{
-    hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
     next::{ModelNext, ToolNext},
     placement::Placement,
-    wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
 };
 #[cfg(not(doc))]
 use crate::{BoxFuture, future::nothing};
+pub use crate::{
+    cx::PerRun,
+    flow::{Flow, Verdict},
+    model::ModelService,
+    request::AgentService,
+    service::SharedService,
+    tool::ToolService,
+};
 use crate::{
-    Chunk, Exit, ModelRequest, ModelResponse, Result, RunCx, RunEnd, SubAgent, Tool, ToolBatch, ToolOutput,
-    ToolRequest, ToolResults,
+    cx::RunCx,
+    error::Result,
+    llm::{Chunk, ModelResponse},
+    model::ModelRequest,
+    request::SubAgent,
+    state::{Exit, RunEnd},
+    tool::{Tool, ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 
 /// A list of middlewares, outermost first.
 pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
-
-/// What a `before_*` hook wants next.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Flow<T> {
-    /// Go on inwards.
-    #[default]
-    Continue,
-    /// Skip the call and everything inside, and use this as its result: a cache hit, a rejection, a dry run.
-    Answer(T),
-}
-
-/// What a hook wants of the loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
-    /// Go on as if the hook were not there.
-    #[default]
-    Proceed,
-    /// Call the model again even if it was done. Step limits still hold.
-    Again,
-    /// Finish now. Calls that are pending are answered "not run: the run was finished".
-    Finish,
-}
 
 /// Hooks around the run, its model calls and its tool calls. Override what you need; every method has a default that does
 /// nothing and costs nothing.
@@ -189,7 +214,7 @@ pub trait Middleware: Send + Sync + 'static {
 /// What a middleware does with the chunks of an answer: [`Middleware::chunk_hook`].
 ///
 /// ```
-/// use agent_core::{Chunk, ChunkHook, Middleware, Result, RunCx};
+/// use agent_core::{Chunk, Middleware, Result, RunCx, middleware::ChunkHook};
 ///
 /// /// Keeps what a model thinks from whoever watches the run.
 /// struct Discreet;

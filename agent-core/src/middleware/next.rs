@@ -5,7 +5,14 @@ use std::{fmt, sync::Arc};
 use futures::future::BoxFuture;
 
 use super::{Middleware, hooks::panicked};
-use crate::{ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService, catch_panic};
+use crate::{
+    error::Result,
+    future::catch_panic,
+    llm::ModelResponse,
+    model::{ModelRequest, ModelService},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
+};
 
 macro_rules! next {
     ($(#[$doc:meta])* $name:ident, $req:ty, $res:ty, $svc:ty, $hook:ident) => {

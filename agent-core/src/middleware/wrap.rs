@@ -6,7 +6,14 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use super::{Middlewares, ModelNext, ToolNext};
-use crate::{Error, ModelRequest, ModelResponse, ModelService, Result, ToolOutput, ToolRequest, ToolService, boxed};
+use crate::{
+    error::{Error, Result},
+    future::boxed,
+    llm::ModelResponse,
+    model::{ModelRequest, ModelService},
+    tool::{ToolRequest, ToolService},
+    tooling::ToolOutput,
+};
 
 macro_rules! wrap {
     ($(#[$doc:meta])* $layer:ident, $service:ident, $inner:ty, $next:ident, $req:ty, $res:ty) => {

@@ -1,25 +1,39 @@
 //! Model calls: a request with a chunk sink in, one complete message out.
+//!
+//! Authors of models implement [`Model`]; what applications set is [`ModelParams`], what hooks see of a call [`ModelRequest`]
+//! and [`ModelResponse`]. What a call costs in tokens and money is counted by a [`TokenCounter`] and a [`PriceTable`].
+//!
+//! ```
+//! use agent_core::model::{FinishReason, ModelResponse, Usage};
+//!
+//! let answer = ModelResponse::new("It is noon.").with_usage(Usage::new(12, 4));
+//! assert_eq!((answer.finish, answer.usage.total()), (FinishReason::Stop, 16));
+//! ```
 
-mod chunk;
-mod info;
-mod params;
+mod allowance;
+pub(crate) mod booking;
+mod call_model;
 mod request;
 mod spoken;
-mod tokens;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::{
-    chunk::{Chunk, ChunkSink, Collector},
-    info::{ModelInfo, PriceTable, TokenCounter},
-    params::{Effort, ModelParams, OutputFormat, ToolChoice},
-    request::{FinishReason, ModelRequest, ModelResponse},
-    spoken::Spoken,
-    tokens::ApproximateCounter,
+pub use self::{request::ModelRequest, spoken::Spoken};
+pub use crate::llm::{
+    ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, MessageBuilder, ModelInfo, ModelParams,
+    ModelResponse, OutputFormat, TokenCounter, ToolChoice,
 };
-use crate::Result;
+pub use crate::{
+    api_key::API_KEY_PREFIXES,
+    backoff::Backoff,
+    usage::{PriceTable, Usage},
+};
+use crate::{error::Result, service::SharedService};
+
+/// A composed stack around model calls.
+pub type ModelService = SharedService<ModelRequest, ModelResponse>;
 
 /// A language model, as an agent calls it.
 ///

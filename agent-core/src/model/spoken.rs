@@ -5,13 +5,16 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::{Chunk, ChunkSink, ModelRequest};
-use crate::Result;
+use super::ModelRequest;
+use crate::{
+    error::Result,
+    llm::{Chunk, ChunkSink},
+};
 
 /// Whether readers show something that an attempt at a model call said: for layers that call a model more than once.
 ///
 /// ```
-/// use agent_core::{Chunk, ModelRequest, ModelService, Result, ModelResponse, Spoken};
+/// use agent_core::{Chunk, ModelRequest, ModelResponse, ModelService, Result, model::Spoken};
 ///
 /// async fn twice(model: ModelService, req: ModelRequest) -> Result<ModelResponse> {
 ///     let spoken = Spoken::default();

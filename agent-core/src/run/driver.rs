@@ -11,14 +11,20 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Answer, BackgroundRun, Checkpoint, Inbox, Pause, Question, RunCx, RunIds, SubAgents, UsageMeter,
-    cx::{Control, Inner, id_below},
-    tasks::Tasks,
-};
+use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks, UsageMeter, id_below};
+use crate::request::SubAgents;
+use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
-    AssistantMessage, Budget, Emitter, EntryBody, GlobalStorage, History, Message, Middlewares, Resources, Result,
-    RunDeadline, RunLog, State, ToolMessage,
+    budget::Budget,
+    deadlines::RunDeadline,
+    error::Result,
+    event::Emitter,
+    history::History,
+    journal::EntryBody,
+    log::RunLog,
+    message::{AssistantMessage, Message, ToolMessage},
+    middleware::{Family, Middlewares},
+    storage::{GlobalStorage, Resources, State},
 };
 
 /// Everything a run is made of.
@@ -64,6 +70,8 @@ pub struct RunParts {
     pub emitter: Emitter,
     /// The run's side of the journal.
     pub log: RunLog,
+    /// What opens the run, besides its driver.
+    pub key: Option<EngineKey>,
 }
 
 impl RunParts {
@@ -90,6 +98,7 @@ impl RunParts {
             background: Vec::new(),
             emitter,
             log,
+            key: None,
         }
     }
 }
@@ -112,9 +121,7 @@ impl RunDriver {
             started: AtomicU32::new(parts.sub_agents_started),
             booked: AtomicU32::new(0),
             usage: parts.usage,
-            sub_agents: parts.sub_agents,
-            inherited: parts.inherited,
-            covers: parts.covers,
+            family: Box::new(Family { sub_agents: parts.sub_agents, inherited: parts.inherited, covers: parts.covers }),
             cancel: parts.cancel,
             pause: parts.pause,
             inbox: parts.inbox,
@@ -123,6 +130,7 @@ impl RunDriver {
             tasks: Tasks::default(),
             emitter: parts.emitter,
             log: parts.log,
+            key: parts.key,
         });
         let cx = RunCx(run, None);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
@@ -136,6 +144,11 @@ impl RunDriver {
     /// The run as its hooks see it.
     pub fn cx(&self) -> &RunCx {
         &self.0
+    }
+
+    /// The run as its executor sees it.
+    pub fn engine(&self) -> EngineCx<'_> {
+        EngineCx::new(&self.0)
     }
 
     /// Says that the `before_agent` hooks have run: what they decided holds for the whole run.

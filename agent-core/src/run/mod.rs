@@ -1,48 +1,34 @@
-//! Runs: what goes in, what a hook sees, what comes out, and what is kept while one waits.
+//! Runs: what goes in ([`RunRequest`]), what a hook sees ([`RunCx`]), and what comes out ([`RunEnd`]).
+//!
+//! Applications make requests, answer [`Question`]s and read ends; authors of middlewares and tools are given a [`RunCx`]. What
+//! is kept of a run that waits is in [`checkpoint`]; what drives one is in [`engine`](crate::engine).
+//!
+//! ```
+//! use agent_core::{
+//!     History, RunEnd,
+//!     run::{ExitReason, Finished, RunIds},
+//! };
+//!
+//! fn said(end: RunEnd) -> String {
+//!     match end {
+//!         RunEnd::Finished(finished) => finished.answer,
+//!         waits => format!("it stands at step {}", waits.checkpoint().map_or(0, |at| at.step)),
+//!     }
+//! }
+//!
+//! let finished = Finished::new(RunIds::root("helper", "s1"), "42", ExitReason::Text, History::default());
+//! assert_eq!(said(RunEnd::Finished(Box::new(finished))), "42");
+//! ```
 
-mod answer;
-mod ask;
-mod background;
-mod booking;
-mod busy;
-mod call_model;
-mod clock;
-mod cx;
-mod digest;
-mod driver;
-mod end;
-mod ids;
-mod inbox;
-mod pause;
-mod per_run;
-mod question;
-mod request;
-mod state;
-mod sub_agent;
-mod sub_run;
-mod tasks;
-mod usage;
+pub mod checkpoint;
+pub(crate) mod driver;
+pub(crate) mod sub_run;
+pub(crate) mod sub_runs;
 
-pub(crate) use self::state::{Child, Trail};
-pub use self::{
-    answer::{Answer, Refusal},
-    ask::Ask,
-    background::BackgroundRun,
-    booking::Booking,
-    busy::{WhenBusy, WhenWaiting},
-    clock::Clock,
-    cx::RunCx,
-    digest::canonical_json,
-    driver::{RunDriver, RunParts},
-    end::{Exit, ExitReason, Finished, RunEnd},
-    ids::{RunIds, new_id},
-    inbox::Inbox,
-    pause::Pause,
-    per_run::PerRun,
-    question::Question,
-    request::{Parent, RunInput, RunRequest, ToolChoices},
-    state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState},
-    sub_agent::{SubAgent, SubAgents},
-    sub_run::{SubAgentCall, SubRun, SubRunHandle},
-    usage::UsageMeter,
+pub(crate) use self::driver::{RunDriver, RunParts};
+pub use crate::{
+    cx::{Ask, Clock, RunCx},
+    deadlines::{DeadlineKind, Deadlines, RunDeadline},
+    request::{RunInput, RunRequest, SubAgent, SubAgents, ToolChoices},
+    state::{Answer, Exit, ExitReason, Finished, Question, Refusal, RunEnd, RunIds, WhenBusy, WhenWaiting, new_id},
 };

@@ -5,19 +5,22 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use tokio_util::sync::CancellationToken;
-
-use super::{
-    Answer, BackgroundRun, Checkpoint, Finished, Inbox, Parent, Pause, RunCx, RunEnd, RunInput, RunRequest, SubAgent,
-    new_id,
+use crate::cx::RunCx;
+use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubRunHandle};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Finished, RunEnd, new_id};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{EntryBody, SessionIndex, SubAgentRecord},
+    message::Message,
+    request::AgentService,
+    tool::ToolRequest,
 };
-use crate::{AgentService, EntryBody, Error, ErrorKind, Message, Result, SessionIndex, SubAgentRecord, ToolRequest};
 
 /// How a sub-agent is called: anew, recalled by its id, or with a copy of the caller's conversation; in the background or
 /// waited for.
 ///
 /// ```
-/// use agent_core::SubAgentCall;
+/// use agent_core::engine::SubAgentCall;
 ///
 /// let call = SubAgentCall::new("researcher", "And in 1990?").recall("0198d0");
 /// assert_eq!(call.recall.as_deref(), Some("0198d0"));
@@ -59,58 +62,11 @@ impl SubAgentCall {
     }
 
     /// Lets the caller go on meanwhile. Whoever calls so drives the run ([`SubRun::run`]) and tells the caller of its end
-    /// ([`RunCx::report`]).
+    /// ([`SubRuns::report`](super::sub_runs::SubRuns::report)).
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.background = true;
         self
-    }
-}
-
-/// What steers one run below another. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SubRunHandle {
-    pub(crate) inbox: Inbox,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) pause: Pause,
-}
-
-impl SubRunHandle {
-    fn of(cx: &RunCx) -> Self {
-        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.pause_flag().below() }
-    }
-
-    /// Puts a message before the run's next model call.
-    ///
-    /// # Errors
-    /// As [`Inbox::push`].
-    pub fn steer(&self, message: Message) -> Result<()> {
-        self.inbox.push(message)
-    }
-
-    /// The messages that wait for the run.
-    pub fn inbox(&self) -> &Inbox {
-        &self.inbox
-    }
-
-    /// Cancels the run and all below it.
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
-    /// The token behind [`cancel`](Self::cancel).
-    pub fn cancellation(&self) -> &CancellationToken {
-        &self.cancel
-    }
-
-    /// Pauses the run, and all below it, at the next boundary.
-    pub fn pause(&self) {
-        self.pause.request();
-    }
-
-    /// The flag behind [`pause`](Self::pause).
-    pub fn pause_flag(&self) -> &Pause {
-        &self.pause
     }
 }
 
@@ -183,7 +139,7 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`] for an unknown key or id; [`ErrorKind::Limit`] at a cap on depth or fan-out;
     /// [`ErrorKind::Tool`] if the sub-agent is at work already.
-    pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
+    pub(super) async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
         self.begin_sub_run(call, None).await
     }
 
@@ -191,7 +147,7 @@ impl RunCx {
     ///
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`] if its key is not known any more.
-    pub fn resume_background(&self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
+    pub(super) fn resume_background(&self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
         let agent = self.sub_agents().get(&background.key)?.clone();
         let answers = self.answers_below(&background.run);
         self.resume_sub_run(agent, Some(background.call_id.clone()), checkpoint, answers)
@@ -201,7 +157,7 @@ impl RunCx {
     ///
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
-    pub async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
+    pub(super) async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
         let known = |index: &SessionIndex| index.sub_agents(&self.ids().agent_id).cloned().collect();
         self.log().look_at_session(known).await
     }
@@ -292,7 +248,7 @@ impl ToolRequest {
     /// Makes a sub-agent's run ready as this call. If this call is gone on with, it is the run that the call started before.
     ///
     /// # Errors
-    /// As [`RunCx::sub_run`].
+    /// As [`SubRuns::begin`](super::sub_runs::SubRuns::begin).
     pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
         let call_id: Arc<str> = self.call.id.clone();
         match &self.child {
@@ -303,6 +259,29 @@ impl ToolRequest {
             }
             None => self.cx.begin_sub_run(call, Some(call_id)).await,
         }
+    }
+}
+
+impl RunCx {
+    /// Runs the sub-agent under `key` on a fresh history and waits for it.
+    ///
+    /// It shares the storage, the session, the budget, cancellation and events; history and state are its own. In a tool,
+    /// use [`ToolRequest::call_sub_agent`], which can also go on with a sub-agent that had to wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
+    }
+}
+
+impl ToolRequest {
+    /// Runs the sub-agent under `key` as this call, or goes on with it if this call is gone on with.
+    ///
+    /// # Errors
+    /// As [`RunCx::call_sub_agent`].
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     slots::{ByName, Outcome, Slots},
     writer::Writer,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Values shared by reference through a whole hierarchy of agents; cheap to clone, and safe under parallel sub-agents.
 ///

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::Result;
+use crate::error::Result;
 
 type Custom = dyn Fn(Option<Value>, Value) -> Result<Value> + Send + Sync;
 

@@ -1,4 +1,18 @@
-//! What runs keep beside the conversation: shared values, state of a run, live handles.
+//! What runs keep beside the conversation: what a whole tree of runs shares ([`GlobalStorage`]), the [`State`] of one run with
+//! its [schema](StateSchema), and live handles ([`Resources`]), which are not kept.
+//!
+//! Authors of tools and middlewares name what they keep by a [`Key`].
+//!
+//! ```
+//! use agent_core::storage::{GlobalStorage, Key};
+//!
+//! const FOUND: Key<Vec<String>> = Key::new("found");
+//!
+//! let storage = GlobalStorage::default();
+//! storage.update(&FOUND, |found| [found.unwrap_or_default(), vec!["a.rs".to_owned()]].concat())?;
+//! assert_eq!(storage.snapshot()["found"], serde_json::json!(["a.rs"]));
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod global;
 mod merge;

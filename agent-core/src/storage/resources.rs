@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Live handles (clients, pools, a sandbox), found by their type. Never serialised, never shown to a model.
 ///

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::writer::Writer;
-use crate::Result;
+use crate::error::Result;
 
 /// A value, if there is one.
 pub(super) type Held = Option<Arc<Value>>;

@@ -23,7 +23,7 @@ use super::{
     slot::{Change, Held, Slot},
     writer::{NewValue, Writer},
 };
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Values by name.
 #[derive(Default)]

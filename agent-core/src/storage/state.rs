@@ -12,7 +12,7 @@ use super::{
     slots::Slots,
     writer::Writer,
 };
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
@@ -114,7 +114,7 @@ impl StateField {
 /// The keys of a run's [`State`].
 ///
 /// ```
-/// use agent_core::{Merge, StateField, StateSchema};
+/// use agent_core::{StateField, StateSchema, storage::Merge};
 ///
 /// let schema = StateSchema::default()
 ///     .key("notes", StateField::of::<Vec<String>>())

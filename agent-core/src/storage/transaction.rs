@@ -10,7 +10,7 @@ use super::{
     slot::{Held, Slot},
     slots::{ByName, Outcome, changes_itself},
 };
-use crate::Result;
+use crate::error::Result;
 
 /// Changes to several keys that take effect together.
 pub struct Transaction<'a> {

@@ -11,7 +11,7 @@ use super::{
     GlobalStorage, State,
     slots::{Ending, Ready},
 };
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A call that may change values.
 #[derive(Debug)]

@@ -12,7 +12,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Answer, Durable, Error, ErrorKind, Question, Result, Step, StepBody, StepKind, StepResult, new_id};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{Durable, Step, StepBody, StepKind, StepResult},
+    state::{Answer, Question, new_id},
+};
 
 /// What an engine keeps of runs: the result of each step by its name, as bytes. Each process that drives a run has an
 /// [attempt](Self::attempt) of its own. Cheap to clone; all clones are one.
@@ -20,14 +24,14 @@ use crate::{Answer, Durable, Error, ErrorKind, Question, Result, Step, StepBody,
 /// ```
 /// use std::sync::Arc;
 ///
-/// use agent_core::{Durable, Step, StepKind, StepResult, testing::ByteEngine};
+/// use agent_core::{engine::{Durable, Step, StepKind, StepResult}, testing::ByteEngine};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let (engine, run) = (ByteEngine::default(), Arc::<str>::from("r"));
 /// let count = |said: &'static str| {
 ///     let (attempt, run) = (engine.attempt(), run.clone());
 ///     async move {
-///         let steps = agent_core::Steps::new(Arc::new(attempt));
+///         let steps = agent_core::engine::Steps::new(Arc::new(attempt));
 ///         let body = Box::pin(async move { Ok(StepResult::Messages(vec![agent_core::Message::user(said)])) });
 ///         steps.make(&run, StepKind::Steering { step: 0 }, body).await
 ///     }

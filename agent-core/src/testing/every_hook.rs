@@ -3,8 +3,15 @@
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, ChunkHook, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
-    ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict,
+    cx::RunCx,
+    error::Result,
+    flow::{Flow, Verdict},
+    llm::{Chunk, ModelResponse},
+    middleware::{ChunkHook, Middleware, ModelNext, ToolNext},
+    model::ModelRequest,
+    state::{Exit, RunEnd},
+    tool::{ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 
 /// Overrides every hook and does nothing: what hooks cost that are really called.

@@ -8,7 +8,12 @@ use super::{
     Fault, Faults,
     faults::{slow, stall},
 };
-use crate::{Block, Error, ErrorKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, Retry};
+use crate::{
+    error::{Error, ErrorKind, Result, Retry},
+    llm::{ModelInfo, ModelResponse},
+    message::Block,
+    model::{Model, ModelRequest},
+};
 
 const FAULTS: [Fault; 7] = [
     Fault::Slow,

@@ -6,7 +6,11 @@ use super::{
     Fault, Faults, Outside,
     faults::{slow, stall},
 };
-use crate::{Error, Reconciled, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec};
+use crate::{
+    error::{Error, Result},
+    tool::{Tool, ToolRequest},
+    tooling::{Reconciled, ToolOptions, ToolOutput, ToolSpec},
+};
 
 const FAULTS: [Fault; 5] = [Fault::Slow, Fault::Stall, Fault::Fails, Fault::FailsAfter, Fault::SlowAfter];
 

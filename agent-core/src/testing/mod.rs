@@ -1,5 +1,17 @@
 //! Doubles for tests of middleware, tools and models, and the parts of simulated worlds in which everything goes wrong that
-//! can.
+//! can. Behind the feature `testing`.
+//!
+//! ```
+//! use agent_core::{
+//!     History, Message,
+//!     testing::{ScriptedModel, Turn, detached_run},
+//! };
+//!
+//! let model = ScriptedModel::new([Turn::text("four")]);
+//! let run = detached_run(History::from_messages([Message::user("2 + 2?")])?);
+//! assert_eq!((run.cx().history().len(), model.calls()), (1, 0), "nobody asked the model yet");
+//! # Ok::<(), agent_core::Error>(())
+//! ```
 
 mod byte_engine;
 mod every_hook;

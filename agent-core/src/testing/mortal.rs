@@ -9,13 +9,16 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::Faults;
-use crate::{Ack, Entry, Journal, JournalWriter, MemoryJournal, Result};
+use crate::{
+    error::Result,
+    journal::{Ack, Entry, Journal, JournalWriter, MemoryJournal},
+};
 
 /// A journal as one process sees it that dies at a given entry: that one and the rest of its batch are not written, nothing
 /// is acknowledged after it, and [`died`](Self::died) tells. What was written is in the journal below, for the next process.
 ///
 /// ```
-/// use agent_core::{Entry, EntryBody, Journal, MemoryJournal, testing::MortalJournal};
+/// use agent_core::{Journal, MemoryJournal, journal::{Entry, EntryBody}, testing::MortalJournal};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let journal = MemoryJournal::default();

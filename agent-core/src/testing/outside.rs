@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Effect, Question, ToolOutput};
+use crate::{
+    state::Question,
+    tooling::{Effect, ToolOutput},
+};
 
 /// What was done outside, by idempotency key: it outlives the processes of a simulation. Clones are the same world.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +49,7 @@ impl Outside {
         deeds.iter().filter(|(_, deed)| must_not(deed)).map(|(key, deed)| format!("{key} x {}", deed.times)).collect()
     }
 
-    /// What a person would answer who looked here: to a question of kind [`IN_DOUBT`](crate::IN_DOUBT).
+    /// What a person would answer who looked here: to a question of kind [`Doubt::KIND`](crate::tool::Doubt::KIND).
     pub fn look(&self, question: &Question) -> Value {
         match question.payload["idempotency_key"].as_str().and_then(|key| self.output(key)) {
             Some(output) => {

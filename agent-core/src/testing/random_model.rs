@@ -5,7 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::SeededRng;
 use crate::{
-    AssistantMessage, Block, ChunkSink, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, ToolSpec, Usage,
+    error::Result,
+    llm::{ChunkSink, ModelInfo, ModelResponse},
+    message::{AssistantMessage, Block, Message},
+    model::{Model, ModelRequest},
+    tooling::ToolSpec,
+    usage::Usage,
 };
 
 /// A model that calls the tools on offer, in numbers and with arguments that a seed decides, and then says that it is done.

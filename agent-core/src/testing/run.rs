@@ -2,7 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{Emitter, EventHub, GlobalStorage, History, MemoryJournal, RunDriver, RunIds, RunLog, RunParts, State};
+use crate::{
+    event::{Emitter, EventHub},
+    history::History,
+    journal::MemoryJournal,
+    log::RunLog,
+    run::{RunDriver, RunParts},
+    state::RunIds,
+    storage::{GlobalStorage, State},
+};
 
 /// A run that no executor drives, over a journal in memory: for tests of one hook, tool or model.
 ///

@@ -10,8 +10,10 @@ use async_trait::async_trait;
 
 use super::{Seen, Turn};
 use crate::{
-    AssistantMessage, Chunk, ChunkSink, Collector, Error, ErrorKind, Model, ModelInfo, ModelRequest, ModelResponse,
-    Result, Retry,
+    error::{Error, ErrorKind, Result, Retry},
+    llm::{Chunk, ChunkSink, Collector, ModelInfo, ModelResponse},
+    message::AssistantMessage,
+    model::{Model, ModelRequest},
 };
 
 /// A model that replies with the turns of a script, in order, and with nothing else: a request that the script does not
@@ -206,7 +208,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{History, Message, testing::detached_run};
+    use crate::{history::History, message::Message, testing::detached_run};
 
     fn request() -> ModelRequest {
         let history = History::from_messages([Message::user("hello")]).expect("paired");

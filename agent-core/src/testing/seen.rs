@@ -1,6 +1,10 @@
 //! What a scripted model was given.
 
-use crate::{Message, ModelParams, ModelRequest, SystemMessage};
+use crate::{
+    llm::ModelParams,
+    message::{Message, SystemMessage},
+    model::ModelRequest,
+};
 
 /// One request that a [`ScriptedModel`](super::ScriptedModel) was given.
 #[derive(Clone, Debug)]

@@ -5,8 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::{
-    Chunk, ChunkHook, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
-    ToolNext, ToolOutput, ToolRequest, ToolResults, Verdict,
+    cx::RunCx,
+    error::Result,
+    flow::{Flow, Verdict},
+    llm::{Chunk, ModelResponse},
+    middleware::{ChunkHook, Middleware, ModelNext, ToolNext},
+    model::ModelRequest,
+    state::{Exit, RunEnd},
+    tool::{ToolBatch, ToolRequest},
+    tooling::{ToolOutput, ToolResults},
 };
 
 /// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.

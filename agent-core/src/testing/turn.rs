@@ -5,7 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 use super::Seen;
-use crate::{AssistantMessage, Block, Error, FinishReason, Usage};
+use crate::{
+    error::Error,
+    llm::FinishReason,
+    message::{AssistantMessage, Block},
+    usage::Usage,
+};
 
 type Fail = Arc<dyn Fn() -> Error + Send + Sync>;
 type Check = Arc<dyn Fn(&Seen) -> Result<(), String> + Send + Sync>;

@@ -1,21 +1,36 @@
 //! Tools: what a model may ask to be done.
+//!
+//! Authors of tools implement [`Tool`], or [`Toolset`] where the tools are not known before; [`ToolOptions`] say how the
+//! executor is to run one, above all what repeating it would do ([`Effect`]). Hooks see calls as [`ToolRequest`]s, and those of
+//! one answer as a [`ToolBatch`].
+//!
+//! ```
+//! use agent_core::tool::{Effect, ToolOptions, ToolOutput};
+//! use serde_json::json;
+//!
+//! assert_eq!(ToolOptions::default().effect, Effect::AtMostOnce, "a tool that does not say is not repeated");
+//! assert_eq!(ToolOutput::value(json!({"total": 3})).to_text(), r#"{"total":3}"#);
+//! ```
 
-mod options;
-mod output;
+mod batch;
 mod request;
-mod spec;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use self::{
-    options::{Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
-    output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
+    batch::{BatchCall, ToolBatch},
     request::ToolRequest,
-    spec::{ToolSpec, ToolSpecs},
 };
-use crate::{Result, RunCx};
+pub use crate::tooling::{
+    CallResult, Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions, ToolOutput,
+    ToolResults, ToolSpec, ToolSpecs, value_to_text,
+};
+use crate::{cx::RunCx, error::Result, service::SharedService};
+
+/// A composed stack around the calls of one tool.
+pub type ToolService = SharedService<ToolRequest, ToolOutput>;
 
 /// Something that a model may ask to be done.
 ///

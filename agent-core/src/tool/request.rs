@@ -6,7 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, Ask, Checkpoint, Effect, Error, ErrorKind, EventKind, Result, RunCx, ToolCall, ToolSpec, ToolSpecs,
+    cx::{Ask, RunCx},
+    error::{Error, ErrorKind, Result},
+    event::EventKind,
+    message::ToolCall,
+    state::{Answer, Checkpoint},
+    tooling::{Effect, ToolSpec, ToolSpecs},
 };
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.

@@ -1,8 +1,8 @@
 //! Any message, output and JSON value.
 
 use agent_core::{
-    AssistantMessage, Block, Media, Message, Origin, Part, Raw, Reasoning, SystemMessage, ToolMessage, ToolOutput,
-    UserMessage,
+    AssistantMessage, Block, Media, Message, Part, SystemMessage, ToolMessage, ToolOutput, UserMessage,
+    message::{Origin, Raw, Reasoning},
 };
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::Value;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    Answer, CallState, Checkpoint, ErrorKind, History, PendingTurn, Phase, Question, RunIds, ToolOutput, Usage,
+    Answer, Checkpoint, ErrorKind, History, Question, RunIds, ToolOutput, Usage,
+    run::checkpoint::{CallState, PendingTurn, Phase},
 };
 use proptest::{
     collection::{btree_map, vec},

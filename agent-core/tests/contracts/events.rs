@@ -9,8 +9,10 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, Emitter, Entry, EntryBody, Error, ErrorKind, Event, EventHub, EventKind, EventStream, GlobalStorage,
-    Journal, JournalWriter, MemoryJournal, Message, Result, RunIds, RunLog, State, async_trait,
+    Chunk, Error, ErrorKind, Event, EventKind, EventStream, GlobalStorage, Journal, MemoryJournal, Message, Result,
+    RunIds, State, async_trait,
+    engine::{Emitter, EventHub, RunLog},
+    journal::{Entry, EntryBody, JournalWriter},
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};

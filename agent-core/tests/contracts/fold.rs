@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{EntryBody, Journal, MemoryJournal, Message, ModelResponse, ToolOutput, Usage};
+use agent_core::{Journal, MemoryJournal, Message, ModelResponse, ToolOutput, Usage, journal::EntryBody};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Entry, EntryBody, ExitReason, History, Message, ModelResponse, RunIds, RunStatus,
-    SessionIndex, SessionView, ToolMessage, ToolOutput, Usage,
+    AssistantMessage, Block, Effect, ExitReason, History, Message, ModelResponse, RunIds, ToolMessage, ToolOutput,
+    Usage,
+    journal::{Entry, EntryBody, RunStatus, SessionIndex, SessionView},
 };
 
 /// A log under construction.

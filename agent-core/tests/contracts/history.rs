@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use agent_core::{AssistantMessage, History, Message, Repair, ToolMessage};
+use agent_core::{AssistantMessage, History, Message, ToolMessage, history::Repair};
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 use crate::any;

@@ -1,6 +1,6 @@
 //! The list behind a history is a plain list, and what a wire wrote is what it would write.
 
-use agent_core::{History, Message, WireKey};
+use agent_core::{History, Message, history::WireKey};
 use proptest::{collection::vec, prelude::*};
 
 /// Two wires that write every message differently.

@@ -6,9 +6,11 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Emitter, Entry, EntryBody, Error, ErrorKind, Event, EventHub, EventKind, Exit,
-    ExitReason, GlobalStorage, Journal, Key, MemoryJournal, Message, ModelResponse, Phase, RunIds, RunLog, RunState,
-    State, StateField, StateSchema, ToolOutput, ToolStep,
+    AssistantMessage, Block, Effect, Error, ErrorKind, Event, EventKind, Exit, ExitReason, GlobalStorage, Journal, Key,
+    MemoryJournal, Message, ModelResponse, RunIds, State, StateField, StateSchema, ToolOutput,
+    engine::{Emitter, EventHub, RunLog, ToolStep},
+    journal::{Entry, EntryBody},
+    run::checkpoint::{Phase, RunState},
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{Error, ErrorKind, SharedService};
+use agent_core::{Error, ErrorKind, middleware::SharedService};
 use futures::FutureExt;
 use tokio::sync::Notify;
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};

@@ -2,12 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use agent_core::{
-    Effect, Emitter, EntryBody, Error, ErrorKind, EventHub, GlobalStorage, Journal, Key, MemoryJournal, Message,
-    Result, RunCx, RunDriver, RunIds, RunLog, RunParts, State, ToolOutput, ToolStep,
+    Effect, Error, ErrorKind, GlobalStorage, Journal, Key, MemoryJournal, Message, Result, RunCx, RunIds, State,
+    ToolOutput,
+    engine::{Emitter, EngineCx, EngineKey, EventHub, RunDriver, RunLog, RunParts, ToolStep},
+    journal::EntryBody,
 };
 use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -18,6 +20,12 @@ const M: Key<i64> = Key::new("m");
 const KEYS: [Key<i64>; 2] = [N, M];
 
 /// A run over a journal of its own.
+static KEY: LazyLock<EngineKey> = LazyLock::new(EngineKey::new);
+
+fn engine(cx: &RunCx) -> EngineCx<'_> {
+    KEY.open(cx).expect("it has the key")
+}
+
 fn run() -> RunCx {
     let ids = Arc::new(RunIds::root("a", "s"));
     let journal = MemoryJournal::default();
@@ -26,7 +34,7 @@ fn run() -> RunCx {
     let (state, globals) = (State::default(), GlobalStorage::default());
     let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
     let mut parts = RunParts::new(ids, emitter, log);
-    (parts.state, parts.globals) = (state, globals);
+    (parts.state, parts.globals, parts.key) = (state, globals, Some(*KEY));
     RunDriver::new(parts).cx().clone()
 }
 
@@ -104,7 +112,7 @@ fn id(call: usize) -> Arc<str> {
 impl World {
     fn new() -> Self {
         let cx = run();
-        let calls = (0..CALLS).map(|call| cx.of_call(&id(call))).collect();
+        let calls = (0..CALLS).map(|call| engine(&cx).of_call(&id(call))).collect();
         Self { cx, calls }
     }
 
@@ -115,8 +123,8 @@ impl World {
                 op.run(cx.globals(), *key).expect("changes");
             }
             Doing::Result(call) => {
-                self.cx.log().record_answered(&id(*call), &"tool".into(), &ToolOutput::text("done"));
-                self.calls[*call] = self.cx.of_call(&id(*call));
+                engine(&self.cx).log().record_answered(&id(*call), &"tool".into(), &ToolOutput::text("done"));
+                self.calls[*call] = engine(&self.cx).of_call(&id(*call));
             }
             Doing::Asks(call) => self.ask(*call),
         }
@@ -125,16 +133,16 @@ impl World {
     fn ask(&mut self, call: usize) {
         let asks = async { Err(Error::new(ErrorKind::Interrupted, "asks")) };
         let tool = ToolStep::new(1, id(call), "tool".into(), Effect::Pure);
-        let step = self.cx.log().tool_step(tool, &(), asks);
+        let step = engine(&self.cx).log().tool_step(tool, &(), asks);
         let end = step.now_or_never().expect("a journal in memory does not wait");
         assert_eq!(end.expect_err("asks").kind(), ErrorKind::Interrupted);
-        self.calls[call] = self.cx.of_call(&id(call));
+        self.calls[call] = engine(&self.cx).of_call(&id(call));
     }
 
     /// What is durable now.
     fn durable(&self) -> BTreeMap<String, Value> {
-        self.cx.log().flush();
-        let view = self.cx.emitter().hub().journal().index("s").now_or_never();
+        engine(&self.cx).log().flush();
+        let view = engine(&self.cx).emitter().hub().journal().index("s").now_or_never();
         view.expect("does not wait").expect("folds").look(|index| index.globals().clone())
     }
 }
@@ -270,7 +278,7 @@ fn a_closure_that_reads_changes_other_values_and_steers_its_run_while_others_flu
         let step = move |n: Option<i64>| {
             run.globals().update(&M, |m| m.unwrap_or(0) + 1).expect("changes");
             run.steer(Message::user("go on")).expect("is taken");
-            run.log().flush();
+            engine(&run).log().flush();
             assert!(!run.globals().snapshot().is_empty());
             n.unwrap_or(0) + 1
         };
@@ -283,14 +291,14 @@ fn a_closure_that_reads_changes_other_values_and_steers_its_run_while_others_flu
                         cx.globals().update(&N, move |n| step(n)).expect("changes");
                         cx.globals()
                             .transaction(|tx| {
-                                cx.log().flush();
+                                engine(&cx).log().flush();
                                 let n = tx.get(&N)?.unwrap_or(0);
                                 tx.set(&N, &(n + 1))
                             })
                             .expect("changes");
                     }
                 });
-                s.spawn(|| (0..200).for_each(|_| cx.log().flush()));
+                s.spawn(|| (0..200).for_each(|_| engine(&cx).log().flush()));
             }
         });
         cx.globals().get(&N).expect("reads")
@@ -323,21 +331,21 @@ fn a_closure_that_changes_the_value_that_it_is_to_change_is_told_so() {
 #[test]
 fn a_change_that_cannot_be_without_that_of_a_call_under_way_is_kept_with_it() {
     let cx = run();
-    let (first, second) = (cx.of_call(&id(1)), cx.of_call(&id(2)));
+    let (first, second) = (engine(&cx).of_call(&id(1)), engine(&cx).of_call(&id(2)));
     first.globals().set(&N, &1).expect("sets");
     second.globals().update(&N, |n| n.expect("the first call is done") + 1).expect("changes");
-    cx.log().record_answered(&id(2), &"tool".into(), &ToolOutput::text("done"));
+    engine(&cx).log().record_answered(&id(2), &"tool".into(), &ToolOutput::text("done"));
     assert_eq!(cx.globals().kept()["n"], json!(2));
-    cx.log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
+    engine(&cx).log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
     assert_eq!(cx.globals().kept(), cx.globals().snapshot());
 }
 
 #[test]
 fn what_is_left_of_a_call_that_was_cut_off_changes_nothing() {
     let cx = run();
-    let call = cx.of_call(&id(1));
+    let call = engine(&cx).of_call(&id(1));
     call.globals().set(&N, &1).expect("sets");
-    cx.log().close();
+    engine(&cx).log().close();
     assert_eq!(call.globals().set(&N, &2).expect_err("cut off").kind(), ErrorKind::Cancelled);
     call.globals().set_value("n", json!(3));
     assert!(cx.globals().is_empty());
@@ -346,9 +354,9 @@ fn what_is_left_of_a_call_that_was_cut_off_changes_nothing() {
 #[test]
 fn changes_of_a_call_are_in_the_same_batch_as_its_result() {
     let cx = run();
-    cx.of_call(&id(1)).globals().set(&N, &1).expect("sets");
-    cx.log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
-    let entries = cx.emitter().hub().journal().read("s", 0, 9).now_or_never();
+    engine(&cx).of_call(&id(1)).globals().set(&N, &1).expect("sets");
+    engine(&cx).log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
+    let entries = engine(&cx).emitter().hub().journal().read("s", 0, 9).now_or_never();
     let entries = entries.expect("does not wait").expect("reads");
     let [answered, changed] = &entries[..] else { panic!("{entries:#?}") };
     assert!(matches!(answered.body, EntryBody::ToolAnswered { .. }));

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{Checkpoint, Error, Journal, Model, Result, RunEnd, RunRequest, ToolSpec, Toolset, fork_at};
+use agent_core::{Checkpoint, Error, Journal, Model, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at};
 use tower::Service;
 
 pub use self::builder::AgentBuilder;

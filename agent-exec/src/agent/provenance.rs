@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Error, Merge, Middleware, Model, Part, Result, StateField, SystemMessage, Tool, Toolset};
+use agent_core::{Error, Middleware, Model, Part, Result, StateField, SystemMessage, Tool, Toolset, storage::Merge};
 
 use super::AgentBuilder;
 use crate::{

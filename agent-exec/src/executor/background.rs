@@ -15,6 +15,7 @@ use tokio_util::sync::WaitForCancellationFuture;
 use tracing::Instrument;
 
 use super::{Deadline, guard::GRACE};
+use crate::engine::Opened;
 
 /// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped. `main` is
 /// polled when the run is cancelled, when its time is up, and again when the [grace](GRACE) after that is.
@@ -49,12 +50,12 @@ struct BackgroundTasks<'a, 'b> {
 impl BackgroundTasks<'_, '_> {
     fn poll(&mut self, context: &mut Context<'_>) {
         let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
-        if !is_known || self.cx.has_tasks() {
+        if !is_known || self.cx.engine().has_tasks() {
             self.known = Some(context.waker().clone());
             if self.cancelled.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref(); // since whoever looked last
             }
-            for task in self.cx.take_tasks(context) {
+            for task in self.cx.engine().take_tasks(context) {
                 self.running.get_or_insert_default().spawn(task.in_current_span());
             }
         }
@@ -73,6 +74,6 @@ impl BackgroundTasks<'_, '_> {
 
 impl Drop for BackgroundTasks<'_, '_> {
     fn drop(&mut self) {
-        self.cx.close_tasks(); // the tasks know the run: left where they are, they would keep each other
+        self.cx.engine().close_tasks(); // the tasks know the run: left where they are, they would keep each other
     }
 }

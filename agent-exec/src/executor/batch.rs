@@ -6,8 +6,10 @@ use std::{
 };
 
 use agent_core::{
-    BatchCall, CallResult, CallState, Checkpoint, Error, ErrorKind, Exit, ExitReason, History, PendingCall,
-    PendingTurn, Phase, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, Verdict,
+    Checkpoint, Error, ErrorKind, Exit, ExitReason, History, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
+    ToolResults, Verdict,
+    run::checkpoint::{CallState, PendingCall, PendingTurn, Phase},
+    tool::{BatchCall, CallResult},
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -19,6 +21,7 @@ use super::{
     schedule::{Access, waves},
     table::{self, given},
 };
+use crate::engine::Opened;
 
 /// How a batch ended.
 pub(super) enum BatchEnd {
@@ -55,7 +58,7 @@ impl Active<'_> {
         let mut batch = ToolBatch::new(self.requests(turn));
         let hooks = async {
             for m in self.list.iter() {
-                cx.run_hook(&**m, m.before_tools(&cx, &mut batch)).await?;
+                cx.engine().run_hook(&**m, m.before_tools(&cx, &mut batch)).await?;
             }
             Ok(())
         };
@@ -190,7 +193,7 @@ impl Active<'_> {
                     joined = running.try_join_next();
                     if joined.is_none() {
                         // The calls under way end by themselves when the run does, and hand up where they stand.
-                        in_grace(self.cx(), self.cx().log().commit()).await?;
+                        in_grace(self.cx(), self.cx().engine().log().commit()).await?;
                         joined = running.join_next().await;
                     }
                 }
@@ -253,7 +256,7 @@ impl Active<'_> {
         let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
             return output;
         };
-        let cx = self.cx().of_call(call_id);
+        let cx = self.cx().engine().of_call(call_id);
         for write in &options.writes {
             let part = match &write.source {
                 Some(source) => value.get(source),
@@ -274,7 +277,7 @@ impl Active<'_> {
         let output = shortened(output, self.executor.limits.tool_output);
         let pending = &mut turn.calls[index];
         if let Some(call) = turn.message.calls().nth(index) {
-            self.cx().log().record_answered(&call.id, &call.name, &output);
+            self.cx().engine().log().record_answered(&call.id, &call.name, &output);
         }
         pending.state = CallState::Done(output);
     }
@@ -315,7 +318,7 @@ impl Active<'_> {
                 self.answer(&mut turn, index, ToolOutput::error(deadline.told()));
             }
         }
-        self.cx().log().record_turn_ended(self.cx().step(), Default::default(), None);
+        self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);
     }
 
     /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
@@ -325,7 +328,7 @@ impl Active<'_> {
         let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
         let mut verdict = Verdict::Proceed;
         for m in self.list.iter().rev() {
-            match cx.run_hook(&**m, m.after_tools(cx, &mut results)).await? {
+            match cx.engine().run_hook(&**m, m.after_tools(cx, &mut results)).await? {
                 Verdict::Proceed => {}
                 wanted => verdict = wanted,
             }
@@ -341,7 +344,7 @@ impl Active<'_> {
             (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
             _ => None,
         };
-        cx.log().record_turn_ended(step, changed, exit.clone());
+        cx.engine().log().record_turn_ended(step, changed, exit.clone());
         turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
         self.driver.forget_answers_below(format_args!("step-{step}"));
         Ok(exit)

@@ -1,6 +1,11 @@
 //! Runs below that did not hand up in time where they stand.
 
-use agent_core::{BackgroundRun, CallState, Checkpoint, Phase, Result, RunCx, RunEnd, RunState};
+use crate::engine::Opened;
+use agent_core::{
+    Checkpoint, Result, RunCx, RunEnd,
+    engine::BackgroundRun,
+    run::checkpoint::{CallState, Phase, RunState},
+};
 
 /// Brings the checkpoint up to date with the runs below that were dropped, since a cancelled call has its tool's grace and no
 /// more: what they did, their states know. Gone on with from where they stood before, they would do it again in silence.
@@ -12,7 +17,7 @@ pub(super) fn reconcile_children(cx: &RunCx, end: &mut Result<RunEnd>, is_over: 
         Err(e) => e.checkpoint_mut(),
     };
     let Some(checkpoint) = checkpoint else { return };
-    let now = cx.log().at_rest(checkpoint.phase.clone());
+    let now = cx.engine().log().at_rest(checkpoint.phase.clone());
     adopt(checkpoint, now.phase);
     if is_over {
         adopt_background(checkpoint, now.background);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{DeadlineKind, Deadlines, Error, RunCx};
+use agent_core::{Deadlines, Error, RunCx, run::DeadlineKind};
 use tokio::time::{Instant, sleep_until};
 
 /// A moment at which what is under way is cut off.

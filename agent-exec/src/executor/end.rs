@@ -1,10 +1,12 @@
 //! From how the loop was left to the run's end.
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Phase, Result, RunEnd,
+    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Result, RunEnd, engine::SubRuns,
+    run::checkpoint::Phase,
 };
 
 use super::{Active, Deadline, Stop};
+use crate::engine::Opened;
 
 impl Active<'_> {
     /// The end of the run with this reason, and the last text there was.
@@ -75,7 +77,7 @@ impl Active<'_> {
     /// Where the run stands, with what its accounts say.
     fn checkpoint(&mut self) -> Box<Checkpoint> {
         let cx = self.driver.cx();
-        let mut c = cx.log().at_rest(std::mem::take(&mut self.phase));
+        let mut c = cx.engine().log().at_rest(std::mem::take(&mut self.phase));
         c.fingerprint = self.fingerprint.to_owned();
         c.step = cx.step();
         c.state = cx.state().kept();
@@ -87,8 +89,8 @@ impl Active<'_> {
         c.tree_usage = cx.tree_usage();
         c.spent = cx.budget().spent();
         c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
-        c.sub_agents = cx.sub_agents_started();
-        c.background = cx.take_background(|_| true);
+        c.sub_agents = cx.engine().sub_agents_started();
+        c.background = SubRuns::of(cx).take_background(|_| true);
         Box::new(c)
     }
 }

@@ -15,9 +15,15 @@ mod schedule;
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{
-    Deadlines, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, Middlewares, ModelInfo,
-    ModelParams, ModelService, PendingTurn, Phase, Result, RunCx, RunDriver, RunEnd, RunStatus, StateSchema,
-    SystemMessage, ToolChoices, ToolSpecs,
+    Deadlines, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, ModelInfo, ModelParams, ModelService,
+    Result, RunCx, RunEnd, StateSchema, SystemMessage, ToolSpecs,
+    engine::RunDriver,
+    journal::{EntryBody, RunStatus},
+    middleware::Middlewares,
+    run::{
+        ToolChoices,
+        checkpoint::{PendingTurn, Phase},
+    },
 };
 
 use tokio::time::Instant;
@@ -31,6 +37,7 @@ use self::{
     exit_tools::ExitTools,
     guard::{guarded, in_grace},
 };
+use crate::engine::Opened;
 use crate::{
     lifecycle::Lifecycle,
     stack::{ToolEntry, ToolTable, Tools, caught, table},
@@ -121,14 +128,14 @@ impl Executor {
 
     async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
-        let list = cx.covering(&self.middlewares);
+        let list = cx.engine().covering(&self.middlewares);
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
         reconcile_children(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let hook = in_grace(&cx, m.after_agent(&cx, &mut end));
-            if let Err(e) = cx.run_hook(&**m, hook).await {
+            if let Err(e) = cx.engine().run_hook(&**m, hook).await {
                 end = Err(instead_of(&end, e));
             }
         }
@@ -175,7 +182,9 @@ impl Executor {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(c)) => {
-                c.questions.iter().for_each(|q| cx.log().record(EntryBody::Asked { question: q.clone().into() }));
+                c.questions
+                    .iter()
+                    .for_each(|q| cx.engine().log().record(EntryBody::Asked { question: q.clone().into() }));
                 (RunStatus::Interrupted, None)
             }
             Ok(RunEnd::Paused(_)) => (RunStatus::Paused, None),
@@ -187,10 +196,10 @@ impl Executor {
             _ => None,
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
-        cx.log().record(EntryBody::RunEnded { status, usage, error, answer });
-        let written = caught("the journal", in_grace(cx, cx.log().commit())).await;
+        cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
+        let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
         reconcile_children(cx, &mut end, true);
-        cx.log().close();
+        cx.engine().log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
             _ => end,
@@ -217,7 +226,7 @@ impl Active<'_> {
 
     /// Waits until what the journal was told so far is durable.
     async fn commit(&self) -> Result<()> {
-        guarded(self.cx(), "the journal", self.cx().log().commit()).await
+        guarded(self.cx(), "the journal", self.cx().engine().log().commit()).await
     }
 
     /// Takes the new messages into the history, mended where they are unpaired, opens what the run needs, and enters the
@@ -246,11 +255,11 @@ impl Active<'_> {
         self.driver.keep_steering(); // after the messages of the request, which are not steering
         caught("warm_up", warm_up).await?;
         for m in self.list.iter() {
-            cx.run_hook(&**m, m.before_agent(&cx)).await?;
+            cx.engine().run_hook(&**m, m.before_agent(&cx)).await?;
             *entered += 1;
         }
         self.driver.enter();
-        cx.log().commit().await?;
+        cx.engine().log().commit().await?;
         for repair in repairs {
             cx.emit(EventKind::Warning { message: format!("the messages of the request were repaired: {repair:?}") });
         }
@@ -320,7 +329,7 @@ impl Active<'_> {
     /// Takes the messages that wait into the history; true if there were any.
     async fn take_steering(&self) -> Result<bool> {
         let waiting = self.driver.take_steering();
-        let (taken, left) = self.cx().log().steering_step(self.cx().step(), waiting).await?;
+        let (taken, left) = self.cx().engine().log().steering_step(self.cx().step(), waiting).await?;
         left.into_iter().try_for_each(|message| self.cx().steer(message))?;
         let is_steered = !taken.is_empty();
         taken.into_iter().try_for_each(|message| self.driver.push(message))?;
@@ -329,7 +338,7 @@ impl Active<'_> {
 
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.
     fn steer_as_recorded(&self) -> Result<()> {
-        let messages = self.cx().log().replayed_messages(self.cx().step());
+        let messages = self.cx().engine().log().replayed_messages(self.cx().step());
         if messages.is_empty() || self.driver.has_steering() {
             return Ok(());
         }
@@ -360,7 +369,7 @@ impl Active<'_> {
                 Ok(mut response) => {
                     response.message = model::without_calls(response.message);
                     let exit = Exit::new(ExitReason::StepLimit, response.message.text());
-                    self.cx().log().record_accepted(step, &response.message, Some(exit));
+                    self.cx().engine().log().record_accepted(step, &response.message, Some(exit));
                 }
                 Err(e) => {
                     if let Some(stop) = self.not_answered(e)? {

@@ -1,13 +1,15 @@
 //! One model call, and what follows from its answer.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, EntryBody, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason,
-    ModelRequest, ModelResponse, Part, PendingTurn, Phase, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs,
-    Verdict,
+    AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
+    ModelResponse, Part, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
+    journal::EntryBody,
+    run::checkpoint::{PendingTurn, Phase},
 };
 use serde_json::Value;
 
 use super::{Active, Deadline, Stop, guard::guarded, table};
+use crate::engine::Opened;
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
@@ -16,7 +18,7 @@ impl Active<'_> {
         let cx = self.cx();
         let rendered = match rendered {
             Some(rendered) => rendered,
-            None if cx.log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
+            None if cx.engine().log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
             None => return Ok(()),
         };
         let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;
@@ -33,8 +35,8 @@ impl Active<'_> {
         request.params = self.params.clone();
         request.stream = self.stream;
         request.resumed = self.resumed;
-        if self.stream || cx.emitter().is_observed() {
-            let emitter = cx.emitter().clone();
+        if self.stream || cx.engine().emitter().is_observed() {
+            let emitter = cx.engine().emitter().clone();
             request.sink = request.sink.with_observer(move |chunk| emitter.emit(EventKind::Chunk(chunk.clone())));
         }
         let answered = tokio::select! {
@@ -71,10 +73,10 @@ impl Active<'_> {
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
-        agent_core::unique_ids(&mut message);
+        agent_core::engine::unique_ids(&mut message);
         self.mend_arguments(&mut message);
         if message.has_calls() && verdict != Verdict::Finish {
-            self.cx().log().record_accepted(step, &message, None);
+            self.cx().engine().log().record_accepted(step, &message, None);
             self.phase = Phase::Tools(PendingTurn::new(message));
             self.commit().await?;
             return Ok(None);
@@ -89,10 +91,10 @@ impl Active<'_> {
         };
         let exit = reason.map(|reason| Exit::new(reason, message.text()));
         if message.has_calls() {
-            self.cx().log().record_accepted(step, &message, None);
+            self.cx().engine().log().record_accepted(step, &message, None);
             self.refuse_calls(step, &message, exit.clone());
         } else {
-            self.cx().log().record_accepted(step, &message, exit.clone());
+            self.cx().engine().log().record_accepted(step, &message, exit.clone());
         }
         match exit {
             Some(exit) => self.exit(exit).await,
@@ -107,7 +109,7 @@ impl Active<'_> {
         let hooks = async {
             let mut go_on = false;
             for m in self.list.iter().rev() {
-                go_on |= cx.run_hook(&**m, m.on_exit(&cx, &mut exit)).await? == Verdict::Again;
+                go_on |= cx.engine().run_hook(&**m, m.on_exit(&cx, &mut exit)).await? == Verdict::Again;
             }
             Ok(go_on)
         };
@@ -115,7 +117,7 @@ impl Active<'_> {
         self.phase = Phase::BeforeModel;
         self.steer_as_recorded()?;
         // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
-        let ends = match cx.log().steps().keeps() {
+        let ends = match cx.engine().log().steps().keeps() {
             true => !go_on && !self.take_steering().await?,
             false => !go_on && self.driver.close_steering_if_empty(),
         };
@@ -145,7 +147,7 @@ impl Active<'_> {
 
     /// The run was finished with calls pending: each is answered, so that the history stays paired.
     fn refuse_calls(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
-        let log = self.cx().log();
+        let log = self.cx().engine().log();
         for call in message.calls() {
             log.record_answered(&call.id, &call.name, &ToolOutput::error("Not run: the run was finished."));
         }
@@ -154,7 +156,7 @@ impl Active<'_> {
 
     /// A turn that came with the request: the caller's own history.
     pub(super) fn adopt_turn(&self, message: AssistantMessage, results: &[ToolMessage]) {
-        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.cx().log().record(body));
+        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.cx().engine().log().record(body));
     }
 }
 

@@ -6,7 +6,7 @@ mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::{Error, Message, Result, RunInput, RunRequest, StateField, StateSchema};
+use agent_core::{Error, Message, Result, RunRequest, StateField, StateSchema, run::RunInput};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

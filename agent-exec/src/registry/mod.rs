@@ -4,7 +4,7 @@ mod unknown;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use agent_core::{Error, Merge, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset};
+use agent_core::{Error, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset, storage::Merge};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 /// A part that several agents have is shared by them.
 ///
 /// ```
-/// use agent_core::{Merge, testing::ScriptedModel};
+/// use agent_core::{storage::Merge, testing::ScriptedModel};
 /// use agent_exec::Registry;
 /// use agent_middleware::{Approval, Limits, approval::ApprovalConfig, limits::LimitsConfig};
 ///

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    EntryBody, Journal, JournalWriter, ReplaceReason, Result, SessionIndex, SessionView, each_entry, new_id,
+    Journal, Result,
+    history::ReplaceReason,
+    journal::{EntryBody, JournalWriter, SessionIndex, SessionView, each_entry},
+    run::new_id,
 };
 
 use super::edit;

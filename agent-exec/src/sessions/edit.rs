@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, EDITED, Entry, EntryBody, ExitReason, History, JournalWriter, Message, Result, RunIds, RunStatus,
-    ToolMessage,
+    AssistantMessage, ExitReason, History, Message, Result, RunIds, ToolMessage,
+    journal::{EDITED, Entry, EntryBody, JournalWriter, RunStatus},
 };
 use serde_json::Value;
 

@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{EntryBody, Journal, Result, SessionInfo};
+use agent_core::{
+    Journal, Result,
+    journal::{EntryBody, SessionInfo},
+};
 
 use super::{Session, SessionId, edit};
 

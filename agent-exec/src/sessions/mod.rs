@@ -11,6 +11,6 @@ mod list;
 mod session;
 
 pub(crate) use self::branch::branch;
-pub use agent_core::RunRecord;
+pub use agent_core::journal::RunRecord;
 
 pub use self::{id::SessionId, list::Sessions, session::Session};

@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Checkpoint, EntryBody, Error, ErrorKind, History, Journal, JournalWriter, Liveness, Message, Repair, ReplaceReason,
-    Result, RunRecord, SessionIndex, SessionView,
+    Checkpoint, Error, ErrorKind, History, Journal, Message, Result,
+    history::{Repair, ReplaceReason},
+    journal::{EntryBody, JournalWriter, Liveness, RunRecord, SessionIndex, SessionView},
 };
 
 use super::edit;

@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Deadlines, Middleware, Middlewares, Model, ModelHooksLayer, ModelService, ModelWrapLayer, ToolHooksLayer,
-    ToolService, ToolWrapLayer,
+    Deadlines, Middleware, Model, ModelService, ToolService,
+    engine::{ModelHooksLayer, ModelWrapLayer, ToolHooksLayer, ToolWrapLayer},
+    middleware::Middlewares,
 };
 use tower::Layer;
 

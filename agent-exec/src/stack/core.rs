@@ -8,10 +8,14 @@ use std::{
     time::Duration,
 };
 
+use crate::engine::Opened;
 use agent_core::{
-    Amounts, Begun, BoxFuture, CallWitness, DeadlineKind, Deadlines, Doubt, Effect, Error, IN_DOUBT, OutputText, Part,
-    Question, Reconciled, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, ToolStep, Usage,
-    UsageMeter, boxed, value_to_text,
+    BoxFuture, Deadlines, Effect, Error, Part, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest,
+    ToolSpec, Usage, boxed,
+    budget::Amounts,
+    engine::{CallWitness, ToolStep, UsageMeter},
+    run::{DeadlineKind, checkpoint::Begun},
+    tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
 use agent_tools::ArgumentSchema;
 use futures::FutureExt;
@@ -142,7 +146,7 @@ impl ToolBody {
     /// Finds out what became of a call that an earlier attempt began, as `begun`, and left without a result: its output
     /// if it happened, none if it is to run. The more cautious of the effects then and now counts.
     async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
-        let (log, call_id) = (request.cx.log(), &request.call.id);
+        let (log, call_id) = (request.cx.engine().log(), &request.call.id);
         let found = self.look_into(request, begun).await?;
         match &found {
             Some(output) => log.resolve_doubt(call_id, output),
@@ -170,7 +174,7 @@ impl ToolBody {
     fn ask_about(&self, request: &ToolRequest, begun: &Begun) -> Result<Option<ToolOutput>> {
         let key = request.idempotency_key();
         let payload = json!({ "tool": *self.name, "arguments": *request.args, "idempotency_key": key });
-        Ok(match request.ask_once(IN_DOUBT, &begun.attempt, payload)? {
+        Ok(match request.ask_once(Doubt::KIND, &begun.attempt, payload)? {
             Doubt::Happened(value) => Some(self.render(ToolOutput::value(value))?),
             Doubt::DidNot => None,
             _ => Some(ToolOutput::error(
@@ -217,7 +221,7 @@ impl CallWitness for Witness<'_> {
     }
 
     fn asked(&self) -> Option<Vec<Question>> {
-        self.request.cx.asked_by(&self.request.call.id)
+        self.request.cx.engine().asked_by(&self.request.call.id)
     }
 }
 
@@ -238,7 +242,7 @@ impl Service<ToolRequest> for ToolCore {
                 body.check(&cx, &request.args)?;
             }
             // In boxes: what few calls need, the others have no room for.
-            if let Some(begun) = cx.log().in_doubt(&request.call.id)
+            if let Some(begun) = cx.engine().log().in_doubt(&request.call.id)
                 && let Some(output) = boxed(|| body.settle_doubt(&request, begun)).await?
             {
                 return Ok(output);
@@ -263,17 +267,17 @@ impl Service<ToolRequest> for ToolCore {
             let mut step = ToolStep::new(cx.step(), call_id.clone(), body.name.clone(), body.options.effect);
             step.delegates = body.options.delegates;
             let witness = Witness { body: &body, request: request.clone() };
-            request.cx = cx.of_call(&call_id);
+            request.cx = cx.engine().of_call(&call_id);
             let run = pin!(body.run(request, &injected));
-            let result = cx.log().tool_step(step, &witness, run).await;
+            let result = cx.engine().log().tool_step(step, &witness, run).await;
             if let Err(e) = &result
                 && !e.questions().is_empty()
             {
-                cx.asked_before(e.questions());
+                cx.engine().asked_before(e.questions());
             }
-            let below = cx.log().take_usage_below();
+            let below = cx.engine().log().take_usage_below();
             if below != Usage::default() {
-                UsageMeter::new(Some(cx.usage_meter().clone()), Usage::default(), Usage::default()).add(below);
+                UsageMeter::new(Some(cx.engine().usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
             result
         })

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, DeadlineKind, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed};
+use agent_core::{BoxFuture, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed, run::DeadlineKind};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -13,6 +13,7 @@ use tokio::{
 use tower::Service;
 
 use super::guard::caught;
+use crate::engine::Opened;
 
 /// The innermost service of the model's stack.
 #[derive(Clone)]
@@ -32,20 +33,20 @@ impl ModelCore {
     fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         let cx = request.cx.clone();
         async move {
-            if let Some(answered) = cx.log().next_answered() {
+            if let Some(answered) = cx.engine().log().next_answered() {
                 return Ok(answered);
             }
             let (model, mut is_new) = (request.model.clone(), false);
             let call = async {
                 is_new = true;
-                let booking = cx.book_model_call(&mut request).await?;
+                let booking = cx.engine().book_model_call(&mut request).await?;
                 let answered = caught("the model", self.0.call(request)).await;
                 booking.settle(&answered).await?;
                 answered
             };
-            let answered = cx.log().model_step(cx.step(), call).await;
+            let answered = cx.engine().log().model_step(cx.step(), call).await;
             if let Ok(response) = &answered {
-                cx.usage_meter().add(response.usage);
+                cx.engine().usage_meter().add(response.usage);
                 if !is_new {
                     cx.budget().count_again(cx.budget().used_by(model.as_deref(), response));
                 }

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Error, ErrorKind, Result, SharedService, catch_panic};
+use agent_core::{BoxFuture, Error, ErrorKind, Result, engine::catch_panic, middleware::SharedService};
 use tower::Service;
 
 /// What a tower layer made, whose panic is an error that names the layer.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolChoices, ToolSpecs};
+use agent_core::{Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolSpecs, run::ToolChoices};
 use serde_json::{Value, json};
 
 use super::{ToolEntry, Tools};

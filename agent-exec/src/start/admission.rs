@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, JournalWriter, Result, RunEnd, RunInput, WhenBusy};
+use agent_core::{Error, ErrorKind, Result, RunEnd, WhenBusy, journal::JournalWriter, run::RunInput};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) struct Admitted {
 pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot) -> Result<Admission> {
     let terms = &prepared.terms;
     if let Some(parent) = &terms.parent {
-        let writer = parent.cx.log().writer()?; // the tree has one writer
+        let writer = parent.engine().log().writer()?; // the tree has one writer
         return Ok(slot.admitted(writer, None));
     }
     let is_new = matches!(prepared.input, RunInput::Messages(_)) && !terms.names_session;

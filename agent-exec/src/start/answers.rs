@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Answer, Checkpoint, EntryBody, Error, Journal, Question, Refusal, Result};
+use agent_core::{Answer, Checkpoint, Error, Journal, Question, Result, journal::EntryBody, run::Refusal};
 use agent_tools::check_value;
 
 /// How many entries are looked at at once.

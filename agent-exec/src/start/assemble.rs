@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Budget, Emitter, ExitReason, GlobalStorage, JournalWriter, Middlewares, Phase, Result, RunCx, RunDeadline,
-    RunDriver, RunLog, RunParts, State, UsageMeter,
+    Budget, ExitReason, GlobalStorage, Result, RunCx, State,
+    engine::{Emitter, EngineCx, Parent, RunDriver, RunLog, RunParts, UsageMeter},
+    journal::JournalWriter,
+    middleware::Middlewares,
+    run::{RunDeadline, checkpoint::Phase},
 };
 
 use super::{AgentParts, Beginning, RunSlot, Terms};
-use crate::executor::Job;
+use crate::{engine::KEY, executor::Job};
 
 /// The run, with its log open and its beginning in it.
 pub(super) fn assemble<'a>(
@@ -28,7 +31,7 @@ pub(super) fn assemble<'a>(
     }
     let mut parts = parts(agent, terms, slot, &beginning, writer, elapsed)?;
     parts.answers = beginning.answers;
-    let meter = terms.parent.as_ref().map(|parent| parent.cx.usage_meter().clone());
+    let meter = terms.parent.as_ref().map(|parent| parent.engine().usage_meter().clone());
     let mut phase = Phase::BeforeModel;
     match beginning.resumed {
         Some(checkpoint) => {
@@ -69,8 +72,15 @@ fn parts(
     let globals = globals(agent, above, beginning);
     let state = State::new(agent.schema.clone(), beginning.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
-    let above_log = above.map(RunCx::log);
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above_log);
+    let above_engine = terms.parent.as_ref().map(Parent::engine);
+    let log = RunLog::new(
+        ids.clone(),
+        writer,
+        emitter.clone(),
+        state.clone(),
+        globals.clone(),
+        above_engine.map(EngineCx::log),
+    );
     if let Some(steps) = &terms.steps {
         log.run_on(steps.clone());
     }
@@ -82,9 +92,10 @@ fn parts(
     parts.budget = budget(agent, terms, beginning);
     parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
     parts.sub_agents = agent.sub_agents.clone();
-    parts.inherited = above.map_or_else(|| Arc::new([]) as Middlewares, |cx| cx.covers().clone());
+    parts.inherited = above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.covers().clone());
     parts.covers = parts.inherited.iter().chain(agent.covers.iter()).cloned().collect();
     parts.step = beginning.step;
+    parts.key = Some(*KEY);
     Ok(parts)
 }
 

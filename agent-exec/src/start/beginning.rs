@@ -3,8 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Checkpoint, EntryBody, Error, ErrorKind, History, JournalWriter, Liveness, Message, Recording, Result,
-    RunIds, RunInput, RunLog, RunStatus, WhenWaiting,
+    Answer, Checkpoint, Error, ErrorKind, History, Message, Result, RunIds, WhenWaiting,
+    engine::RunLog,
+    journal::{EntryBody, JournalWriter, Liveness, Recording, RunStatus},
+    run::RunInput,
 };
 use serde_json::Value;
 
@@ -84,7 +86,7 @@ impl Beginning {
             if let Some(copied) = &terms.history {
                 self.history = copied.clone();
             } else if let Some(recalled) = &terms.agent_id {
-                self.history = parent.cx.log().look_at_session(|index| index.history(recalled)).await?;
+                self.history = parent.engine().log().look_at_session(|index| index.history(recalled)).await?;
             }
             return Ok(self);
         }

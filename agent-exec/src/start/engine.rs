@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, Checkpoint, Clock, Error, ErrorKind, JournalWriter, Result, RunEnd, RunInput, Steps};
+use agent_core::{
+    Answer, Checkpoint, Error, ErrorKind, Result, RunEnd,
+    engine::Steps,
+    journal::JournalWriter,
+    run::{Clock, RunInput},
+};
 
 use super::{AgentParts, Prepared, RunSlot, Terms, answers::accepted, drive};
 

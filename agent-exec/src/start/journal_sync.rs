@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    CallState, Checkpoint, EntryBody, Error, ErrorKind, Journal, Liveness, Phase, Result, RunLog, RunStatus,
+    Checkpoint, Error, ErrorKind, Journal, Result,
+    engine::RunLog,
+    journal::{EntryBody, Liveness, RunStatus},
+    run::checkpoint::{CallState, Phase},
 };
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.

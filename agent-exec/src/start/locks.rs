@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use agent_core::{Error, ErrorKind, Inbox, Message, Result, RunEnd};
+use agent_core::{Error, ErrorKind, Message, Result, RunEnd, engine::Inbox};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The locks of sessions, by session and agent id. Only those that somebody holds or waits for are there.

@@ -21,7 +21,11 @@ mod slot;
 
 use std::sync::Arc;
 
-use agent_core::{EventHub, Inbox, JournalWriter, Result, RunEnd, RunLog, RunRequest, boxed};
+use agent_core::{
+    Result, RunEnd, RunRequest, boxed,
+    engine::{EventHub, Inbox, RunLog},
+    journal::JournalWriter,
+};
 
 pub(crate) use self::parts::{AgentParts, Migration};
 use self::{
@@ -102,7 +106,7 @@ async fn drive(
     }
     let (recording, journal) = (beginning.recording.clone(), slot.journal.clone());
     let job = assemble(agent, &terms, slot, beginning, writer, system)?;
-    let _over = Over(job.driver.cx().log().clone());
+    let _over = Over(job.driver.engine().log().clone());
     let end = agent.executor.execute(job).await;
     match recording {
         Some(recording) => replay::compare(&recording, &*journal, end).await,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Budget, Checkpoint, GlobalStorage, Journal, Middlewares, Resources, Result, StateSchema, SubAgents, WhenBusy,
-    WhenWaiting,
+    Budget, Checkpoint, GlobalStorage, Journal, Resources, Result, StateSchema, WhenBusy, WhenWaiting,
+    middleware::Middlewares, run::SubAgents,
 };
 
 use super::SessionLocks;

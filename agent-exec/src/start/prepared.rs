@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Caps, History, ModelParams, Parent, Resources, Result, RunInput, RunRequest, Steps, ToolChoices, WhenBusy,
-    WhenWaiting,
+    Caps, History, ModelParams, Resources, Result, RunRequest, WhenBusy, WhenWaiting,
+    engine::{Parent, Steps},
+    run::{RunInput, ToolChoices},
 };
 use serde_json::Value;
 

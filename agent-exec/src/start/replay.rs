@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, Journal, JournalWriter, Recording, Result, RunEnd, diff};
+use agent_core::{
+    Error, ErrorKind, Journal, Result, RunEnd,
+    journal::{JournalWriter, Recording, diff},
+};
 
 use super::{AgentParts, Beginning, RunSlot};
 

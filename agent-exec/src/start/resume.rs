@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, Checkpoint, Clock, Error, Exit, Finished, History, Phase, Result, RunEnd, RunIds};
+use agent_core::{
+    Answer, Checkpoint, Error, Exit, Finished, History, Result, RunEnd, RunIds,
+    run::{Clock, checkpoint::Phase},
+};
 
 use super::{AgentParts, Beginning, JournalSync, RunSlot, Terms, answers::accepted};
 

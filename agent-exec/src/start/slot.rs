@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Emitter, EventHub, Inbox, Journal, MemoryJournal, Parent, Pause, RunCx, RunIds, RunInput, RunRequest, new_id,
+    Journal, MemoryJournal, RunIds, RunRequest,
+    engine::{Emitter, EventHub, Inbox, Parent, Pause},
+    run::{RunInput, new_id},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,12 +25,12 @@ pub(super) struct RunSlot {
 
 impl RunSlot {
     pub(super) fn of(agent: &AgentParts, request: &RunRequest) -> Self {
-        let parent = request.parent.as_ref().map(|p| &p.cx);
+        let parent = request.parent.as_ref();
         let ids = Arc::new(ids(agent, request));
         let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
             // A replay writes nothing that outlives it.
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
-            (Some(above), _) => above.emitter().hub().journal().clone(),
+            (Some(above), _) => above.engine().emitter().hub().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             // What a run below noted is kept with its end.
             (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),
@@ -38,19 +40,19 @@ impl RunSlot {
         Self {
             hub: parent.map_or_else(
                 || EventHub::new(journal.clone(), ids.session.clone()),
-                |above| above.emitter().hub().clone(),
+                |above| above.engine().emitter().hub().clone(),
             ),
             journal,
-            above: parent.map(|above| above.emitter().clone()),
+            above: parent.map(|above| above.engine().emitter().clone()),
             pause: match (handle, parent) {
                 (Some(handle), _) => handle.pause_flag().clone(),
-                (None, above) => above.map(RunCx::pause_flag).unwrap_or_default(),
+                (None, above) => above.map(|above| above.engine().pause_flag()).unwrap_or_default(),
             },
             // A layer that runs the agent again finds the first run's closed.
             inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),
             cancel: match (handle, parent) {
                 (Some(handle), _) => handle.cancellation().clone(),
-                (None, above) => above.map(|above| above.cancellation().child_token()).unwrap_or_default(),
+                (None, above) => above.map(|above| above.cx.cancellation().child_token()).unwrap_or_default(),
             },
             ids,
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Finished, History, Journal, Usage};
+use agent_core::{
+    Finished, History, Journal, Usage,
+    journal::{Entry, EntryBody},
+};
 
 use super::{World, simulation::SESSION};
 

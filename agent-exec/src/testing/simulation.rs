@@ -3,8 +3,9 @@
 use std::{fmt, panic::AssertUnwindSafe, time::Duration};
 
 use agent_core::{
-    BoxError, Checkpoint, Error, ErrorKind, Finished, IN_DOUBT, Question, Result, RunEnd, RunRequest,
+    BoxError, Checkpoint, Error, ErrorKind, Finished, Question, Result, RunEnd, RunRequest,
     testing::{Faults, SeededRng},
+    tool::Doubt,
 };
 use futures::FutureExt;
 use serde_json::Value;
@@ -266,7 +267,7 @@ impl<B: Fn(&World) -> Result<Agent>> Story<B> {
     fn answers(&mut self, questions: &[Question]) -> Vec<(String, Value)> {
         self.counts.questions += u32::try_from(questions.len()).unwrap_or(u32::MAX);
         let answer = |question: &Question| match question.kind.as_str() {
-            IN_DOUBT => self.world.outside.look(question),
+            Doubt::KIND => self.world.outside.look(question),
             _ => true.into(),
         };
         questions.iter().map(|question| (question.id.clone(), answer(question))).collect()

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Effect, Middleware, Reconciled, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage,
-    Verdict, async_trait, testing::Outside,
+    Effect, Middleware, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, Verdict,
+    async_trait, testing::Outside, tool::Reconciled,
 };
 use serde_json::json;
 
 use super::{Simulation, World};
 use crate::Agent;
+use crate::engine::Opened;
 
 /// A tool of this effect.
 struct Does(Effect);
@@ -119,7 +120,7 @@ impl Middleware for Spends {
     }
 
     async fn on_exit(&self, cx: &RunCx, _: &mut agent_core::Exit) -> Result<Verdict> {
-        cx.usage_meter().add(Usage::new(1, 1));
+        cx.engine().usage_meter().add(Usage::new(1, 1));
         Ok(Verdict::Proceed)
     }
 }

@@ -1,8 +1,8 @@
 //! Middlewares of one hook each, made of a closure, and named like the hook.
 
 use agent_core::{
-    Chunk, ChunkHook, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch,
-    ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
+    Chunk, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolOutput,
+    ToolRequest, ToolResults, Verdict, async_trait, middleware::ChunkHook,
 };
 
 macro_rules! hook {

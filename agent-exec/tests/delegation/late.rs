@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Ack, Entry, Journal, JournalWriter, MemoryJournal, Result, RunEnd, RunRequest, ToolOutput, ToolRequest, async_trait,
+    Journal, MemoryJournal, Result, RunEnd, RunRequest, ToolOutput, ToolRequest, async_trait,
+    journal::{Ack, Entry, JournalWriter},
 };
 
 use super::*;

@@ -1,6 +1,6 @@
 //! How many, and how deep.
 
-use agent_core::{Budget, Caps, SubAgentCall, ToolRequest};
+use agent_core::{Budget, Caps, ToolRequest, engine::SubAgentCall};
 
 use super::*;
 use crate::common::{Log, finished, slow};

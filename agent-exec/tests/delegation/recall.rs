@@ -154,7 +154,7 @@ async fn a_forked_sub_agent_is_recalled_with_its_copy() {
 #[tokio::test]
 async fn the_kind_of_the_error_says_that_nobody_was_found() {
     let probe = tool("probe", async |req: agent_core::ToolRequest| {
-        let call = agent_core::SubAgentCall::new("helper", "x").recall("nobody");
+        let call = agent_core::engine::SubAgentCall::new("helper", "x").recall("nobody");
         let e = req.sub_run(call).await.expect_err("unknown");
         assert_eq!(e.kind(), ErrorKind::SubAgentNotFound);
         Ok(ToolOutput::text("refused"))

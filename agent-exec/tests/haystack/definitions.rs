@@ -1,7 +1,8 @@
 //! Agents as data, and with changes.
 
 use agent_core::{
-    Deadlines, ErrorKind, Merge, RunRequest, StateField, StateSchema,
+    Deadlines, ErrorKind, RunRequest, StateField, StateSchema,
+    storage::Merge,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentDefinition, PartKind, Registry, RequiredVariables, UnknownPart};

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Checkpoint, Error, ErrorKind, MemoryJournal, Message, Phase, RunRequest,
+    Checkpoint, Error, ErrorKind, MemoryJournal, Message, RunRequest,
+    run::checkpoint::Phase,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;

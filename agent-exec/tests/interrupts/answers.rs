@@ -9,8 +9,9 @@ use std::{
 };
 
 use agent_core::{
-    Answer, Ask, Checkpoint, Clock, EntryBody, Error, ErrorKind, Journal, MemoryJournal, Refusal, RunEnd, RunRequest,
-    ToolOutput, ToolRequest,
+    Answer, Ask, Checkpoint, Error, ErrorKind, Journal, MemoryJournal, RunEnd, RunRequest, ToolOutput, ToolRequest,
+    journal::EntryBody,
+    run::{Clock, Refusal},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -1,7 +1,8 @@
 //! Approval in whole runs: one call or all of a message, at any depth.
 
 use agent_core::{
-    Answer, Checkpoint, ErrorKind, Message, Refusal, RunRequest, ToolOutput, ToolRequest,
+    Answer, Checkpoint, ErrorKind, Message, RunRequest, ToolOutput, ToolRequest,
+    run::Refusal,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -1,7 +1,8 @@
 //! Runs that stop to be looked at.
 
 use agent_core::{
-    Checkpoint, ErrorKind, MemoryJournal, Refusal, RunRequest, ToolOutput, ToolRequest,
+    Checkpoint, ErrorKind, MemoryJournal, RunRequest, ToolOutput, ToolRequest,
+    run::Refusal,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -62,7 +63,7 @@ async fn before_a_tool_the_call_is_in_the_checkpoint_and_is_run_first_without_an
     let build = || agent(&model, &log, Breakpoints::new().before_tool("g", 1).before_tool("g", 0));
     let (_, checkpoint) = stopped(build().run("go").await);
     assert_eq!((model.calls(), log.seen()), (2, vec!["f".to_owned()]));
-    let agent_core::Phase::Tools(turn) = &checkpoint.phase else { panic!("{:?}", checkpoint.phase) };
+    let agent_core::run::checkpoint::Phase::Tools(turn) = &checkpoint.phase else { panic!("{:?}", checkpoint.phase) };
     assert_eq!(turn.open_calls().collect::<Vec<_>>(), ["2"]);
     finished(build().start(go_on(&checkpoint)).await);
     assert_eq!((model.calls(), log.seen().len()), (3, 2));

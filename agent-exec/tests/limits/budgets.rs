@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use agent_core::{
-    Amounts, Budget, Caps, Error, ErrorKind, ExitReason, MemoryJournal, ModelInfo, PriceTable, Retry, RunRequest,
-    Usage, Window,
+    Budget, Caps, Error, ErrorKind, ExitReason, MemoryJournal, ModelInfo, Retry, RunRequest, Usage, Window,
+    budget::Amounts,
+    model::PriceTable,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

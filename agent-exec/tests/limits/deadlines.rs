@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Ack, Deadlines, Entry, Error, ErrorKind, Exit, ExitReason, Flow, Journal, JournalWriter, MemoryJournal, Message,
-    Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset,
-    Verdict, async_trait,
+    Deadlines, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message, Middleware, ModelRequest,
+    ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset, Verdict, async_trait,
+    journal::{Ack, Entry, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

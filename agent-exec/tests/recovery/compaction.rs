@@ -6,9 +6,9 @@ use std::sync::{
 };
 
 use agent_core::{
-    ApproximateCounter, AssistantMessage, Block, Effect, EntryBody, Error, ErrorKind, Finished, Journal, MemoryJournal,
-    Model, ModelInfo, ModelRequest, ModelResponse, Result, RunRequest, TokenCounter, Tool, Usage, async_trait,
-    testing::MortalJournal,
+    AssistantMessage, Block, Effect, Error, ErrorKind, Finished, Journal, MemoryJournal, Model, ModelInfo,
+    ModelRequest, ModelResponse, Result, RunRequest, TokenCounter, Tool, Usage, async_trait, journal::EntryBody,
+    model::ApproximateCounter, testing::MortalJournal,
 };
 use agent_exec::Agent;
 use agent_middleware::{

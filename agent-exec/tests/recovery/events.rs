@@ -66,7 +66,8 @@ async fn every_answer_is_told_once_by_one_process_or_the_other() {
         let mut told = heard(agent(mortal.clone(), 0).start(go()), mortal.died()).await;
         tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone
         let kept = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
-        let answered = kept.iter().filter(|entry| matches!(entry.body, agent_core::EntryBody::ModelFinished { .. }));
+        let answered =
+            kept.iter().filter(|entry| matches!(entry.body, agent_core::journal::EntryBody::ModelFinished { .. }));
         let rest = agent(journal.clone(), answered.count());
         let goes_on = if kept.is_empty() { go() } else { RunRequest::recover(SESSION, []) };
         told.extend(heard(rest.start(goes_on), std::future::pending()).await);

@@ -8,9 +8,12 @@ mod storage;
 mod world;
 
 use agent_core::{
-    Effect, EntryBody, Error, ExitReason, IN_DOUBT, Journal, MemoryJournal, Message, Reconciled, Result, RunRequest,
-    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    Effect, Error, ExitReason, Journal, MemoryJournal, Message, Result, RunRequest, Tool, ToolOptions, ToolOutput,
+    ToolRequest, ToolSpec, async_trait,
+    journal::EntryBody,
     testing::{MortalJournal, ScriptedModel, Turn},
+    tool::Doubt,
+    tool::Reconciled,
 };
 use agent_exec::Agent;
 use serde_json::json;
@@ -166,7 +169,7 @@ async fn what_nobody_knows_is_told_to_the_model_and_not_done_again() {
         let asked = agent(vec![]).start(RunRequest::resume(checkpoint, [])).await.expect("waits");
         let checkpoint = asked.checkpoint().expect("where it stands").clone();
         let question = checkpoint.questions[0].clone();
-        assert_eq!((question.kind.as_str(), asked.as_str()), (IN_DOUBT, "interrupted"));
+        assert_eq!((question.kind.as_str(), asked.as_str()), (Doubt::KIND, "interrupted"));
 
         let resumed = RunRequest::resume(checkpoint, [(question.id, json!("unknown"))]);
         let end =

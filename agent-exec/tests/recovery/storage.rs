@@ -1,8 +1,8 @@
 //! What calls write to the shared storage and to the state, while their process dies.
 
 use agent_core::{
-    Effect, Error, Finished, GlobalStorage, Journal, Key, MemoryJournal, Merge, Result, RunRequest, StateField,
-    StateSchema, ToolOutput, ToolRequest, testing::MortalJournal,
+    Effect, Error, Finished, GlobalStorage, Journal, Key, MemoryJournal, Result, RunRequest, StateField, StateSchema,
+    ToolOutput, ToolRequest, storage::Merge, testing::MortalJournal,
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;

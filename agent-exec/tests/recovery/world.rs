@@ -7,8 +7,8 @@ use std::{
 
 use agent_core::{
     AssistantMessage, Block, Budget, Caps, Effect, Finished, Flow, History, Journal, MemoryJournal, Message,
-    Middleware, Model, ModelInfo, ModelRequest, ModelResponse, Reconciled, Result, RunCx, RunEnd, RunRequest, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    Middleware, Model, ModelInfo, ModelRequest, ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolOptions,
+    ToolOutput, ToolRequest, ToolSpec, Usage, async_trait, tool::Reconciled,
 };
 use agent_exec::Agent;
 use agent_middleware::Delegation;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agent_core::{
-    Chunk, Error, ErrorKind, EventKind, ExitReason, Message, MessageBuilder,
+    Chunk, Error, ErrorKind, EventKind, ExitReason, Message,
+    model::MessageBuilder,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

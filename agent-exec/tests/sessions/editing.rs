@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, EntryBody, ErrorKind, ExitReason, History, Journal, MemoryJournal, Message, Repair,
-    ReplaceReason, RunRequest, RunStatus, ToolMessage, WhenWaiting,
+    AssistantMessage, Block, ErrorKind, ExitReason, History, Journal, MemoryJournal, Message, RunRequest, ToolMessage,
+    WhenWaiting,
+    history::{Repair, ReplaceReason},
+    journal::{EntryBody, RunStatus},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Session, Sessions};

@@ -10,8 +10,9 @@ mod steering;
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Entry, EntryBody, Error, ErrorKind, ExitReason, GlobalStorage, Journal, Key, Message, RunRequest, RunStatus,
-    ToolOutput, ToolRequest, Usage, WhenWaiting,
+    Error, ErrorKind, ExitReason, GlobalStorage, Journal, Key, Message, RunRequest, ToolOutput, ToolRequest, Usage,
+    WhenWaiting,
+    journal::{Entry, EntryBody, RunStatus},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -327,13 +328,17 @@ async fn what_is_undone_is_gone_for_the_next_run(journal: impl Journal + Clone) 
 /// A store that counts the entries that it hands out.
 struct Counting {
     journal: agent_core::MemoryJournal,
-    indexes: agent_core::IndexCache,
+    indexes: agent_core::journal::IndexCache,
     read: Arc<Mutex<usize>>,
 }
 
 #[agent_core::async_trait]
 impl Journal for Counting {
-    async fn open(&self, session: &str, agent: &str) -> agent_core::Result<Arc<dyn agent_core::JournalWriter>> {
+    async fn open(
+        &self,
+        session: &str,
+        agent: &str,
+    ) -> agent_core::Result<Arc<dyn agent_core::journal::JournalWriter>> {
         self.journal.open(session, agent).await
     }
 
@@ -343,7 +348,7 @@ impl Journal for Counting {
         Ok(page)
     }
 
-    async fn index(&self, session: &str) -> agent_core::Result<agent_core::SharedIndex> {
+    async fn index(&self, session: &str) -> agent_core::Result<agent_core::journal::SharedIndex> {
         self.indexes.index(self, session).await
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    EntryBody, ErrorKind, ExitReason, Journal, MemoryJournal, Message, RunRequest, ToolMessage,
+    ErrorKind, ExitReason, Journal, MemoryJournal, Message, RunRequest, ToolMessage,
+    journal::EntryBody,
     testing::{ScriptedModel, Turn},
 };
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use agent_core::{CircuitState, ErrorKind};
+use agent_core::{ErrorKind, event::CircuitState};
 use tokio::time::Instant;
 
 /// When circuits open, and for how long.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use agent_core::{CircuitState, Error, ErrorKind, EventKind, Result, Retry, RunCx};
+use agent_core::{Error, ErrorKind, EventKind, Result, Retry, RunCx, event::CircuitState};
 use tokio::time::Instant;
 use tower::Layer;
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{CircuitState, ErrorKind, ModelInfo};
+use agent_core::{ErrorKind, ModelInfo, event::CircuitState};
 use tokio::time::Instant;
 
 use self::circuit::{Circuit, Settings};

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::HashMap, fmt};
 
 use agent_core::{
-    AssistantMessage, Block, Media, MediaSource, Message, ModelInfo, ModelRequest, Part, Raw, Reasoning, Text,
-    ToolMessage, ToolSpec,
+    AssistantMessage, Block, Media, Message, ModelInfo, ModelRequest, Part, Text, ToolMessage, ToolSpec,
+    message::{MediaSource, Raw, Reasoning},
 };
 use sha2::{Digest, Sha256};
 

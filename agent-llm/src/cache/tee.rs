@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_core::{AssistantMessage, ChunkSink, Collector};
+use agent_core::{AssistantMessage, ChunkSink, model::Collector};
 
 /// What the layers outside make of an answer while it is streamed.
 pub(super) struct Tee(Arc<Mutex<Option<Collector>>>);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Block, Chunk, MessageBuilder};
+use agent_core::{Block, Chunk, model::MessageBuilder};
 
 use super::{Samples, answers::streamed, drive::complaints};
 use crate::Codec;

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use agent_core::Origin;
+use agent_core::message::Origin;
 
 /// How many complaints about one claim are shown.
 const SHOWN: usize = 10;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Effort, ErrorKind, History, Media, Message, ModelParams, ModelRequest, Origin,
-    OutputFormat, Part, Raw, Reasoning, SystemMessage, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, ErrorKind, History, Media, Message, ModelParams, ModelRequest, OutputFormat, Part,
+    SystemMessage, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    message::{Origin, Raw, Reasoning},
+    model::Effort,
     testing::detached_run,
 };
 use http::{Method, header};

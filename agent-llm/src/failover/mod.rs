@@ -7,7 +7,7 @@ mod sticky;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, Spoken, async_trait};
+use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait, model::Spoken};
 
 pub use self::{builder::FailoverBuilder, sticky::Sticky};
 use self::{course::Course, rules::Rules, sticky::Memory};

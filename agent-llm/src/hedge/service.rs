@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Amounts, BoxError, EventKind, ModelRequest, ModelResponse, Reservation, Result};
+use agent_core::{
+    BoxError, EventKind, ModelRequest, ModelResponse, Result,
+    budget::{Amounts, Reservation},
+};
 use futures::{FutureExt, TryFutureExt};
 use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt};

@@ -69,7 +69,7 @@ impl RateLimiterBuilder {
     /// Sets the counter that the tokens of a request are estimated with: those of the whole prompt, and the most that the
     /// answer may have if the request limits it. Default: an [`ApproximateCounter`].
     pub fn counter(self, counter: impl TokenCounter) -> Self {
-        self.estimate(move |req| counter.prompt(req).saturating_add(req.params.max_tokens.unwrap_or(0)))
+        self.estimate(move |req| req.tokens(&counter).saturating_add(req.params.max_tokens.unwrap_or(0)))
     }
 
     /// Sets how the tokens of a request are estimated.

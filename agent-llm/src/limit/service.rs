@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{BoxError, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, Spoken};
+use agent_core::{BoxError, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, model::Spoken};
 use tower::{Service, ServiceExt};
 
 use super::{RateLimitLayer, place::Place};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{Collector, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed};
+use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed, model::Collector};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, header};
@@ -121,7 +121,7 @@ impl HttpModel {
                     decoder.frame(event.data, &mut chunks)?;
                     chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
                 })?;
-                if req.cx.emitter().hub().is_crowded() {
+                if req.is_crowded() {
                     tokio::task::yield_now().await; // whoever reads the events may catch up
                 }
             }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use agent_core::{Error, ModelInfo, PriceTable, Result, Usage};
+use agent_core::{Error, ModelInfo, Result, Usage, model::PriceTable};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ use super::{ModelEntry, name::fits};
 /// # Example
 ///
 /// ```
-/// use agent_core::{PriceTable, Usage};
+/// use agent_core::{Usage, model::PriceTable};
 /// use agent_llm::Catalogue;
 /// use serde_json::json;
 ///

@@ -17,8 +17,8 @@ mod terms;
 mod words;
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Collector, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    TokenCounter, ToolChoice, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, Chunk, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, TokenCounter,
+    ToolChoice, ToolSpec, Usage, async_trait, model::Collector,
 };
 
 use self::{exchange::Exchange, plan::Step, roles::Roles};

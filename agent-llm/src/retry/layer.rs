@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Backoff, ErrorKind};
+use agent_core::{ErrorKind, model::Backoff};
 use tower::{Layer, retry::budget::Budget};
 
 use super::{Retry, policy::Policy};

@@ -4,6 +4,6 @@ mod layer;
 mod policy;
 mod service;
 
-pub use agent_core::Backoff;
+pub use agent_core::model::Backoff;
 
 pub use self::{layer::RetryLayer, service::Retry};

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Backoff, Error, ErrorKind, Retry};
+use agent_core::{Error, ErrorKind, Retry, model::Backoff};
 use tower::retry::budget::Budget;
 
 /// What a layer was told.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result, Spoken};
+use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result, model::Spoken};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;

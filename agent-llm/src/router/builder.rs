@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use agent_core::{ApproximateCounter, Error, Model, ModelInfo, Result, TokenCounter};
+use agent_core::{Error, Model, ModelInfo, Result, TokenCounter, model::ApproximateCounter};
 
 use super::{Chooser, ModelRouter, Route, Rule, chooser::Classifier};
 use crate::{attempt::what_holds_for_all, tokens::IncrementalCounter};

@@ -49,7 +49,7 @@ pub enum Condition {
 impl Condition {
     fn holds(&self, req: &ModelRequest, counter: &dyn TokenCounter) -> bool {
         match self {
-            Self::TokensOver(most) => counter.prompt(req) > *most,
+            Self::TokensOver(most) => req.tokens(counter) > *most,
             Self::ToolsOver(most) => req.tools.len() > *most,
             Self::StepOver(most) => req.cx.step() > *most,
             Self::Media => req.messages.iter().any(has_media),

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    BoxError, BoxFuture, Error, History, Message, ModelRequest, ModelResponse, Result, TokenCounter, ToolSpecs, Usage,
-    boxed,
+    BoxError, BoxFuture, Error, History, Message, ModelRequest, ModelResponse, Result, SystemMessage, TokenCounter,
+    ToolSpecs, Usage, boxed,
 };
 use tower::{Layer, Service};
 
@@ -109,8 +109,8 @@ impl TokenCounter for CalibratedCounter {
         self.times(self.0.counter.history(history))
     }
 
-    fn prompt(&self, req: &ModelRequest) -> u64 {
-        self.times(self.0.counter.prompt(req))
+    fn prompt(&self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
+        self.times(self.0.counter.prompt(system, tools, messages))
     }
 }
 
@@ -155,7 +155,7 @@ where
 
     fn call(&mut self, req: ModelRequest) -> Self::Future {
         let counter = self.counter.clone();
-        let estimated = counter.0.counter.prompt(&req);
+        let estimated = req.tokens(&*counter.0.counter);
         let answer = self.inner.call(req);
         boxed(|| async move {
             let response = answer.await.map_err(own)?;
@@ -190,7 +190,7 @@ mod tests {
 
     /// A provider whose tokenizer makes more of everything, and adds something to each prompt and message.
     fn reported(req: &ModelRequest) -> Usage {
-        let tokens = ApproximateCounter.prompt(req);
+        let tokens = req.tokens(&ApproximateCounter);
         Usage::new((tokens as f64 * 1.37) as u64 + 4 * req.messages.len() as u64 + 60, 10)
     }
 
@@ -213,7 +213,7 @@ mod tests {
             let run = detached_run(history.clone());
             let mut req = ModelRequest::new(run.cx().clone());
             req.tools = tools.clone();
-            let (estimate, real) = (counter.prompt(&req) as f64, reported(&req).prompt() as f64);
+            let (estimate, real) = (req.tokens(&counter) as f64, reported(&req).prompt() as f64);
             assert!(turn == 0 || (estimate / real - 1.0).abs() < 0.03, "turn {turn}: {estimate} for {real}");
             stack.clone().oneshot(req).await.expect("an answer");
         }

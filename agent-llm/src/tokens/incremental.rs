@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Block, History, Media, MediaSource, Message, Part, TokenCounter, ToolSpecs};
+use agent_core::{Block, History, Media, Message, Part, TokenCounter, ToolSpecs, message::MediaSource};
 
 use super::kept::{Address, Alive, Kept};
 
@@ -219,12 +219,12 @@ mod tests {
         };
         let first = request(&history);
         let system = ApproximateCounter.message(&Message::system("Be brief."));
-        assert_eq!(counter.prompt(&first), system + ApproximateCounter.tools(&first.tools) + full(&history));
+        assert_eq!(first.tokens(&counter), system + ApproximateCounter.tools(&first.tools) + full(&history));
         assert_eq!(noting.taken(), 500 + 1 + 1);
         history.push(Message::user("one more")).expect("paired");
         let mut next = request(&history);
         (next.system, next.tools) = (first.system.clone(), first.tools.clone());
-        assert_eq!(counter.prompt(&next), ApproximateCounter.prompt(&next));
+        assert_eq!(next.tokens(&counter), next.tokens(&ApproximateCounter));
         assert_eq!(noting.taken(), 1);
     }
 

@@ -15,7 +15,7 @@ mod kept;
 #[cfg(feature = "tokens")]
 mod tiktoken;
 
-pub use agent_core::ApproximateCounter;
+pub use agent_core::model::ApproximateCounter;
 
 #[cfg(feature = "tokens")]
 pub use self::tiktoken::Tiktoken;

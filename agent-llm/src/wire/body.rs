@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use agent_core::{History, HistoryMark, Message, WireKey};
+use agent_core::{
+    History, Message,
+    history::{HistoryMark, WireKey},
+};
 use bytes::Bytes;
 
 /// Writes the bodies of a codec, each where the last one was.

@@ -1,6 +1,6 @@
 //! The marks up to which a prompt is cached, in the form that Anthropic's API gave to those that came after it.
 
-use agent_core::Cache;
+use agent_core::message::Cache;
 use serde::Serialize;
 
 /// Asks for the prompt to be cached up to here.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Media, MediaSource, Part};
+use agent_core::{Block, Media, Part, message::MediaSource};
 use serde::{
     Serialize, Serializer,
     de::{DeserializeSeed, Deserializer, Error, Visitor},

@@ -1,6 +1,6 @@
 //! Writing JSON, and a provider's own JSON back to it.
 
-use agent_core::{Origin, Raw};
+use agent_core::message::{Origin, Raw};
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 

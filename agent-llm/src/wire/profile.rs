@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use agent_core::{Effort, Error, Result};
+use agent_core::{Error, Result, model::Effort};
 use http::Uri;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};

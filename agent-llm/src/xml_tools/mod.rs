@@ -14,8 +14,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, ChunkSink, Collector, Error, FinishReason, Message, Model, ModelInfo, ModelRequest,
-    ModelResponse, Part, Result, SystemMessage, ToolChoice, ToolSpecs, WireKey, async_trait,
+    AssistantMessage, ChunkSink, Error, FinishReason, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part,
+    Result, SystemMessage, ToolChoice, ToolSpecs, async_trait, history::WireKey, model::Collector,
 };
 
 use self::{call::CALLS, read::SEVERAL, speak::Speaker};

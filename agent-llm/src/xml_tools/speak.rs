@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agent_core::{Block, Chunk, MessageBuilder, ToolSpecs};
+use agent_core::{Block, Chunk, ToolSpecs, model::MessageBuilder};
 
 use super::read::{Piece, Reader};
 

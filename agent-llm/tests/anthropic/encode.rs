@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Cache, Effort, History, Media, MediaSource, Message, ModelParams, Origin, OutputFormat,
-    Part, Raw, SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, History, Media, Message, ModelParams, OutputFormat, Part, SystemMessage, Text, ToolChoice,
+    ToolMessage, ToolSpec, UserMessage,
+    message::{Cache, MediaSource, Origin, Raw},
+    model::Effort,
 };
 use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec};
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ mod request;
 mod stream;
 
 use agent_core::{
-    AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, Origin, testing::detached_run,
+    AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, message::Origin, testing::detached_run,
 };
 use agent_llm::{AnthropicCodec, AnthropicProfile};
 use serde_json::{Value, json};

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Effort, Error, ErrorKind, History, Message, Model, ModelParams, ModelRequest,
-    ModelResponse, Origin, Raw, Reasoning, Result, ToolMessage,
+    AssistantMessage, Block, Error, ErrorKind, History, Message, Model, ModelParams, ModelRequest, ModelResponse,
+    Result, ToolMessage,
+    message::{Origin, Raw, Reasoning},
+    model::Effort,
 };
 use agent_llm::{Anthropic, AnthropicProfile, Auth};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What holds of every answer.
 
-use agent_core::{Block, Chunk, MessageBuilder};
+use agent_core::{Block, Chunk, model::MessageBuilder};
 use agent_llm::Codec;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,9 @@
 //! What goes back of what a model said.
 
-use agent_core::{AssistantMessage, Block, Citation, History, Media, Message, Origin, Raw, Reasoning, ToolMessage};
+use agent_core::{
+    AssistantMessage, Block, History, Media, Message, ToolMessage,
+    message::{Citation, Origin, Raw, Reasoning},
+};
 use agent_llm::Codec;
 use serde_json::{Value, json};
 

@@ -1,6 +1,8 @@
 //! How requests are read, and written again.
 
-use agent_core::{Block, Cache, Effort, ErrorKind, History, Message, Part, ToolChoice, testing::detached_run};
+use agent_core::{
+    Block, ErrorKind, History, Message, Part, ToolChoice, message::Cache, model::Effort, testing::detached_run,
+};
 use agent_llm::{Codec, ParsedRequest};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! How streamed answers are read.
 
-use agent_core::{Block, Chunk, ErrorKind, FinishReason, MessageBuilder};
+use agent_core::{Block, Chunk, ErrorKind, FinishReason, model::MessageBuilder};
 use agent_llm::{Codec, Progress};
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Chunk, ChunkSink, Error, ErrorKind, History, Message, ModelRequest, Result, Retry, RunDriver,
-    async_trait, testing::detached_run,
+    AssistantMessage, Chunk, ChunkSink, Error, ErrorKind, History, Message, ModelRequest, Result, Retry, async_trait,
+    engine::RunDriver, testing::detached_run,
 };
 use agent_llm::{Body, Codec, OpenAiChatCodec, Profile, Transport};
 use bytes::Bytes;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use agent_core::{
-    Chunk, ErrorKind, History, Message, MessageBuilder, ModelRequest, ModelResponse, Result, testing::detached_run,
+    Chunk, ErrorKind, History, Message, ModelRequest, ModelResponse, Result, model::MessageBuilder,
+    testing::detached_run,
 };
 use agent_llm::{
     Codec, SseSplitter,

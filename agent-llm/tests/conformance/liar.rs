@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Chunk, Error, ErrorKind, ModelRequest, ModelResponse, Origin, Result, Retry};
+use agent_core::{Chunk, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin};
 use agent_llm::{
     Codec, Decoder, ParsedRequest, Progress,
     conformance::{Samples, check},

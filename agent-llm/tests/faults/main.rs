@@ -10,7 +10,7 @@ mod table;
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Chunk, Error, Message, MessageBuilder, Model, ModelRequest, ModelResponse, ModelService, Result, Retry,
+    Chunk, Error, Message, Model, ModelRequest, ModelResponse, ModelService, Result, Retry, model::MessageBuilder,
 };
 use agent_llm::{HttpModel, RetryLayer};
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{ErrorKind, ModelResponse, Retry, unique_ids};
+use agent_core::{ErrorKind, ModelResponse, Retry, engine::unique_ids};
 use agent_llm::{
     Codec,
     conformance::{Answer, event_stream},

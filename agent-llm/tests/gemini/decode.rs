@@ -1,6 +1,9 @@
 //! How answers that come whole are read.
 
-use agent_core::{Block, Citation, FinishReason, MediaSource};
+use agent_core::{
+    Block, FinishReason,
+    message::{Citation, MediaSource},
+};
 use agent_llm::Codec;
 use serde_json::{Value, json};
 

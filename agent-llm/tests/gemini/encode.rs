@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, History, Media, MediaSource, Message, ModelRequest, Origin, Part, Raw, Reasoning,
-    SystemMessage, Text, ToolMessage, UserMessage, testing::detached_run,
+    AssistantMessage, Block, History, Media, Message, ModelRequest, Part, SystemMessage, Text, ToolMessage,
+    UserMessage,
+    message::{MediaSource, Origin, Raw, Reasoning},
+    testing::detached_run,
 };
 use agent_llm::Codec;
 use serde_json::{Value, json};

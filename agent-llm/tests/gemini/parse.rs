@@ -1,6 +1,8 @@
 //! How requests are read, and written again.
 
-use agent_core::{Block, Effort, ErrorKind, History, MediaSource, Message, Part, ToolChoice, testing::detached_run};
+use agent_core::{
+    Block, ErrorKind, History, Message, Part, ToolChoice, message::MediaSource, model::Effort, testing::detached_run,
+};
 use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas, ParsedRequest};
 use serde_json::{Value, json};
 

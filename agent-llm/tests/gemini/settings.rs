@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Effort, ErrorKind, Message, ModelParams, ModelRequest, Origin, OutputFormat, Raw, ToolChoice, ToolSpec, ToolSpecs,
+    ErrorKind, Message, ModelParams, ModelRequest, OutputFormat, ToolChoice, ToolSpec, ToolSpecs,
+    message::{Origin, Raw},
+    model::Effort,
 };
 use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas};
 use serde_json::{Value, json};

@@ -1,8 +1,10 @@
 //! Codecs, and answers in the provider's form.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, History, Message, MessageBuilder, ModelRequest, ModelResponse, Origin, Raw, Result,
-    ToolMessage, testing::detached_run,
+    AssistantMessage, Block, Chunk, History, Message, ModelRequest, ModelResponse, Result, ToolMessage,
+    message::{Origin, Raw},
+    model::MessageBuilder,
+    testing::detached_run,
 };
 use agent_llm::{Codec, GeminiCodec, GeminiProfile};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! How answers that come whole are read.
 
-use agent_core::{Block, ErrorKind, FinishReason, MediaSource, ModelResponse, Result, Retry};
+use agent_core::{Block, ErrorKind, FinishReason, ModelResponse, Result, Retry, message::MediaSource};
 use agent_llm::Codec;
 
 use crate::common::{codec, completion, sent_back};

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Cache, Effort, History, Media, MediaSource, Message, ModelParams, ModelRequest, Origin,
-    OutputFormat, Part, Raw, Reasoning, SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, History, Media, Message, ModelParams, ModelRequest, OutputFormat, Part, SystemMessage,
+    Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    message::{Cache, MediaSource, Origin, Raw, Reasoning},
+    model::Effort,
     testing::detached_run,
 };
 use agent_llm::{Codec, OpenAiChatCodec, Profile, SystemRole};

@@ -1,6 +1,6 @@
 //! Streams as no server should send them, and some do.
 
-use agent_core::{AssistantMessage, Block, Chunk, ErrorKind, MessageBuilder, ModelResponse};
+use agent_core::{AssistantMessage, Block, Chunk, ErrorKind, ModelResponse, model::MessageBuilder};
 use agent_llm::Codec;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What holds of every answer.
 
-use agent_core::{Block, Chunk, History, MessageBuilder, ModelResponse, testing::detached_run};
+use agent_core::{Block, Chunk, History, ModelResponse, model::MessageBuilder, testing::detached_run};
 use agent_llm::{Codec, conformance::json::differences};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,10 @@
 //! How requests are read back, and that they are written again as they came.
 
 use agent_core::{
-    Block, Cache, Effort, ErrorKind, History, MediaSource, Message, Part, ToolChoice, testing::detached_run,
+    Block, ErrorKind, History, Message, Part, ToolChoice,
+    message::{Cache, MediaSource},
+    model::Effort,
+    testing::detached_run,
 };
 use agent_llm::{Codec, OpenAiChatCodec, ParsedRequest, Profile};
 use serde_json::{Value, json};

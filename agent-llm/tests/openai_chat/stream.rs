@@ -1,6 +1,6 @@
 //! How streamed answers are read.
 
-use agent_core::{Block, Chunk, ErrorKind, FinishReason, MessageBuilder, ModelResponse};
+use agent_core::{Block, Chunk, ErrorKind, FinishReason, ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, Progress};
 use serde_json::{Value, json};
 

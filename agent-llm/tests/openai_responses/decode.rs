@@ -1,6 +1,6 @@
 //! How answers that come whole are read.
 
-use agent_core::{Block, ErrorKind, FinishReason, MediaSource, Retry};
+use agent_core::{Block, ErrorKind, FinishReason, Retry, message::MediaSource};
 use agent_llm::Codec;
 use serde_json::{Value, json};
 

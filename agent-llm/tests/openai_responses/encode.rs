@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Effort, Media, MediaSource, Message, ModelParams, ModelRequest, Origin, OutputFormat,
-    Part, Raw, SystemMessage, ToolCall, ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, Media, Message, ModelParams, ModelRequest, OutputFormat, Part, SystemMessage, ToolCall,
+    ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    message::{MediaSource, Origin, Raw},
+    model::Effort,
 };
 use agent_llm::{Codec, Profile};
 use serde_json::{Value, json};
@@ -177,7 +179,7 @@ fn a_tool_that_takes_a_text_is_answered_as_such() {
 #[test]
 fn what_another_provider_said_goes_as_its_words_and_calls() {
     let foreign = |json: Value| Raw::from_value(Origin::new("another", "p", "m"), &json);
-    let thinking = agent_core::Reasoning { raw: Some(foreign(json!({}))), ..Default::default() };
+    let thinking = agent_core::message::Reasoning { raw: Some(foreign(json!({}))), ..Default::default() };
     let said = vec![
         Block::Reasoning(thinking),
         Block::text("one"),

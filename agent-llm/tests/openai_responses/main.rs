@@ -10,7 +10,10 @@ mod request;
 mod stream;
 mod turns;
 
-use agent_core::{Block, ModelResponse, Origin, Raw};
+use agent_core::{
+    Block, ModelResponse,
+    message::{Origin, Raw},
+};
 use agent_llm::{Codec, OpenAiResponsesCodec, Profile};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What holds of every answer.
 
-use agent_core::{MessageBuilder, ModelResponse};
+use agent_core::{ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, conformance::event_stream};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! How requests are read back.
 
-use agent_core::{Block, Effort, ErrorKind, History, Message, Part, ToolChoice, testing::detached_run};
+use agent_core::{Block, ErrorKind, History, Message, Part, ToolChoice, model::Effort, testing::detached_run};
 use agent_llm::{Codec, ParsedRequest, conformance::json::not_kept};
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use std::{
 
 use agent_core::{
     BoxFuture, Chunk, Error, ErrorKind, Event, EventKind, Model, ModelParams, ModelRequest, ModelResponse,
-    ModelService, Result, Retry, RunDriver, Usage,
+    ModelService, Result, Retry, Usage, engine::RunDriver,
 };
 use agent_llm::{
     OpenAiChat, RateLimitLayer, RateLimiter, RetryLayer,

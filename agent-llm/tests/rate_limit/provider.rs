@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    Error, ErrorKind, History, Message, ModelRequest, ModelResponse, ModelService, Result, Retry, RunDriver, Usage,
-    testing::detached_run,
+    Error, ErrorKind, History, Message, ModelRequest, ModelResponse, ModelService, Result, Retry, Usage,
+    engine::RunDriver, testing::detached_run,
 };
 use tokio::time::{Instant, sleep};
 use tower::service_fn;

@@ -1,6 +1,6 @@
 //! Leaving a failing model alone.
 
-use agent_core::{CircuitState, ErrorKind, EventKind, Model, ModelInfo, Retry};
+use agent_core::{ErrorKind, EventKind, Model, ModelInfo, Retry, event::CircuitState};
 use agent_llm::{CircuitBreaker, Failover, LayeredModel, ScriptedModel, Turn, breaker::BreakerLayer};
 use tokio::time::{Instant, advance, timeout};
 

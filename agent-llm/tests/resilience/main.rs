@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Chunk, Error, ErrorKind, Event, EventKind, Message, ModelRequest, Retry, RunDriver};
+use agent_core::{Chunk, Error, ErrorKind, Event, EventKind, Message, ModelRequest, Retry, engine::RunDriver};
 use agent_llm::Turn;
 
 /// An error that may pass.

@@ -91,12 +91,12 @@ async fn a_timeout_belongs_inside_a_breaker_and_inside_a_retry() {
     // Right: the call that hangs is a failure, and is made again.
     LayeredModel::new(stuck(), (once(), ten())).call(ask()).await.expect("the second attempt is fast");
     LayeredModel::new(stuck(), (breaker.layer("right"), ten())).call(ask()).await.expect_err("too slow");
-    assert_eq!(breaker.state("right"), agent_core::CircuitState::Open);
+    assert_eq!(breaker.state("right"), agent_core::event::CircuitState::Open);
     // Wrong: all attempts together have the time, and the breaker does not see what was dropped.
     let error = LayeredModel::new(stuck(), (ten(), once())).call(ask()).await.expect_err("too slow");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     LayeredModel::new(stuck(), (ten(), breaker.layer("wrong"))).call(ask()).await.expect_err("too slow");
-    assert_eq!(breaker.state("wrong"), agent_core::CircuitState::Closed);
+    assert_eq!(breaker.state("wrong"), agent_core::event::CircuitState::Closed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{Error, ErrorKind, EventKind, MessageBuilder, Model, Retry};
+use agent_core::{Error, ErrorKind, EventKind, Model, Retry, model::MessageBuilder};
 use agent_llm::{
     CircuitBreaker, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn, failover::Sticky,
     retry::Backoff,

@@ -1,8 +1,10 @@
 //! Picking a model for each call.
 
 use agent_core::{
-    EventKind, History, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result, RunDriver, RunParts,
-    State, StateField, StateSchema, ToolSpec, UserMessage, async_trait, testing::detached_run,
+    EventKind, History, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result, State, StateField,
+    StateSchema, ToolSpec, UserMessage, async_trait,
+    engine::{RunDriver, RunParts},
+    testing::detached_run,
 };
 use agent_llm::{
     ModelRouter, ScriptedModel, Turn,
@@ -66,7 +68,8 @@ fn at_step_five() -> RunDriver {
     ]);
     let detached = detached_run(history.expect("paired"));
     let cx = detached.cx();
-    let mut parts = RunParts::new(cx.ids().clone(), cx.emitter().clone(), cx.log().clone());
+    let mut parts =
+        RunParts::new(cx.ids().clone(), detached.engine().emitter().clone(), detached.engine().log().clone());
     let schema = StateSchema::default().key("topic", StateField::of::<String>());
     parts.state = State::new(schema, [("topic".to_owned(), json!("bees"))].into()).expect("fits");
     parts.step = 5;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{BatchCall, Result, RunCx, ToolBatch, ToolRequest};
+use agent_core::{Result, RunCx, ToolBatch, ToolRequest, tool::BatchCall};
 use serde_json::{Map, Value, json};
 
 use super::{Approval, Decision, accept, form, pending::Pending, to_json, unanswered};

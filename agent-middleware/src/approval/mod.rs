@@ -274,7 +274,7 @@ impl Approval {
     }
 
     fn report(&self, cx: &RunCx, req: &ToolRequest, ruling: &Ruling) {
-        if !cx.emitter().is_observed() {
+        if !cx.is_observed() {
             return;
         }
         let value = json!({

@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Error, ErrorKind, Media, MediaSource, Part, Result, RunCx};
+use agent_core::{Error, ErrorKind, Media, Part, Result, RunCx, message::MediaSource};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ mod tools;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Block, Error, ErrorKind, Media, MediaSource, Message, Part, Result, RunCx, ToolMessage};
+use agent_core::{Block, Error, ErrorKind, Media, Message, Part, Result, RunCx, ToolMessage, message::MediaSource};
 use async_trait::async_trait;
 
 pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history_tools, output_tool};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use agent_core::{ApproximateCounter, Error, Model, PerRun, Result, TokenCounter};
+use agent_core::{Error, Model, PerRun, Result, TokenCounter, model::ApproximateCounter};
 
 use super::{
     ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction, Keep, Pins, SlidingWindow, Strategy, Tiers,

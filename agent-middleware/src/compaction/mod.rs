@@ -35,8 +35,8 @@ use std::{
 };
 
 use agent_core::{
-    CompactionMode, ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest,
-    ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Spoken, TokenCounter, Tool, boxed,
+    ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest, ModelResponse,
+    PerRun, Placement, Result, RunCx, RunEnd, TokenCounter, Tool, boxed, event::CompactionMode, model::Spoken,
 };
 use async_trait::async_trait;
 
@@ -165,8 +165,7 @@ impl ContextCompaction {
     /// Replaces what is kept, and writes it down before anything is made of it.
     async fn keep(cx: &RunCx, history: &History, mode: CompactionMode, focused: bool) -> Result<()> {
         let reason = if focused { "compact_focused" } else { mode.reason() };
-        cx.replace_history(history.clone(), reason);
-        cx.log().commit().await
+        cx.keep_history(history.clone(), reason).await
     }
 
     /// Compacts what is kept, and the request with it.

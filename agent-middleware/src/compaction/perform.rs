@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use agent_core::{Compaction, CompactionMode, EventKind, History, Message, Result, RunCx};
+use agent_core::{
+    EventKind, History, Message, Result, RunCx,
+    event::{Compaction, CompactionMode},
+};
 
 use super::{ContextCompaction, Task, Unit, token_count::Size};
 use crate::{archive::Archived, side_call::ends_the_run};

@@ -1,6 +1,6 @@
 //! [`Task`]: what a strategy is told.
 
-use agent_core::{CompactionMode, RunCx, TokenCounter};
+use agent_core::{RunCx, TokenCounter, event::CompactionMode};
 use serde::{Deserialize, Serialize};
 
 use super::{Keep, Note, Unit};

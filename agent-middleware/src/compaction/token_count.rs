@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{History, HistoryMark, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
+use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage, history::HistoryMark};
 
 /// How far the provider's reports may put a count right, either way.
 const FURTHEST: f64 = 4.0;

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::{Checkpoint, Message, RunCx, SubRun, SubRunHandle, ToolOutput};
+use agent_core::{
+    Checkpoint, Message, RunCx, ToolOutput,
+    engine::{SubRun, SubRunHandle, SubRuns},
+};
 
 use super::text;
 
@@ -86,7 +89,7 @@ impl Child {
         let Stage::Done(output) = &state.stage else { return None };
         let output = output.clone();
         if !std::mem::replace(&mut state.told, true) {
-            cx.report(&self.run, None).ok()?;
+            SubRuns::of(cx).report(&self.run, None).ok()?;
         }
         Some(output)
     }
@@ -113,7 +116,7 @@ impl Child {
         let message = Message::user(text::report(&self.key, &self.id, output));
         state.told = true;
         drop(state);
-        let _ = cx.report(&self.run, Some(message)); // a run that is over is told nothing
+        let _ = SubRuns::of(cx).report(&self.run, Some(message)); // a run that is over is told nothing
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

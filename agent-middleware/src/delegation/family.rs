@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{BackgroundRun, Error, ErrorKind, Result, RunCx, RunEnd, SubRun, ToolOutput, Verdict};
+use agent_core::{
+    Error, ErrorKind, Result, RunCx, RunEnd, ToolOutput, Verdict,
+    engine::{BackgroundRun, SubRun, SubRuns},
+};
 use futures::FutureExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -113,7 +116,7 @@ impl Family {
         let settled = self.watch(|| {
             let live: Vec<_> = self.children(None).into_iter().filter(|child| child.is_live()).collect();
             match live.iter().any(|child| child.is_running()) {
-                _ if !cx.inbox().is_empty() => Some(Ok(Verdict::Proceed)),
+                _ if SubRuns::of(cx).has_steering() => Some(Ok(Verdict::Proceed)),
                 true => None,
                 false if live.is_empty() => Some(Ok(Verdict::Proceed)),
                 false => Some(Err(Error::new(ErrorKind::Interrupted, "sub-agents in the background wait"))),
@@ -122,7 +125,7 @@ impl Family {
         tokio::select! {
             biased;
             verdict = settled => verdict,
-            () = cx.inbox().arrived() => Ok(Verdict::Proceed), // somebody has more to say meanwhile
+            () = SubRuns::of(cx).steered() => Ok(Verdict::Proceed), // somebody has more to say meanwhile
         }
     }
 

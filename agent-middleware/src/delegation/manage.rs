@@ -3,8 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Effect, EntryBody, Error, ErrorKind, Message, Reconciled, Result, RunCx, RunStatus, SubAgentRecord, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec, each_entry,
+    Effect, Error, ErrorKind, Message, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    engine::SubRuns,
+    journal::{EntryBody, RunStatus, SubAgentRecord},
+    tool::Reconciled,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -83,7 +85,7 @@ impl Manage {
             return Ok(ToolOutput::text(child.status()));
         }
         child.give_up();
-        cx.report(&child.run, None)?;
+        SubRuns::of(cx).report(&child.run, None)?;
         let stopped = || (!child.is_running()).then_some(());
         self.offer.family(cx).watch(stopped).await;
         Ok(ToolOutput::text(child.status()))
@@ -167,15 +169,16 @@ impl Tool for Manage {
         let Args { id, message, .. } = req.parse()?;
         let (id, message) = (id.unwrap_or_default(), Message::user(message.unwrap_or_default()));
         let (cx, mut told, mut runs) = (&req.cx, false, Vec::new());
-        each_entry(&**cx.emitter().hub().journal(), &cx.ids().session, 0, |entry| match &entry.body {
-            EntryBody::RunStarted { ids, .. } if *ids.agent_id == *id => runs.push(ids.run_id.clone()),
-            EntryBody::ToolStarted { call_id, .. } if entry.run == cx.ids().run_id && *call_id == req.call.id => {
-                told = false;
-            }
-            EntryBody::Steered { message: kept } => told |= runs.contains(&entry.run) && *kept == message,
-            _ => {}
-        })
-        .await?;
+        SubRuns::of(cx)
+            .each_entry(|entry| match &entry.body {
+                EntryBody::RunStarted { ids, .. } if *ids.agent_id == *id => runs.push(ids.run_id.clone()),
+                EntryBody::ToolStarted { call_id, .. } if entry.run == cx.ids().run_id && *call_id == req.call.id => {
+                    told = false;
+                }
+                EntryBody::Steered { message: kept } => told |= runs.contains(&entry.run) && *kept == message,
+                _ => {}
+            })
+            .await?;
         Ok(match told {
             true => Reconciled::Happened(ToolOutput::text("It is told before its next step.")),
             false => Reconciled::DidNot,
@@ -190,7 +193,7 @@ fn over(child: &Child) -> Error {
 
 /// A sub-agent that this run does not have in the background, as the journal knows it.
 async fn past(cx: &RunCx, id: &str) -> Result<ToolOutput> {
-    let known = cx.known_sub_agents().await?;
+    let known = SubRuns::of(cx).known().await?;
     let Some(SubAgentRecord { key, status, answer, .. }) = known.iter().find(|record| *record.id == *id) else {
         let ids: Vec<_> = known.iter().map(|record| &*record.id).collect();
         let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use agent_core::{
     BoxError, Exit, Message, Middleware, PerRun, Result, RunCx, RunEnd, RunRequest, SubAgent, Tool, Verdict,
+    engine::SubRuns,
 };
 use async_trait::async_trait;
 use tower::Service;
@@ -220,14 +221,16 @@ impl Middleware for Delegation {
 
     /// Goes on with what ran in the background when an earlier attempt stopped.
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
-        for mut background in cx.take_background(|run| self.agents.iter().any(|agent| agent.key == run.key)) {
+        for mut background in
+            SubRuns::of(cx).take_background(|run| self.agents.iter().any(|agent| agent.key == run.key))
+        {
             match background.checkpoint.take() {
                 Some(checkpoint) => {
-                    let run = cx.resume_background(&background, *checkpoint)?;
+                    let run = SubRuns::of(cx).resume(&background, *checkpoint)?;
                     let family = self.running.of(cx, || Family::new(&self.config));
                     family.start(cx, run, background.call_id, None, self.config.recall)?;
                 }
-                None => cx.report(&background.run, Some(Message::user(text::lost(&background.key))))?,
+                None => SubRuns::of(cx).report(&background.run, Some(Message::user(text::lost(&background.key))))?,
             }
         }
         Ok(())

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Effect, Error, ErrorKind, PerRun, Reconciled, Result, RunCx, SubAgent, SubAgentCall, SubAgents, Tool, ToolOptions,
-    ToolOutput, ToolRequest, ToolSpec,
+    Effect, Error, ErrorKind, PerRun, Result, RunCx, SubAgent, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    engine::SubAgentCall, run::SubAgents, tool::Reconciled,
 };
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -42,7 +42,7 @@ pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_t
 /// |---|---|---|
 /// | model calls | [`ModelRequest`](agent_core::ModelRequest) | [`ModelService`](agent_core::ModelService) |
 /// | tool calls | [`ToolRequest`](agent_core::ToolRequest) | [`ToolService`](agent_core::ToolService) |
-/// | whole runs | [`RunRequest`](agent_core::RunRequest) | [`AgentService`](agent_core::AgentService) |
+/// | whole runs | [`RunRequest`](agent_core::RunRequest) | [`AgentService`](agent_core::middleware::AgentService) |
 ///
 /// Use it for a policy of a few lines in one application. A policy with a configuration, or one that needs more than one
 /// hook, is better a [`Middleware`](agent_core::Middleware).

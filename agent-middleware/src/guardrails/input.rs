@@ -76,6 +76,6 @@ pub(super) fn replace(cx: &RunCx, req: &mut ModelRequest, replaced: &Replaced) -
     };
     let mut kept = cx.history();
     kept.edit(edit)?;
-    cx.replace_history(kept, agent_core::ReplaceReason::Other("guardrails".into()));
+    cx.replace_history(kept, agent_core::history::ReplaceReason::Other("guardrails".into()));
     req.messages.edit(edit)
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use agent_core::{
     ChunkSink, Error, ErrorKind, EventKind, Exit, Flow, Middleware, ModelNext, ModelRequest, ModelResponse, Part,
-    Placement, Result, Retry, RunCx, RunEnd, Spoken, ToolOutput, ToolRequest, ToolResults, Verdict,
+    Placement, Result, Retry, RunCx, RunEnd, ToolOutput, ToolRequest, ToolResults, Verdict, model::Spoken,
 };
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, EventKind, History, Message, Middleware, Placement,
-    Result, RunCx, RunEnd,
+    Error, ErrorKind, EventKind, History, Message, Middleware, Placement, Result, RunCx, RunEnd,
+    memory::{ChatMessage, ChatMessageStore, ChatQuery},
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

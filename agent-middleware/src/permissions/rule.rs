@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::canonical_json;
+use agent_core::engine::canonical_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use agent_core::{History, HistoryMark, Message, Result, ToolMessage};
+use agent_core::{History, Message, Result, ToolMessage, history::HistoryMark};
 
 use crate::scan::{Rewrite, message};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Cache, Flow, History, Message, Middleware, ModelRequest, ModelResponse, Part, Placement, Result, RunCx, ToolSpecs,
+    Flow, History, Message, Middleware, ModelRequest, ModelResponse, Part, Placement, Result, RunCx, ToolSpecs,
+    message::Cache,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ impl Default for PromptCachingConfig {
 /// # Example
 ///
 /// ```
-/// use agent_core::Cache;
+/// use agent_core::message::Cache;
 /// use agent_middleware::PromptCaching;
 ///
 /// let caching = PromptCaching::new().keep(Cache::Long).min_messages(4);

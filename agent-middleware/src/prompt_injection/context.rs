@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::{GlobalStorage, HistoryMark, Key, Message, PerRun, Result, RunCx, ToolMessage};
+use agent_core::{GlobalStorage, Key, Message, PerRun, Result, RunCx, ToolMessage, history::HistoryMark};
 
 use super::{Label, Labels, PromptInjectionConfig};
 use crate::permissions::fits;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Message, Part, Reasoning, Result, Text, ToolCall, ToolOutput};
+use agent_core::{AssistantMessage, Block, Message, Part, Result, Text, ToolCall, ToolOutput, message::Reasoning};
 use serde_json::{Map, Value};
 
 use super::Rewrite;

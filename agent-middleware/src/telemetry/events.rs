@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Event, EventKind, EventSink, Middleware, Result, RunCx};
+use agent_core::{Event, EventKind, EventSink, Middleware, Result, RunCx, engine::SubRuns};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +114,7 @@ impl Events {
 
     /// True if a run above has this middleware, and so its sinks, already.
     fn is_inherited(&self, cx: &RunCx) -> bool {
-        cx.inherited().iter().any(|m| std::ptr::addr_eq(Arc::as_ptr(m), self))
+        SubRuns::of(cx).inherited().iter().any(|m| std::ptr::addr_eq(Arc::as_ptr(m), self))
     }
 }
 

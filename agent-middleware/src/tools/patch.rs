@@ -1,6 +1,8 @@
 //! [`PatchToolCalls`].
 
-use agent_core::{EventKind, History, Message, Middleware, NO_RESULT, Part, Placement, Result, RunCx, ToolMessage};
+use agent_core::{
+    EventKind, History, Message, Middleware, Part, Placement, Result, RunCx, ToolMessage, engine::NO_RESULT,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use agent_core::{
-    Backoff, Effect, EventKind, Middleware, Placement, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed,
+    Effect, EventKind, Middleware, Placement, Result, Retry, ToolNext, ToolOutput, ToolRequest, boxed, model::Backoff,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -15,8 +15,8 @@ use std::{
 };
 
 use agent_core::{
-    Error, ErrorKind, GlobalStorage, Middlewares, Result, RunCx, RunDriver, RunIds, ToolOutput, ToolRequest,
-    ToolService,
+    Error, ErrorKind, GlobalStorage, Result, RunCx, RunIds, ToolOutput, ToolRequest, ToolService, engine::RunDriver,
+    middleware::Middlewares,
 };
 use agent_middleware::{
     Approval,

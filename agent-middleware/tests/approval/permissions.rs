@@ -145,7 +145,7 @@ async fn each_ruling_is_an_event_without_the_arguments_and_in_the_shadow_nothing
 
 #[tokio::test]
 async fn a_rule_file_keeps_rules_by_agent_and_says_so_if_it_is_none() {
-    let path = std::env::temp_dir().join(format!("rules-{}.json", agent_core::new_id()));
+    let path = std::env::temp_dir().join(format!("rules-{}.json", agent_core::run::new_id()));
     let (file, run) = (RuleFile::new(&path), root(|_| {}));
     assert!(file.load(run.cx()).await.expect("no file, no rules").is_empty());
     for _ in 0..2 {
@@ -167,7 +167,7 @@ async fn a_rule_file_keeps_rules_by_agent_and_says_so_if_it_is_none() {
 #[cfg(unix)]
 #[test]
 fn a_rule_file_that_is_slow_to_read_holds_up_nobody_else() {
-    let path = std::env::temp_dir().join(format!("rules-{}.pipe", agent_core::new_id()));
+    let path = std::env::temp_dir().join(format!("rules-{}.pipe", agent_core::run::new_id()));
     assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("runs").success());
     let (done, is_done) = std::sync::mpsc::channel();
     let pipe = path.clone();

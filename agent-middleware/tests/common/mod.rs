@@ -2,16 +2,28 @@
 
 #![allow(dead_code, reason = "every test binary uses another part")]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use agent_core::{
-    Emitter, EventHub, ExitReason, Finished, GlobalStorage, History, JournalWriter, MemoryJournal, Middleware,
-    Middlewares, ModelHooksLayer, ModelRequest, ModelResponse, ModelService, ModelWrapLayer, Phase, Result, RunCx,
-    RunDriver, RunEnd, RunIds, RunLog, RunParts, State, ToolCall, ToolHooksLayer, ToolOutput, ToolRequest, ToolService,
-    ToolWrapLayer,
+    ExitReason, Finished, GlobalStorage, History, MemoryJournal, Middleware, ModelRequest, ModelResponse, ModelService,
+    Result, RunCx, RunEnd, RunIds, State, ToolCall, ToolOutput, ToolRequest, ToolService,
+    engine::{
+        Emitter, EngineCx, EngineKey, EventHub, ModelHooksLayer, ModelWrapLayer, RunDriver, RunLog, RunParts,
+        ToolHooksLayer, ToolWrapLayer,
+    },
+    journal::JournalWriter,
+    middleware::Middlewares,
+    run::checkpoint::Phase,
 };
 use serde_json::Value;
 use tower::{Layer, service_fn};
+
+static KEY: LazyLock<EngineKey> = LazyLock::new(EngineKey::new);
+
+/// A run of these tests, as an executor sees it.
+pub(crate) fn engine(cx: &RunCx) -> EngineCx<'_> {
+    KEY.open(cx).expect("these tests made it")
+}
 
 /// A list of one.
 pub(crate) fn alone(middleware: impl Middleware) -> Middlewares {
@@ -33,7 +45,7 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
     let (cx, step) = (run.cx(), run.cx().step());
     let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
     let globals = GlobalStorage::restore(serde_json::from_str(&json).expect("parses"));
-    let left = cx.log().at_rest(Phase::default());
+    let left = engine(cx).log().at_rest(Phase::default());
     on_a_fresh_journal((**cx.ids()).clone(), globals, |parts| {
         parts.step = step;
         parts.log.adopt(&left);
@@ -45,8 +57,9 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
 /// A run below `above`.
 pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let ids = Arc::new(above.ids().child("helper", None, None));
-    let emitter = Emitter::new(ids.clone(), above.emitter().hub().clone(), Some(above.emitter().clone()));
-    build(ids, emitter, above.log().writer().expect("under way"), above.globals().clone(), edit)
+    let emitter =
+        Emitter::new(ids.clone(), engine(above).emitter().hub().clone(), Some(engine(above).emitter().clone()));
+    build(ids, emitter, engine(above).log().writer().expect("under way"), above.globals().clone(), edit)
 }
 
 fn on_a_fresh_journal(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
@@ -67,7 +80,7 @@ fn build(
     let state = State::default();
     let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
     let mut parts = RunParts::new(ids, emitter, log);
-    (parts.state, parts.globals) = (state, globals);
+    (parts.state, parts.globals, parts.key) = (state, globals, Some(*KEY));
     edit(&mut parts);
     RunDriver::new(parts)
 }

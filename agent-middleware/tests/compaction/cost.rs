@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 
-use agent_core::{Message, Middleware, ModelRequest, ModelResponse, RunDriver, Usage};
+use agent_core::{Message, Middleware, ModelRequest, ModelResponse, Usage, engine::RunDriver};
 use agent_middleware::ContextCompaction;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

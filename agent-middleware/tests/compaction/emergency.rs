@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{AssistantMessage, Chunk, CompactionMode, Error, ErrorKind, EventKind, ModelRequest, ModelResponse};
+use agent_core::{
+    AssistantMessage, Chunk, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, event::CompactionMode,
+};
 use agent_middleware::{
     ContextCompaction,
     compaction::{SlidingWindow, Trigger},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    EventKind, GlobalStorage, History, Media, Message, Middleware, NO_RESULT, Part, Result, RunCx, RunIds, ToolMessage,
-    ToolOutput, async_trait,
+    EventKind, GlobalStorage, History, Media, Message, Middleware, Part, Result, RunCx, RunIds, ToolMessage,
+    ToolOutput, async_trait, engine::NO_RESULT,
 };
 use agent_middleware::{
     ContextCompaction, LongToolOutput, PatchToolCalls,

@@ -1,7 +1,7 @@
 //! Whatever is compacted however, every provider takes it.
 
 use agent_core::{
-    ApproximateCounter, CompactionMode, ErrorKind, History, Message, ModelRequest, testing::detached_run,
+    ErrorKind, History, Message, ModelRequest, event::CompactionMode, model::ApproximateCounter, testing::detached_run,
 };
 use agent_llm::conformance::refusals;
 use agent_middleware::{
@@ -90,7 +90,7 @@ async fn live(world: &World, turns: Vec<Vec<Message>>, fits: u64) {
         if let Some(message) = first.as_assistant() {
             let refused = world.step(fits).await.err().map(|e| e.kind());
             assert!(refused.is_none_or(|kind| kind == ErrorKind::ContextOverflow), "{refused:?}");
-            world.run.cx().log().record_accepted(world.run.cx().step(), message, None);
+            world.run.engine().log().record_accepted(world.run.cx().step(), message, None);
         }
         let results: Vec<_> = turn.filter_map(|message| message.as_tool().cloned()).collect();
         let pushed = match &first {

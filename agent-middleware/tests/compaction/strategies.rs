@@ -1,6 +1,6 @@
 //! What each strategy makes of a conversation.
 
-use agent_core::{AssistantMessage, Block, CompactionMode, History, Media, Message, Part, UserMessage};
+use agent_core::{AssistantMessage, Block, History, Media, Message, Part, UserMessage, event::CompactionMode};
 use agent_middleware::{
     ContextCompaction,
     compaction::{

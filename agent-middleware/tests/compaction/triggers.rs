@@ -6,7 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    CompactionMode, EventKind, History, Message, Middleware, Middlewares, ModelRequest, ModelResponse, Usage,
+    EventKind, History, Message, Middleware, ModelRequest, ModelResponse, Usage, event::CompactionMode,
+    middleware::Middlewares,
 };
 use agent_middleware::{
     ContextCompaction,

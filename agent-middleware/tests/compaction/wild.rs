@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use agent_core::{
-    AssistantMessage, Block, History, Media, Message, ModelRequest, Part, Reasoning, RunCx, ToolMessage, UserMessage,
+    AssistantMessage, Block, History, Media, Message, ModelRequest, Part, RunCx, ToolMessage, UserMessage,
+    message::Reasoning,
     testing::{ScriptedModel, Turn},
 };
 use agent_llm::{

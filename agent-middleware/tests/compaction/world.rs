@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    ApproximateCounter, AssistantMessage, Block, Compaction, Event, EventKind, History, Message, Middleware,
-    Middlewares, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, RunDriver, RunParts, TokenCounter,
-    ToolMessage, Usage,
+    AssistantMessage, Block, Event, EventKind, History, Message, Middleware, ModelInfo, ModelRequest, ModelResponse,
+    ModelService, Result, TokenCounter, ToolMessage, Usage,
+    engine::{RunDriver, RunParts},
+    event::Compaction,
+    middleware::Middlewares,
+    model::ApproximateCounter,
 };
 use agent_middleware::compaction::{Strategy, Task, Unit};
 use tower::ServiceExt;
@@ -113,7 +116,7 @@ impl World {
     }
 
     pub(crate) async fn replaced(&self) -> Vec<String> {
-        self.run.cx().log().commit().await.expect("kept");
+        self.run.engine().log().commit().await.expect("kept");
         let events = self.events.lock().expect("free");
         let of = |kind: &EventKind| match kind {
             EventKind::HistoryReplaced { reason, .. } => Some(reason.clone()),

@@ -7,7 +7,9 @@ mod pii_stream;
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{AssistantMessage, Chunk, MessageBuilder, Middlewares, ModelRequest, ModelResponse, Result, RunCx};
+use agent_core::{
+    AssistantMessage, Chunk, ModelRequest, ModelResponse, Result, RunCx, middleware::Middlewares, model::MessageBuilder,
+};
 use common::model_stack;
 use tower::ServiceExt;
 
@@ -17,7 +19,7 @@ async fn speak(list: &Middlewares, cx: &RunCx, chunks: Vec<Chunk>) -> (Vec<Chunk
         let chunks = chunks.clone();
         async move {
             let mut said = MessageBuilder::default();
-            let mut collector = agent_core::Collector::new(&req.sink);
+            let mut collector = agent_core::model::Collector::new(&req.sink);
             for chunk in chunks {
                 said.push(&chunk);
                 collector.push(chunk)?;

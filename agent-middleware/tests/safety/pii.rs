@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Block, ErrorKind, Message, Middlewares, ModelRequest, ModelResponse, Origin, Raw, ToolMessage,
-    ToolOutput, ToolRequest,
+    AssistantMessage, Block, ErrorKind, Message, ModelRequest, ModelResponse, ToolMessage, ToolOutput, ToolRequest,
+    message::{Origin, Raw},
+    middleware::Middlewares,
 };
 use agent_middleware::{
     Pii, before_model_fn,

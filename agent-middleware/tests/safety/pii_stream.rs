@@ -1,6 +1,6 @@
 //! However a text is split into chunks, nothing of what is found in it is let out.
 
-use agent_core::{Block, Chunk, Reasoning};
+use agent_core::{Block, Chunk, message::Reasoning};
 use agent_middleware::{
     Pii,
     pii::{PiiBuilder, PiiKind, PiiPattern, PiiStrategy, Scope},

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::{
-    Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, PriceTable, RunRequest, Usage, testing::Turn,
+    Budget, Caps, EventKind, Finished, ModelParams, OutputFormat, RunRequest, Usage, model::PriceTable, testing::Turn,
 };
 use agent_exec::Agent;
 use agent_middleware::{

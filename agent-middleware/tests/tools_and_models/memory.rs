@@ -1,8 +1,9 @@
 //! What runs remember of each other.
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Checkpoint, Error, ErrorKind, Memory, MemoryQuery, MemoryStore, Message,
-    Middleware, ReplaceReason, Result, RunCx, RunRequest, ScoredMemory, async_trait,
+    Checkpoint, Error, ErrorKind, Message, Middleware, Result, RunCx, RunRequest, async_trait,
+    history::ReplaceReason,
+    memory::{ChatMessage, ChatMessageStore, ChatQuery, Memory, MemoryQuery, MemoryStore, ScoredMemory},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;

@@ -1,7 +1,8 @@
 //! Runs that are replayed, and runs whose process died: what was decided is not decided again.
 
 use agent_core::{
-    Budget, Caps, ChatMessageStore, ExitReason, MemoryJournal, MemoryQuery, MemoryStore, RunRequest, Window,
+    Budget, Caps, ExitReason, MemoryJournal, RunRequest, Window,
+    memory::{ChatMessageStore, MemoryQuery, MemoryStore},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Journal, MemoryJournal};
+use agent_core::{
+    Journal, MemoryJournal,
+    journal::{Entry, EntryBody},
+};
 
 use super::{
     append, every_kind, open, read_all,

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use agent_core::{Amounts, Balance, Budget, Caps, Ledger};
+use agent_core::{
+    Budget, Caps,
+    budget::{Amounts, Balance, Ledger},
+};
 use futures::future::join_all;
 
-/// Makes a test of each claim about a [`Ledger`](agent_core::Ledger). It takes a closure that gives a way to open handles on
+/// Makes a test of each claim about a [`Ledger`](agent_core::budget::Ledger). It takes a closure that gives a way to open handles on
 /// the same fresh accounts, and whatever must live as long as they.
 ///
 /// ```
 /// mod in_memory {
 ///     use std::sync::Arc;
 ///
-///     use agent_core::{Ledger, MemoryLedger};
+///     use agent_core::budget::{Ledger, MemoryLedger};
 ///
 ///     agent_store::ledger_conformance!(|| {
 ///         let ledger = Arc::new(MemoryLedger::new());

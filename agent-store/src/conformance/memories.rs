@@ -1,9 +1,9 @@
 //! What every store of memories must do.
 
-use agent_core::{Filter, Memory, MemoryQuery, MemoryStore, ScoredMemory};
+use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore, ScoredMemory};
 use serde_json::json;
 
-/// Makes a test of each claim about a [`MemoryStore`](agent_core::MemoryStore). It takes a closure that gives a fresh one and
+/// Makes a test of each claim about a [`MemoryStore`](agent_core::memory::MemoryStore). It takes a closure that gives a fresh one and
 /// whatever must live as long as it.
 ///
 /// ```

@@ -1,10 +1,13 @@
 //! What every store of chats must do.
 
-use agent_core::{AssistantMessage, Block, ChatMessage, ChatMessageStore, ChatQuery, Message, ToolMessage};
+use agent_core::{
+    AssistantMessage, Block, Message, ToolMessage,
+    memory::{ChatMessage, ChatMessageStore, ChatQuery},
+};
 
 use super::sample::full_answer;
 
-/// Makes a test of each claim about a [`ChatMessageStore`](agent_core::ChatMessageStore) that leaves system messages out. It
+/// Makes a test of each claim about a [`ChatMessageStore`](agent_core::memory::ChatMessageStore) that leaves system messages out. It
 /// takes a closure that gives a fresh one and whatever must live as long as it.
 ///
 /// ```

@@ -1,5 +1,5 @@
-//! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::ChatMessageStore) and
-//! [`MemoryStore`](agent_core::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
+//! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
+//! [`MemoryStore`](agent_core::memory::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
 //! [`memory_store_conformance!`](crate::memory_store_conformance).
 //!
 //! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
@@ -31,7 +31,10 @@ mod writers;
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Entry, Journal, JournalWriter};
+use agent_core::{
+    Journal,
+    journal::{Entry, JournalWriter},
+};
 
 pub use self::{
     content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, writers::*,

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Entry, EntryBody, Journal, Message, RunIds, RunRecord, RunState, SessionIndex, SessionInfo, SessionView,
+    Journal, Message, RunIds,
+    journal::{Entry, EntryBody, RunRecord, SessionIndex, SessionInfo, SessionView},
+    run::checkpoint::RunState,
 };
 use futures::future::join_all;
 

@@ -3,8 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Amounts, AssistantMessage, Block, Effect, Entry, EntryBody, Exit, ExitReason, History, Media, Message,
-    ModelResponse, Origin, Part, Question, Raw, Reasoning, RunIds, RunStatus, ToolOutput, Usage, UserMessage,
+    AssistantMessage, Block, Effect, Exit, ExitReason, History, Media, Message, ModelResponse, Part, Question, RunIds,
+    ToolOutput, Usage, UserMessage,
+    budget::Amounts,
+    journal::{Entry, EntryBody, RunStatus},
+    message::{Origin, Raw, Reasoning},
 };
 use serde_json::{Value, json};
 

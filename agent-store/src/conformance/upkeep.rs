@@ -5,7 +5,10 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use agent_core::{Entry, EntryBody, Journal, MemoryJournal, Message};
+use agent_core::{
+    Journal, MemoryJournal, Message,
+    journal::{Entry, EntryBody},
+};
 use futures::{TryStreamExt, stream};
 
 use super::{

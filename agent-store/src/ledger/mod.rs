@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Amounts, Balance, BoxFuture, Caps, Ledger, Result, async_trait};
+use agent_core::{
+    BoxFuture, Caps, Result, async_trait,
+    budget::{Amounts, Balance, Ledger},
+};
 
 use self::{tables::Tables, thread::LedgerThread};
 use crate::answer::ask;
@@ -23,7 +26,7 @@ use crate::answer::ask;
 /// Put it beside the journal, in a file of its own.
 ///
 /// ```
-/// use agent_core::{Amounts, Budget, Caps};
+/// use agent_core::{Budget, Caps, budget::Amounts};
 /// use agent_store::SqliteLedger;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -5,7 +5,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Amounts, Balance, Caps, Error, ErrorKind, Result, new_id};
+use agent_core::{
+    Caps, Error, ErrorKind, Result,
+    budget::{Amounts, Balance},
+    run::new_id,
+};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::{

@@ -6,7 +6,9 @@ use std::{
 };
 
 use agent_core::{
-    Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id,
+    Result, async_trait,
+    memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
+    run::new_id,
     search::{Bm25, words},
 };
 use serde_json::{Map, Value};
@@ -14,7 +16,7 @@ use serde_json::{Map, Value};
 /// Memories in memory: gone with the process, and searched one by one with BM25. Cheap to clone; all clones are one store.
 ///
 /// ```
-/// use agent_core::{Memory, MemoryQuery, MemoryStore};
+/// use agent_core::memory::{Memory, MemoryQuery, MemoryStore};
 /// use agent_store::InMemoryMemoryStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! Texts that are searched: implementations of [`MemoryStore`](agent_core::MemoryStore).
+//! Texts that are searched: implementations of [`MemoryStore`](agent_core::memory::MemoryStore).
 
 mod in_memory;
 #[cfg(feature = "sqlite")]

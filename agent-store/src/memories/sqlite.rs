@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
-use agent_core::{Memory, MemoryQuery, MemoryStore, Result, ScoredMemory, async_trait, new_id, search::words};
+use agent_core::{
+    Result, async_trait,
+    memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
+    run::new_id,
+    search::words,
+};
 use rusqlite::{Row, ToSql};
 use serde_json::{Map, Value};
 
@@ -14,7 +19,7 @@ use crate::database::{Database, from_json, to_json};
 /// How rare a word is, is counted among the memories of all users.
 ///
 /// ```
-/// use agent_core::{Filter, Memory, MemoryQuery, MemoryStore};
+/// use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore};
 /// use agent_store::SqliteMemoryStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{ChatMessage, ChatMessageStore, ChatQuery, Error, Result, RoundCounter, async_trait, select_rounds};
+use agent_core::{
+    Error, Result, async_trait,
+    memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds},
+};
 
 use super::number;
 
@@ -14,7 +17,7 @@ use super::number;
 /// System messages are left out unless [`keep_system`](Self::keep_system) says otherwise.
 ///
 /// ```
-/// use agent_core::{ChatMessageStore, ChatQuery, Message};
+/// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
 /// use agent_store::InMemoryChatMessageStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -1,10 +1,13 @@
-//! Conversations by chat id: implementations of [`ChatMessageStore`](agent_core::ChatMessageStore).
+//! Conversations by chat id: implementations of [`ChatMessageStore`](agent_core::memory::ChatMessageStore).
 
 mod in_memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use agent_core::{ChatMessage, Message, RoundCounter};
+use agent_core::{
+    Message,
+    memory::{ChatMessage, RoundCounter},
+};
 
 pub use self::in_memory::InMemoryChatMessageStore;
 #[cfg(feature = "sqlite")]

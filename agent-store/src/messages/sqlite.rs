@@ -3,7 +3,8 @@
 use std::{fmt, path::Path};
 
 use agent_core::{
-    ChatMessage, ChatMessageStore, ChatQuery, Error, ErrorKind, Result, RoundCounter, async_trait, select_rounds,
+    Error, ErrorKind, Result, async_trait,
+    memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds},
 };
 use rusqlite::{OptionalExtension, Row};
 
@@ -16,7 +17,7 @@ use crate::database::{Database, from_json, to_json};
 /// those and no more.
 ///
 /// ```
-/// use agent_core::{ChatMessageStore, ChatQuery, Message};
+/// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
 /// use agent_store::SqliteChatMessageStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

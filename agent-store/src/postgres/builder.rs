@@ -112,7 +112,7 @@ impl PostgresBuilder {
             readers,
             blob_bytes,
             thread,
-            indexes: agent_core::IndexCache::default(),
+            indexes: agent_core::journal::IndexCache::default(),
         })))
     }
 }

@@ -19,7 +19,10 @@ mod writer;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Entry, IndexCache, Journal, JournalWriter, Result, SessionInfo, SharedIndex, async_trait};
+use agent_core::{
+    Journal, Result, async_trait,
+    journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
+};
 
 pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
 use self::{

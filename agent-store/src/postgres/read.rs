@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, Error, ErrorKind, Result, SessionInfo};
+use agent_core::{
+    Error, ErrorKind, Result,
+    journal::{Entry, SessionInfo},
+};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::readers::{Parameters, Readers};

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use agent_core::{Error, Result, new_id};
+use agent_core::{Error, Result, run::new_id};
 use futures::{
     future::{BoxFuture, MaybeDone, maybe_done},
     poll,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Ack, Entry, JournalWriter};
+use agent_core::journal::{Ack, Entry, JournalWriter};
 use tokio::sync::mpsc;
 
 use super::{

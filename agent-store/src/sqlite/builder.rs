@@ -79,7 +79,7 @@ impl SqliteBuilder {
             readers,
             thread,
             blob_bytes: writing.blob_bytes,
-            indexes: agent_core::IndexCache::default(),
+            indexes: agent_core::journal::IndexCache::default(),
         })))
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Ack, Entry, JournalWriter};
+use agent_core::journal::{Ack, Entry, JournalWriter};
 
 use super::{
     queue::{Queue, append_job, job},

@@ -12,7 +12,10 @@ mod upkeep;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use agent_core::{Entry, IndexCache, Journal, JournalWriter, Result, SessionInfo, SharedIndex, async_trait};
+use agent_core::{
+    Journal, Result, async_trait,
+    journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
+};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::error::store_error;

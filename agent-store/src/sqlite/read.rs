@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Entry, Error, ErrorKind, Result, SessionInfo};
+use agent_core::{
+    Error, ErrorKind, Result,
+    journal::{Entry, SessionInfo},
+};
 use rusqlite::{Connection, OptionalExtension, Row};
 use tokio::sync::Semaphore;
 

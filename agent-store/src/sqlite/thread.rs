@@ -8,7 +8,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use agent_core::{Error, ErrorKind, Result, new_id};
+use agent_core::{Error, ErrorKind, Result, run::new_id};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{

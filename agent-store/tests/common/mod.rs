@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Entry, EntryBody, Error, ErrorKind, Journal, JournalWriter, Message, Result, SessionInfo};
+use agent_core::{
+    Error, ErrorKind, Journal, Message, Result,
+    journal::{Entry, EntryBody, JournalWriter, SessionInfo},
+};
 use agent_store::conformance::every_kind;
 
 pub(crate) fn heard(text: &str) -> Entry {

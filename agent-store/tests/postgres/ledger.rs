@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use agent_core::{Amounts, Balance, Caps, ErrorKind, Ledger};
+use agent_core::{
+    Caps, ErrorKind,
+    budget::{Amounts, Balance, Ledger},
+};
 use agent_store::PostgresLedger;
 
 use crate::Place;

@@ -57,7 +57,7 @@ mod failures {
 }
 
 mod ledger_conformance {
-    use agent_core::{Ledger, MemoryLedger};
+    use agent_core::budget::{Ledger, MemoryLedger};
 
     use super::{Arc, Place, block_on, ledger};
 

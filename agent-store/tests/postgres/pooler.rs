@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Journal, Ledger, MemoryJournal, MemoryLedger};
+use agent_core::{
+    Journal, MemoryJournal,
+    budget::{Ledger, MemoryLedger},
+};
 use agent_store::{PostgresJournal, PostgresLedger};
 use tokio_postgres::NoTls;
 

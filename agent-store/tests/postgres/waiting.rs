@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent_core::{ErrorKind, Journal, JournalWriter};
+use agent_core::{ErrorKind, Journal, journal::JournalWriter};
 use agent_store::PostgresJournal;
 use tokio::{
     io::copy_bidirectional,

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use agent_core::{Entry, EntryBody, ErrorKind, ExitReason, Journal, RunStatus};
+use agent_core::{
+    ErrorKind, ExitReason, Journal,
+    journal::{Entry, EntryBody, RunStatus},
+};
 use agent_store::{Durability, SqliteJournal};
 
 use crate::{FakeClock, Place, append, heard, texts};

@@ -3,7 +3,8 @@
 use std::{fs, sync::Barrier, thread};
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Entry, EntryBody, ErrorKind, Journal, ModelResponse, ToolOutput, Usage,
+    AssistantMessage, Block, Effect, ErrorKind, Journal, ModelResponse, ToolOutput, Usage,
+    journal::{Entry, EntryBody},
 };
 use agent_store::{SqliteJournal, conformance::every_kind};
 use serde_json::json;

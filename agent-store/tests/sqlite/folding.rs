@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Entry, EntryBody, History, Journal, MemoryJournal, Message, ModelResponse, RunIds,
-    ToolOutput,
+    AssistantMessage, Block, History, Journal, MemoryJournal, Message, ModelResponse, RunIds, ToolOutput,
+    journal::{Entry, EntryBody},
 };
 use proptest::{collection::vec, prelude::*};
 use serde_json::Value;

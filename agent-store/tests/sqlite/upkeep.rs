@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use agent_core::{Entry, EntryBody, ErrorKind, Journal, MemoryJournal};
+use agent_core::{
+    ErrorKind, Journal, MemoryJournal,
+    journal::{Entry, EntryBody},
+};
 use agent_store::{Problem, conformance::every_kind, export, import};
 use futures::{TryStreamExt, stream};
 use serde_json::json;

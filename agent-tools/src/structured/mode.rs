@@ -6,8 +6,8 @@ use std::{
 };
 
 use agent_core::{
-    Block, Chunk, ChunkSink, Effort, Error, FinishReason, ModelInfo, ModelRequest, ModelResponse, Part, Result,
-    SystemMessage, ToolChoice, ToolSpec,
+    Block, Chunk, ChunkSink, Error, FinishReason, ModelInfo, ModelRequest, ModelResponse, Part, Result, SystemMessage,
+    ToolChoice, ToolSpec, model::Effort,
 };
 use serde::{Deserialize, Serialize};
 

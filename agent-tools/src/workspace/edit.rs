@@ -1,7 +1,7 @@
 //! `edit_file`.
 
 use agent_core::{
-    Effect, Error, Reconciled, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    Effect, Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::Reconciled,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

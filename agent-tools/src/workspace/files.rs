@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Error, Result, new_id};
+use agent_core::{Error, Result, run::new_id};
 use cap_fs_ext::{MetadataExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,

@@ -1,7 +1,8 @@
 //! How a model is asked, and how its answer is heard.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Effort, ErrorKind, FinishReason, MessageBuilder, ModelParams, ToolChoice, ToolSpec,
+    AssistantMessage, Block, Chunk, ErrorKind, FinishReason, ModelParams, ToolChoice, ToolSpec,
+    model::{Effort, MessageBuilder},
     testing::Turn,
 };
 use agent_tools::{AnswerMode, Structured};

@@ -1,7 +1,8 @@
 //! Calls tools as an executor does, without one.
 
 use agent_core::{
-    History, Resources, Result, RunCx, RunDriver, RunParts, Tool, ToolCall, ToolOutput, ToolRequest,
+    History, Resources, Result, RunCx, Tool, ToolCall, ToolOutput, ToolRequest,
+    engine::{RunDriver, RunParts},
     testing::detached_run,
 };
 use agent_tools::ArgumentSchema;
@@ -11,7 +12,8 @@ use serde_json::Value;
 pub(crate) fn run(resources: Resources) -> RunDriver {
     let detached = detached_run(History::default());
     let cx = detached.cx();
-    let mut parts = RunParts::new(cx.ids().clone(), cx.emitter().clone(), cx.log().clone());
+    let mut parts =
+        RunParts::new(cx.ids().clone(), detached.engine().emitter().clone(), detached.engine().log().clone());
     parts.resources = resources;
     RunDriver::new(parts)
 }

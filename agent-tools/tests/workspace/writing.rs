@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use agent_core::{Reconciled, Resources, ToolRequest};
+use agent_core::{Resources, ToolRequest, tool::Reconciled};
 use serde_json::json;
 
 use crate::{

@@ -9,8 +9,8 @@ use std::{
 use agent::{
     Model, ModelRequest, ModelResponse,
     core::{
-        ApproximateCounter, AssistantMessage, Block, Error, ErrorKind, ModelInfo, PriceTable, Result, Retry,
-        TokenCounter, Usage, async_trait,
+        AssistantMessage, Block, Error, ErrorKind, ModelInfo, Result, Retry, Usage, async_trait,
+        model::{ApproximateCounter, PriceTable},
     },
 };
 use serde_json::json;
@@ -107,7 +107,7 @@ impl Model for StormModel {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         let longest = req.params.max_tokens.unwrap_or(8_192).min(8_192);
         let [length, fate, pause, call] = self.roll([longest, 6, 3_000, 3]);
-        let usage = Usage::new(ApproximateCounter.prompt(&req), length + 1);
+        let usage = Usage::new(req.tokens(&ApproximateCounter), length + 1);
         // Half of it is on the bill as soon as the call begins, and all of it if it is not cut off.
         let cost = Prices.cost(self.name, &usage).unwrap_or(0);
         self.truth.add(&req, cost / 2);

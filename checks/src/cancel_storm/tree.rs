@@ -11,7 +11,8 @@ use std::{
 use agent::{
     Model, ModelRequest, ModelResponse, Tool, ToolOutput, ToolRequest,
     core::{
-        AssistantMessage, Block, Chunk, Collector, Error, ErrorKind, ModelInfo, Result, Retry, ToolSpec, async_trait,
+        AssistantMessage, Block, Chunk, Error, ErrorKind, ModelInfo, Result, Retry, ToolSpec, async_trait,
+        model::Collector,
     },
 };
 use serde_json::json;

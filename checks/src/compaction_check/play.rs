@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{
     AssistantMessage, Error, ErrorKind, Event, EventKind, Message, ModelRequest, ModelResponse, Usage,
     core::{
-        ApproximateCounter, Compaction, History, Middlewares, ModelHooksLayer, ModelInfo, ModelService, ModelWrapLayer,
-        PriceTable, TokenCounter,
+        History, ModelInfo, ModelService, TokenCounter,
+        engine::{ModelHooksLayer, ModelWrapLayer},
+        event::Compaction,
+        middleware::Middlewares,
+        model::{ApproximateCounter, PriceTable},
     },
     llm::{
         AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent::{
-    core::{ApproximateCounter, CompactionMode, TokenCounter},
+    core::{TokenCounter, event::CompactionMode, model::ApproximateCounter},
     llm::Codec,
 };
 

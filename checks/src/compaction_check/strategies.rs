@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::{
     AssistantMessage, Model, ModelRequest, ModelResponse, Result, Usage, async_trait,
-    core::{ApproximateCounter, ModelInfo, TokenCounter},
+    core::{ModelInfo, TokenCounter, model::ApproximateCounter},
     middleware::compaction::{
         CacheAware, CachePrices, ClampMessages, ClearToolResults, DedupReads, OffloadToolResults, SlidingWindow,
         Strategy, Summary, Tiers,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, path::Path};
 
 use agent::{
-    core::{ApproximateCounter, History, TokenCounter},
+    core::{History, TokenCounter, model::ApproximateCounter},
     llm::Codec,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agent::{
     Error, ModelRequest, ModelResponse, Result,
-    core::{Chunk, Origin},
+    core::{Chunk, message::Origin},
     llm::{Codec, Decoder, ParsedRequest, Progress},
 };
 use http::{HeaderMap, StatusCode};

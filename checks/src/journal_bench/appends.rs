@@ -7,7 +7,10 @@ use std::{
 
 use agent::{
     Error, ErrorKind, Message, Result, SqliteJournal,
-    core::{Entry, EntryBody, Journal},
+    core::{
+        Journal,
+        journal::{Entry, EntryBody},
+    },
 };
 use futures::future::try_join_all;
 use rusqlite::Connection;

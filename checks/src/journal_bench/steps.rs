@@ -4,7 +4,10 @@ use std::{fs, path::Path, sync::Arc};
 
 use agent::{
     Agent, AgentBuilder, Error, ErrorKind, Result, RunRequest, SqliteJournal,
-    core::{Effect, Entry, EntryBody, Journal, MemoryJournal, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec},
+    core::{
+        Effect, Journal, MemoryJournal, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+        journal::{Entry, EntryBody},
+    },
     testing::{EveryHook, ScriptedModel, Turn},
 };
 use serde_json::json;

@@ -4,7 +4,11 @@ use std::{io::Write, path::Path, sync::Arc};
 
 use agent::{
     Checkpoint, Result, RunEnd, RunRequest,
-    core::{Ack, Entry, Error, IN_DOUBT, Journal, JournalWriter, async_trait},
+    core::{
+        Error, Journal, async_trait,
+        journal::{Ack, Entry, JournalWriter},
+        tool::Doubt,
+    },
 };
 use serde_json::{Value, json};
 
@@ -50,7 +54,7 @@ pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
 
 /// What a person would say who looked at the world outside.
 fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Value)> {
-    let in_doubt = stands.questions.iter().filter(|question| question.kind == IN_DOUBT);
+    let in_doubt = stands.questions.iter().filter(|question| question.kind == Doubt::KIND);
     let answer = in_doubt.map(|question| {
         let happened = question.payload["idempotency_key"].as_str().is_some_and(|key| counter.has(key));
         let given = json!({"happened": world::given(&question.payload["arguments"])});

@@ -8,7 +8,11 @@ use std::{
 
 use agent::{
     Result,
-    core::{Effect, Entry, EntryBody, IN_DOUBT, Journal, RunIds},
+    core::{
+        Effect, Journal, RunIds,
+        journal::{Entry, EntryBody},
+        tool::Doubt,
+    },
 };
 use serde_json::Value;
 
@@ -109,7 +113,7 @@ impl Walk {
             // Whatever an earlier attempt began and left without a result is in doubt now.
             EntryBody::RunResumed { .. } => {
                 let left = self.open.iter().filter(|((of, _), _)| of == run);
-                self.doubts.extend(left.map(|((_, call), attempt)| format!("{call}/{IN_DOUBT}/{attempt}")));
+                self.doubts.extend(left.map(|((_, call), attempt)| format!("{call}/{}/{attempt}", Doubt::KIND)));
             }
             EntryBody::RunEnded { status, answer, .. } => {
                 self.ended.insert(run.clone(), format!("{status:?} {answer:?}"));
@@ -129,7 +133,7 @@ impl Walk {
                 }
             }
             EntryBody::ToolFinished { call_id, .. } => drop(self.open.remove(&(run.clone(), call_id.clone()))),
-            EntryBody::Asked { question } if question.kind == IN_DOUBT => {
+            EntryBody::Asked { question } if question.kind == Doubt::KIND => {
                 // In front of it are the calls of the runs above.
                 let end = question.id.rsplitn(4, '/').take(3).collect::<Vec<_>>();
                 self.asked.insert(end.into_iter().rev().collect::<Vec<_>>().join("/"));

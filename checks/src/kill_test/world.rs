@@ -4,7 +4,8 @@ use agent::{
     Agent, Result, WhenBusy,
     core::{
         AssistantMessage, Block, Effect, Error, Journal, Message, Model, ModelInfo, ModelRequest, ModelResponse,
-        Reconciled, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+        StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+        tool::Reconciled,
     },
     middleware::Delegation,
 };

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{Durable, Step, StepBody, StepResult};
-use crate::Result;
+use crate::error::Result;
 
 /// The engine of runs that go on from their journal: it runs every body and keeps nothing, since the run notes what its steps
 /// gave in the journal, and what an earlier attempt noted never comes to an engine.

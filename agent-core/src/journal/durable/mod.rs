@@ -9,13 +9,17 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-pub(super) use self::result::{another_kind, is_kept};
+pub(crate) use self::result::{another_kind, is_kept};
 pub use self::{
     embedded::Embedded,
     result::{KeptCall, KeptError, KeptRun, KeptValue, StepResult},
     steps::Steps,
 };
-use crate::{Answer, Effect, Question, Result};
+use crate::{
+    error::Result,
+    state::{Answer, Question},
+    tooling::Effect,
+};
 
 /// Runs the steps of a tree of runs so that a finished one is never run again: its result is kept, and given back when the run
 /// is driven again.
@@ -66,7 +70,7 @@ pub trait Durable: Send + Sync + 'static {
     /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run is to end and wait outside the engine.
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let _ = step;
-        Err(crate::Error::interrupted(question.clone()))
+        Err(crate::error::Error::interrupted(question.clone()))
     }
 
     /// Waits until this time has passed. After a restart the run asks for what is left of it.

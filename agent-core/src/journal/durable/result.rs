@@ -6,7 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Entry, EntryBody, Error, ErrorKind, Finished, Message, ModelResponse, Question, Result, Retry, ToolOutput, Usage,
+    error::{Error, ErrorKind, Result, Retry},
+    journal::{Entry, EntryBody},
+    llm::ModelResponse,
+    message::Message,
+    state::{Finished, Question},
+    tooling::ToolOutput,
+    usage::Usage,
 };
 
 /// What a step gave. It is typed and not yet bytes, so that an engine in memory does not serialise what nobody reads; every

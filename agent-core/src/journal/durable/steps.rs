@@ -10,7 +10,10 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Durable, Embedded, KeptValue, Step, StepBody, StepKind, StepResult};
-use crate::{Answer, Question, Result};
+use crate::{
+    error::Result,
+    state::{Answer, Question},
+};
 
 /// The steps of one attempt at a tree of runs: each gets a name that it had in the attempts before. Cheap to clone; all clones
 /// are one.

@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    Amounts, BackgroundRun, CallState, Exit, PendingTurn, Phase, RunState, RunStatus, Usage,
-    run::{Child, Trail},
+    amounts::Amounts,
+    state::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, RunStatus, Trail},
+    usage::Usage,
 };
 
 /// The states of runs, by id.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Journal, SessionIndex};
-use crate::Result;
+use crate::error::Result;
 
 /// A session's [index](SessionIndex), shared with others who look at it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,13 @@ impl From<SessionIndex> for SharedIndex {
 /// A store has one and says so in [`Journal::index`]:
 ///
 /// ```
-/// use agent_core::{Entry, IndexCache, Journal, JournalWriter, MemoryJournal, Result, SharedIndex, async_trait};
+/// use agent_core::{
+///     Journal,
+///     MemoryJournal,
+///     Result,
+///     async_trait,
+///     journal::{Entry, IndexCache, JournalWriter, SharedIndex},
+/// };
 /// use std::sync::Arc;
 ///
 /// struct MyStore {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Result;
+use crate::error::Result;
 use crate::journal::{Entry, EntryBody, Journal, each_entry};
 
 /// What is known of a session without its content.
@@ -45,10 +45,7 @@ impl SessionInfo {
 }
 
 /// Reads a whole session for what is known of it.
-pub(in crate::journal) async fn read_info(
-    journal: &(impl Journal + ?Sized),
-    session: &str,
-) -> Result<Option<SessionInfo>> {
+pub(crate) async fn read_info(journal: &(impl Journal + ?Sized), session: &str) -> Result<Option<SessionInfo>> {
     let mut info = SessionInfo::default();
     each_entry(journal, session, 0, |entry| info.apply(entry)).await?;
     Ok((info.entries > 0).then_some(info))

@@ -23,8 +23,14 @@ pub use self::{
     runs::{EDITED, RunRecord},
     sub_agents::SubAgentRecord,
 };
-use super::{Entry, EntryBody, Journal, RunStatus, each_entry};
-use crate::{History, Phase, Result, RunIds, RunState, Usage};
+use super::{Entry, EntryBody, Journal, each_entry};
+use crate::{
+    error::Result,
+    history::History,
+    state::RunStatus,
+    state::{Phase, RunIds, RunState},
+    usage::Usage,
+};
 
 /// What a session's entries mean: the conversations of its agents, the shared storage, its runs and where they stand.
 ///
@@ -32,7 +38,7 @@ use crate::{History, Phase, Result, RunIds, RunState, Usage};
 /// Entries append to a conversation, replace it, or undo it back to before a run.
 ///
 /// ```
-/// use agent_core::{Entry, EntryBody, Message, RunIds, SessionIndex};
+/// use agent_core::{Message, RunIds, journal::{Entry, EntryBody, SessionIndex}};
 /// use std::sync::Arc;
 ///
 /// let ids = Arc::new(RunIds::root("assistant", "session"));
@@ -228,7 +234,7 @@ impl SessionIndex {
     // --- a tree under way ---
 
     /// An agent's conversation, and a run of it that has not begun.
-    pub(super) fn seed(&mut self, ids: &RunIds, history: History) {
+    pub(crate) fn seed(&mut self, ids: &RunIds, history: History) {
         if !self.runs.contains_key(&ids.run_id) {
             self.enter(ids, 0, 0, history.clone());
         }
@@ -237,7 +243,7 @@ impl SessionIndex {
     }
 
     /// Takes where a run stood, with the runs below that it waits for, as if their entries had been taken.
-    pub(super) fn adopt(&mut self, checkpoint: &RunState) {
+    pub(crate) fn adopt(&mut self, checkpoint: &RunState) {
         let mut state = checkpoint.clone();
         let children = state.adopt_children();
         self.enter(&state.ids, 0, 0, state.history.clone());
@@ -246,12 +252,12 @@ impl SessionIndex {
     }
 
     /// The state of a run that was seeded or adopted, or has begun.
-    pub(super) fn state(&self, run: &str) -> &RunState {
+    pub(crate) fn state(&self, run: &str) -> &RunState {
         self.states.get(run).expect("a run under way has a state")
     }
 
     /// Where a run stands, and the runs below that it waits for; `phase` is what comes next, where only the run knows.
-    pub(super) fn at_rest(&self, run: &str, phase: Phase) -> RunState {
+    pub(crate) fn at_rest(&self, run: &str, phase: Phase) -> RunState {
         let state = self.state(run);
         let mut rest = self.states.at_rest(state);
         rest.phase = match phase {

@@ -3,7 +3,13 @@
 use std::sync::Arc;
 
 use super::Liveness;
-use crate::{Entry, EntryBody, ExitReason, History, Message, RunIds, RunStatus, Usage};
+use crate::{
+    history::History,
+    journal::{Entry, EntryBody},
+    message::Message,
+    state::{ExitReason, RunIds, RunStatus},
+    usage::Usage,
+};
 
 /// The reason for which the run of an edit is [stopped](ExitReason::Stopped): it tells an edit from a run of the agent.
 pub const EDITED: &str = "edited";

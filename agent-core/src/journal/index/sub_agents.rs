@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{RunStatus, Top};
-use crate::{EntryBody, RunIds};
+use super::Top;
+use crate::{journal::EntryBody, state::RunIds, state::RunStatus};
 
 /// A sub-agent that an agent called, as a session knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

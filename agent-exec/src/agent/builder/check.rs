@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::{Error, Middlewares, Result, StateSchema};
+use agent_core::{Error, Result, StateSchema, middleware::Middlewares};
 use agent_tools::check_value;
 
 use super::AgentBuilder;

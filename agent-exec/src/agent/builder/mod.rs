@@ -6,9 +6,9 @@ mod explain;
 use std::{any::Any, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Middlewares, Model, ModelParams,
-    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
-    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting,
+    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Model, ModelParams, ModelRequest,
+    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema, SubAgent,
+    SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting, middleware::Middlewares,
 };
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Origin, Raw, Reasoning, ToolCall};
+use agent_core::{
+    AssistantMessage, Block, ToolCall,
+    message::{Origin, Raw, Reasoning},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! Putting one block together.
 
-use agent_core::{Block, Origin};
+use agent_core::{Block, message::Origin};
 use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},

@@ -1,6 +1,9 @@
 //! Answers that come whole.
 
-use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result};
+use agent_core::{
+    AssistantMessage, Block, Error, FinishReason, ModelResponse, Result,
+    message::{Origin, Raw},
+};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{read, usage};

@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{ModelRequest, Origin, SystemMessage, WireKey};
+use agent_core::{ModelRequest, SystemMessage, history::WireKey, message::Origin};
 
 use super::{
     claude::Claude,

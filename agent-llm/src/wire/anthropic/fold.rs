@@ -1,6 +1,6 @@
 //! Putting the blocks of a message together from their events, and telling those who listen.
 
-use agent_core::{Block, Chunk, Origin};
+use agent_core::{Block, Chunk, message::Origin};
 
 use super::{
     block_fold::{BlockFold, Delta, Kind},

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, History, Message, Origin, Part, SystemMessage, ToolMessage, WireKey};
+use agent_core::{
+    AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, history::WireKey, message::Origin,
+};
 
 use super::{
     assistant,

@@ -42,7 +42,7 @@ mod stream;
 mod tools;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};

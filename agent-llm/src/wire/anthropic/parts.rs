@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Cache, Media, MediaSource, Origin, Part, Text};
+use agent_core::{
+    Media, Part, Text,
+    message::{Cache, MediaSource, Origin},
+};
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 

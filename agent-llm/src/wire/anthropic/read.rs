@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Cache, Citation, Media, MediaSource, Origin, Part, Raw, Reasoning, Text, ToolCall};
+use agent_core::{
+    Block, Media, Part, Text, ToolCall,
+    message::{Cache, Citation, MediaSource, Origin, Raw, Reasoning},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Effort, Error, ErrorKind, ModelParams, Origin, OutputFormat, Result, Retry, ToolChoice};
+use agent_core::{
+    Error, ErrorKind, ModelParams, OutputFormat, Result, Retry, ToolChoice, message::Origin, model::Effort,
+};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{

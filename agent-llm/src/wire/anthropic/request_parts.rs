@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, History, Message, Origin, Part, Raw, SystemMessage, ToolMessage, ToolSpec, ToolSpecs, UserMessage,
+    AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, ToolSpec, ToolSpecs, UserMessage,
+    message::{Origin, Raw},
 };
 use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;

@@ -1,6 +1,6 @@
 //! Everything of a request but the conversation and the tools.
 
-use agent_core::{Effort, ModelParams, ModelRequest, OutputFormat, ToolChoice};
+use agent_core::{ModelParams, ModelRequest, OutputFormat, ToolChoice, model::Effort};
 use serde::Serialize;
 use serde_json::Value;
 

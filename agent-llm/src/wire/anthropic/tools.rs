@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Origin, ToolSpec};
+use agent_core::{ToolSpec, message::Origin};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 

@@ -1,6 +1,6 @@
 //! What a provider answers, put together from one response or from the many of a stream.
 
-use agent_core::{AssistantMessage, Error, ErrorKind, FinishReason, ModelResponse, Raw, Result, Retry};
+use agent_core::{AssistantMessage, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry, message::Raw};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Media, Reasoning, Text, ToolCall};
+use agent_core::{AssistantMessage, Block, Media, Text, ToolCall, message::Reasoning};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! One of the answers that were asked for.
 
-use agent_core::Origin;
+use agent_core::message::Origin;
 use serde_json::value::RawValue;
 
 use super::{

@@ -1,6 +1,6 @@
 //! Where the model has its words from.
 
-use agent_core::{Block, Citation};
+use agent_core::{Block, message::Citation};
 use serde::Deserialize;
 
 use super::{fold::Heard, rest::Rest};

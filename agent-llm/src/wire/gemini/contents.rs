@@ -1,6 +1,6 @@
 //! Writing the conversation.
 
-use agent_core::{AssistantMessage, History, Message, Part, Raw, ToolMessage, UserMessage};
+use agent_core::{AssistantMessage, History, Message, Part, ToolMessage, UserMessage, message::Raw};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

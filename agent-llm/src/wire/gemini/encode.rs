@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{ModelRequest, SystemMessage, WireKey};
+use agent_core::{ModelRequest, SystemMessage, history::WireKey};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,9 @@
 //! From the parts of a message to its blocks, as they come.
 
-use agent_core::{Block, Chunk, Origin, Raw, Reasoning, Text};
+use agent_core::{
+    Block, Chunk, Text,
+    message::{Origin, Raw, Reasoning},
+};
 use serde_json::value::RawValue;
 
 use super::{

@@ -1,6 +1,6 @@
 //! What decides how messages are written.
 
-use agent_core::{Origin, Raw};
+use agent_core::message::{Origin, Raw};
 use serde_json::value::RawValue;
 
 use super::profile::GeminiGeneration;

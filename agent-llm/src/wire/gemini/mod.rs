@@ -17,7 +17,7 @@
 //! Google's search, code execution and the like are offered in the provider's own JSON:
 //!
 //! ```
-//! use agent_core::{Origin, Raw, ToolSpec};
+//! use agent_core::{ToolSpec, message::{Origin, Raw}};
 //! use serde_json::json;
 //!
 //! let gemini = Origin::new("gemini-generate", "gemini", "");
@@ -30,7 +30,7 @@
 //! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
 //! * A tool's result must be an object: JSON of one goes as it is, any other text as `{"result": ..}`, and that of a failed
 //!   call as `{"error": ..}`. Arguments of another model's call that are no object go as `{"arguments": ..}`.
-//! * The provider caches by itself: [`Cache`](agent_core::Cache) marks are not sent.
+//! * The provider caches by itself: [`Cache`](agent_core::message::Cache) marks are not sent.
 
 mod answer;
 mod assistant;
@@ -55,7 +55,7 @@ mod tools;
 mod usage;
 mod wrapper;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 

@@ -1,6 +1,9 @@
 //! One part of a content: from its JSON to what it means.
 
-use agent_core::{Block, Media, MediaSource, Origin, Part, Raw, Text, ToolCall};
+use agent_core::{
+    Block, Media, Part, Text, ToolCall,
+    message::{MediaSource, Origin, Raw},
+};
 use serde_json::{Value, value::RawValue};
 
 use super::partial::ArgSaid;

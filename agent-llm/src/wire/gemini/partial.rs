@@ -1,6 +1,9 @@
 //! Calls whose arguments come piece by piece, which the API does only for those who ask for it.
 
-use agent_core::{Block, Origin, Raw, ToolCall};
+use agent_core::{
+    Block, ToolCall,
+    message::{Origin, Raw},
+};
 use serde::Serialize;
 use serde_json::{
     Value, json,

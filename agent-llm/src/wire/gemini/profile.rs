@@ -30,7 +30,7 @@ pub struct GeminiProfile {
     pub schemas: GeminiSchemas,
     /// What the model can be told. Default: what its name says.
     pub generation: Option<GeminiGeneration>,
-    /// Whether an answer for which an [`Effort`](agent_core::Effort) is set shows its thoughts. Default: true.
+    /// Whether an answer for which an [`Effort`](agent_core::model::Effort) is set shows its thoughts. Default: true.
     pub include_thoughts: bool,
 }
 

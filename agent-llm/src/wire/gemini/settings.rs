@@ -1,6 +1,6 @@
 //! Everything of a request but the contents and the tools.
 
-use agent_core::{Effort, ModelParams, OutputFormat, ToolChoice};
+use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

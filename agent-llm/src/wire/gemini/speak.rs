@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, MediaSource, Part};
+use agent_core::{Media, Part, message::MediaSource};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Raw, Reasoning, ToolCall};
+use agent_core::{
+    AssistantMessage, Block, ToolCall,
+    message::{Raw, Reasoning},
+};
 use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, FinishReason, ModelResponse, Origin, Raw, Result};
+use agent_core::{
+    Error, FinishReason, ModelResponse, Result,
+    message::{Origin, Raw},
+};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, value::RawValue};
 

@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{ModelRequest, WireKey};
+use agent_core::{ModelRequest, history::WireKey};
 
 use super::{
     message::{Manner, Messages, write_spoken},

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Cache, History, Message, Origin, Part, Raw, ToolMessage};
+use agent_core::{
+    History, Message, Part, ToolMessage,
+    message::{Cache, Origin, Raw},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

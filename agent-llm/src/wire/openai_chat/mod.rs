@@ -35,7 +35,7 @@ mod speak;
 mod stream;
 mod tools;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};

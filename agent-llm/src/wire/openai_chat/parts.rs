@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Media, MediaSource, Part, Text};
+use agent_core::{Block, Media, Part, Text, message::MediaSource};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

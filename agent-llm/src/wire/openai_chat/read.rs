@@ -1,6 +1,9 @@
 //! From the JSON of one assistant message to its blocks.
 
-use agent_core::{AssistantMessage, Block, Origin, Raw, Reasoning};
+use agent_core::{
+    AssistantMessage, Block,
+    message::{Origin, Raw, Reasoning},
+};
 use serde_json::value::RawValue;
 
 use super::{

@@ -1,6 +1,9 @@
 //! From the JSON of calls to the calls.
 
-use agent_core::{Origin, Raw, ToolCall};
+use agent_core::{
+    ToolCall,
+    message::{Origin, Raw},
+};
 use serde_json::value::RawValue;
 
 use super::read_part::raw;

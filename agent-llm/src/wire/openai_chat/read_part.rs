@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Cache, Citation, Media, MediaSource, Origin, Raw, Reasoning, Text};
+use agent_core::{
+    Block, Media, Text,
+    message::{Cache, Citation, MediaSource, Origin, Raw, Reasoning},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{AssistantMessage, Block, Message, Part, Raw, SystemMessage, ToolMessage, UserMessage};
+use agent_core::{AssistantMessage, Block, Message, Part, SystemMessage, ToolMessage, UserMessage, message::Raw};
 use serde_json::value::RawValue;
 
 use super::{

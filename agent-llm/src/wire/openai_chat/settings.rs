@@ -1,6 +1,6 @@
 //! Everything of a request but its messages and its tools.
 
-use agent_core::{Effort, ModelParams, OutputFormat, ToolChoice};
+use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde::{
     Serialize,
     ser::{Error, SerializeMap, Serializer},

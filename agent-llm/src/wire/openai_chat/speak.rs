@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque};
 
-use agent_core::{Block, Chunk, Origin};
+use agent_core::{Block, Chunk, message::Origin};
 
 use super::{
     fold::Delta,

@@ -1,6 +1,6 @@
 //! Tools, as the API writes them.
 
-use agent_core::{Raw, ToolSpec};
+use agent_core::{ToolSpec, message::Raw};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use agent_core::{AssistantMessage, Block, Media, Raw, Reasoning, ToolCall};
+use agent_core::{
+    AssistantMessage, Block, Media, ToolCall,
+    message::{Raw, Reasoning},
+};
 use serde::Serialize;
 use serde_json::{
     Value,

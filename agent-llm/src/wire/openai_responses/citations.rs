@@ -1,6 +1,6 @@
 //! Where a text is from.
 
-use agent_core::Citation;
+use agent_core::message::Citation;
 use serde_json::value::RawValue;
 
 use crate::wire::{lenient::Str, open_struct::open_struct};

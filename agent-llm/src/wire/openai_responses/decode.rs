@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{AssistantMessage, Block, Error, FinishReason, ModelResponse, Origin, Raw, Result};
+use agent_core::{
+    AssistantMessage, Block, Error, FinishReason, ModelResponse, Result,
+    message::{Origin, Raw},
+};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::read::{items, name_calls, read};

@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{History, Message, ModelRequest, WireKey};
+use agent_core::{History, Message, ModelRequest, history::WireKey};
 use serde_json::value::RawValue;
 
 use super::{

@@ -1,6 +1,9 @@
 //! Writing messages as items: everything but what the model itself said.
 
-use agent_core::{History, Message, Origin, Part, Raw, ToolMessage};
+use agent_core::{
+    History, Message, Part, ToolMessage,
+    message::{Origin, Raw},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

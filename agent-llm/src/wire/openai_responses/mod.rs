@@ -58,7 +58,7 @@ mod stream;
 mod tools;
 mod turns;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Origin, Result, WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};

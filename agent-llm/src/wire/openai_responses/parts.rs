@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, MediaSource, Origin, Part, Raw, Text};
+use agent_core::{
+    Media, Part, Text,
+    message::{MediaSource, Origin, Raw},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

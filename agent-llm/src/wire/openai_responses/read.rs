@@ -1,6 +1,9 @@
 //! From the items of an answer to blocks.
 
-use agent_core::{Block, Media, Origin, Raw, Reasoning, Text, ToolCall};
+use agent_core::{
+    Block, Media, Text, ToolCall,
+    message::{Origin, Raw, Reasoning},
+};
 use serde_json::value::RawValue;
 
 use super::citations::citations;

@@ -1,8 +1,8 @@
 //! Reading requests.
 
 use agent_core::{
-    Effort, Error, ErrorKind, History, Message, ModelParams, OutputFormat, Part, Raw, Result, Retry, SystemMessage,
-    ToolChoice, UserMessage,
+    Error, ErrorKind, History, Message, ModelParams, OutputFormat, Part, Result, Retry, SystemMessage, ToolChoice,
+    UserMessage, message::Raw, model::Effort,
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};

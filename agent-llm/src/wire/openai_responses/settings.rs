@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Effort, ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
+use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec, model::Effort};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -2,7 +2,10 @@
 
 use std::mem::{discriminant, replace};
 
-use agent_core::{Block, Chunk, Origin, Raw};
+use agent_core::{
+    Block, Chunk,
+    message::{Origin, Raw},
+};
 
 use super::{
     fold::{Field, Fold, Item},

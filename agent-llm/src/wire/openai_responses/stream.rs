@@ -1,6 +1,6 @@
 //! Answers that are streamed.
 
-use agent_core::{Chunk, Error, ModelResponse, Origin, Result};
+use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
 
 use super::{

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Origin, Raw, ToolSpec};
+use agent_core::{
+    ToolSpec,
+    message::{Origin, Raw},
+};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 

@@ -1,7 +1,8 @@
 //! From the items of a request to messages.
 
 use agent_core::{
-    AssistantMessage, Block, History, Message, Origin, Part, Raw, SystemMessage, ToolMessage, UserMessage,
+    AssistantMessage, Block, History, Message, Part, SystemMessage, ToolMessage, UserMessage,
+    message::{Origin, Raw},
 };
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{ApproximateCounter, Error, Result, TokenCounter};
+use agent_core::{Error, Result, TokenCounter, model::ApproximateCounter};
 
 use super::{LongToolOutput, LongToolOutputConfig};
 use crate::archive::{Archive, output_tool};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{CompactionMode, EventKind, PriceTable, Result, Usage};
+use agent_core::{EventKind, Result, Usage, event::CompactionMode, model::PriceTable};
 use async_trait::async_trait;
 
 use super::{ClearToolResults, DedupReads, SlidingWindow, Strategy, Tiers};

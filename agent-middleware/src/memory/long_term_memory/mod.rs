@@ -6,8 +6,9 @@ mod keep;
 use std::sync::Arc;
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Flow, MemoryQuery, MemoryStore, Message, Middleware, Model, ModelRequest,
-    ModelResponse, PerRun, Placement, Result, RunCx, RunEnd, Tool,
+    Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, PerRun, Placement,
+    Result, RunCx, RunEnd, Tool,
+    memory::{MemoryQuery, MemoryStore},
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,7 @@ use crate::tags::tagged;
 /// # Example
 ///
 /// ```
-/// use agent_core::{Memory, MemoryStore, RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_core::{RunRequest, memory::{Memory, MemoryStore}, testing::{ScriptedModel, Turn}};
 /// use agent_exec::Agent;
 /// use agent_middleware::LongTermMemory;
 /// use agent_store::InMemoryMemoryStore;

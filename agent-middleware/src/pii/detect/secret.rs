@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use agent_core::API_KEY_PREFIXES;
+use agent_core::model::API_KEY_PREFIXES;
 
 use super::{is_at, is_before};
 use crate::pii::{Detector, Passage};

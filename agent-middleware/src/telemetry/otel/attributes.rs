@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Amounts, Error, ErrorKind, ModelInfo, ModelParams, Usage};
+use agent_core::{Error, ErrorKind, ModelInfo, ModelParams, Usage, budget::Amounts};
 use opentelemetry::{Array, KeyValue, StringValue, Value, trace::Status};
 use serde_json::Value as Json;
 use tracing::Span;

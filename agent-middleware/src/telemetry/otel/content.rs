@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Media, MediaSource, Message, Part, SystemMessage,
-    ToolSpecs,
+    AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Media, Message, Part, SystemMessage, ToolSpecs,
+    message::MediaSource,
 };
 use serde_json::{Map, Value, json};
 

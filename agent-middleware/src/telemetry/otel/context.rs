@@ -82,7 +82,7 @@ impl TraceContext {
     /// Runs `work` as part of the trace: spans that begin in it lie below. A span of `tracing` around it goes first.
     ///
     /// ```
-    /// # async fn example(agent: agent_core::AgentService, headers: &[(&str, &str)]) -> agent_core::Result<()> {
+    /// # async fn example(agent: agent_core::middleware::AgentService, headers: &[(&str, &str)]) -> agent_core::Result<()> {
     /// use agent_core::RunRequest;
     /// use agent_middleware::telemetry::TraceContext;
     ///

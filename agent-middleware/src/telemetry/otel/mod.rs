@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agent_core::{Middleware, Model, PerRun, Placement, Result, RunCx, RunEnd, boxed};
+use agent_core::{Middleware, Model, PerRun, Placement, Result, RunCx, RunEnd, boxed, engine::SubRuns};
 use async_trait::async_trait;
 use tracing::{Level, Span};
 
@@ -172,7 +172,7 @@ impl Telemetry {
     /// True if an agent above spread one of these over the run: that one has it all.
     fn is_doubled(&self, cx: &RunCx) -> bool {
         let is_other = |m: &Arc<dyn Middleware>| m.name() == self.name() && !std::ptr::addr_eq(Arc::as_ptr(m), self);
-        cx.inherited().iter().any(is_other)
+        SubRuns::of(cx).inherited().iter().any(is_other)
     }
 
     fn run(&self, cx: &RunCx) -> Option<Arc<Run>> {

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use agent_core::{CircuitState, Compaction, Event, EventKind, EventSink, RunCx};
+use agent_core::{
+    Event, EventKind, EventSink, RunCx,
+    event::{CircuitState, Compaction},
+};
 use serde_json::Value;
 use tracing::Level;
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use agent_core::{Amounts, Balance, Caps, Result};
+use agent_core::{
+    Caps, Result,
+    budget::{Amounts, Balance},
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},

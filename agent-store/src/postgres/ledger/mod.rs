@@ -4,7 +4,10 @@ mod books;
 
 use std::{fmt, time::Duration};
 
-use agent_core::{Amounts, Balance, BoxFuture, Caps, Error, Ledger, Result, async_trait};
+use agent_core::{
+    BoxFuture, Caps, Error, Result, async_trait,
+    budget::{Amounts, Balance, Ledger},
+};
 use tokio::sync::oneshot;
 
 use self::books::{Books, Work};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use agent_core::{Error, ErrorKind, Journal, Ledger, Retry};
+use agent_core::{Error, ErrorKind, Journal, Retry, budget::Ledger};
 use agent_store::{PostgresJournal, PostgresLedger};
 
 use crate::{

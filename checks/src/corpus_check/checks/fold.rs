@@ -2,7 +2,7 @@
 
 use agent::{
     Block, ModelResponse,
-    core::{Chunk, MessageBuilder},
+    core::{Chunk, model::MessageBuilder},
     llm::conformance::json,
 };
 use serde_json::{Value, json};

@@ -52,7 +52,7 @@ async fn run(args: Args) -> Result<()> {
     let journal = SqliteJournal::open(&args.journal)?;
     let agent = agents::build(model, &dir, journal.clone())?;
 
-    let session = agent::core::new_id();
+    let session = agent::core::run::new_id();
     let mut run = agent.start(RunRequest::user(args.question).session(session.as_str()));
     let handle = run.handle();
     tokio::spawn(async move {

@@ -4,7 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use agent::{
     Result,
-    core::{Entry, EntryBody, Journal, RunIds},
+    core::{
+        Journal, RunIds,
+        journal::{Entry, EntryBody},
+    },
 };
 
 use crate::show::preview;

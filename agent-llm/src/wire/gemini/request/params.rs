@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Effort, ModelParams, OutputFormat, ToolChoice};
+use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde_json::{Map, Value, json};
 
 use crate::wire::gemini::{

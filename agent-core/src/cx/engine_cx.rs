@@ -1,0 +1,117 @@
+//! [`EngineCx`]: what an executor may do with a run and a hook may not.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Context,
+};
+
+use futures::future::BoxFuture;
+
+use super::{Inbox, Pause, RunCx, UsageMeter};
+use crate::{event::Emitter, log::RunLog, state::Question};
+
+/// What opens the runs of one executor.
+///
+/// Hooks, layers and tools have a [`RunCx`], by which nobody reaches the run's journal. The executor's own services have no
+/// more than that, and the key that the executor gave the run in [`RunParts::key`](crate::engine::RunParts::key).
+///
+/// ```
+/// use agent_core::{ModelRequest, engine::EngineKey};
+///
+/// /// What an executor's innermost service looks up.
+/// fn attempt(key: EngineKey, request: &ModelRequest) -> Option<&str> {
+///     key.open(&request.cx).map(|run| &**run.log().attempt())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineKey(u64);
+
+impl EngineKey {
+    /// A key like no other.
+    #[expect(clippy::new_without_default, reason = "two of them are never equal")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Opens a run to which this key was given.
+    pub fn open(self, cx: &RunCx) -> Option<EngineCx<'_>> {
+        (cx.0.key == Some(self)).then(|| EngineCx::new(cx))
+    }
+}
+
+/// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), by the [`Parent`](crate::engine::Parent)
+/// of a request, or by the [`EngineKey`] that it was given.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineCx<'a>(pub(crate) &'a RunCx);
+
+impl<'a> EngineCx<'a> {
+    pub(crate) fn new(cx: &'a RunCx) -> Self {
+        Self(cx)
+    }
+
+    /// The engine that keeps steps, and the run's side of the journal.
+    pub fn log(self) -> &'a RunLog {
+        self.0.log()
+    }
+
+    /// The way that events leave the run.
+    pub fn emitter(self) -> &'a Emitter {
+        self.0.emitter()
+    }
+
+    /// What counts the run's usage.
+    pub fn usage_meter(self) -> &'a UsageMeter {
+        self.0.usage_meter()
+    }
+
+    /// The pause that the runs below share.
+    pub fn pause_flag(self) -> Pause {
+        self.0.pause_flag()
+    }
+
+    /// The messages that wait for the run's next model call.
+    pub fn inbox(self) -> &'a Inbox {
+        self.0.inbox()
+    }
+
+    /// Sub-agents that the run started so far.
+    pub fn sub_agents_started(self) -> u32 {
+        self.0.sub_agents_started()
+    }
+
+    /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the
+    /// call's result, and taken back if the call is cut off.
+    #[must_use]
+    pub fn of_call(self, call_id: &Arc<str>) -> RunCx {
+        self.0.of_call(call_id)
+    }
+
+    /// The questions of the call `call_id` that have no answer; none if a run below waits.
+    pub fn asked_by(self, call_id: &str) -> Option<Vec<Question>> {
+        self.0.asked_by(call_id)
+    }
+
+    /// Notes that these were asked when the call was made before.
+    pub fn asked_before(self, questions: &[Question]) {
+        self.0.asked_before(questions);
+    }
+
+    /// True if a task was [handed over](RunCx::spawn) that was not taken.
+    pub fn has_tasks(self) -> bool {
+        self.0.has_tasks()
+    }
+
+    /// Takes the tasks that were handed over, to drive them; the executor is woken when there are more.
+    pub fn take_tasks(self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+        self.0.take_tasks(executor)
+    }
+
+    /// Drops the tasks that nobody took, and accepts no more. The run is over.
+    pub fn close_tasks(self) {
+        self.0.close_tasks();
+    }
+}

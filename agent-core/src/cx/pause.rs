@@ -1,0 +1,53 @@
+//! Asking runs to pause.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Asks the runs that share it to pause at their next boundaries. Cheap to clone; all clones are one.
+///
+/// ```
+/// use agent_core::engine::Pause;
+///
+/// let tree = Pause::default();
+/// let branch = tree.below();
+/// branch.request();
+/// assert!(branch.is_requested() && !tree.is_requested());
+/// branch.request_all();
+/// assert!(tree.is_requested());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Pause(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    set: AtomicBool,
+    above: Option<Pause>,
+}
+
+impl Pause {
+    /// One for a part of the tree: it pauses with the tree, and also alone.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Self(Arc::new(Flag { set: AtomicBool::new(false), above: Some(self.clone()) }))
+    }
+
+    /// Asks the runs that share this one.
+    pub fn request(&self) {
+        self.0.set.store(true, Ordering::Release);
+    }
+
+    /// Asks the whole tree.
+    pub fn request_all(&self) {
+        match &self.0.above {
+            Some(above) => above.request_all(),
+            None => self.request(),
+        }
+    }
+
+    /// True if these runs, or the whole tree, are to pause.
+    pub fn is_requested(&self) -> bool {
+        self.0.set.load(Ordering::Acquire) || self.0.above.as_ref().is_some_and(Self::is_requested)
+    }
+}

@@ -1,0 +1,86 @@
+//! What runs beside a run's loop.
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Waker},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::RunCx;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Work that was handed to a run and that its executor has not taken yet.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    state: Mutex<State>,
+    /// Something was handed over that nobody took yet.
+    waiting: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    new: Vec<BoxFuture<'static, ()>>,
+    executor: Option<Waker>,
+    closed: bool,
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunCx {
+    /// Runs `task` beside the run's loop, as long as the run is under way: when it ends or is dropped, so is the task.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stopped`] if the run is over.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let mut tasks = self.0.tasks.lock();
+        if tasks.closed {
+            return Err(Error::new(ErrorKind::Stopped, "the run is over: nothing can run beside it"));
+        }
+        tasks.new.push(task.boxed());
+        self.0.tasks.waiting.store(true, Ordering::Release);
+        let executor = tasks.executor.take();
+        drop(tasks);
+        executor.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// True if something was handed over that was not taken.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.0.tasks.waiting.load(Ordering::Acquire)
+    }
+
+    /// Takes what was handed over, to drive it; the executor is woken when there is more.
+    pub(crate) fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+        let mut tasks = self.0.tasks.lock();
+        self.0.tasks.waiting.store(false, Ordering::Release);
+        match &mut tasks.executor {
+            Some(known) => known.clone_from(executor.waker()),
+            none => *none = Some(executor.waker().clone()),
+        }
+        std::mem::take(&mut tasks.new)
+    }
+
+    /// Drops what nobody took, and accepts no more. The run is over.
+    pub(crate) fn close_tasks(&self) {
+        let mut tasks = self.0.tasks.lock();
+        (tasks.closed, tasks.executor) = (true, None);
+        let dropped = std::mem::take(&mut tasks.new);
+        drop(tasks);
+        drop(dropped); // not under the lock: what is dropped may look at the run
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("new", &self.lock().new.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! What only executors and distributed engines need, and whoever composes stacks or runs by hand.
+//!
+//! A [`RunDriver`] drives a run that is made of [`RunParts`]; its steps go through [`Durable`], its entries through a [`RunLog`],
+//! its events through an [`Emitter`]. Nothing here is reached from the [`RunCx`](crate::RunCx) of a hook: a driver hands out an
+//! [`EngineCx`], and an executor's own services open their runs with an [`EngineKey`]. Middlewares that delegate see the runs
+//! below as [`SubRuns`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agent_core::{
+//!     Message, RunIds,
+//!     engine::{Emitter, EventHub, RunDriver, RunLog, RunParts},
+//!     journal::MemoryJournal,
+//!     storage::{GlobalStorage, State},
+//! };
+//!
+//! let (ids, journal) = (Arc::new(RunIds::root("helper", "s1")), MemoryJournal::default());
+//! let writer = journal.open_now(&ids.session, &ids.agent_id)?;
+//! let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal), ids.session.clone()), None);
+//! let (state, globals) = (State::default(), GlobalStorage::default());
+//! let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+//!
+//! let mut parts = RunParts::new(ids, emitter, log);
+//! (parts.state, parts.globals) = (state, globals);
+//! let run = RunDriver::new(parts);
+//! run.push(Message::user("hello"))?;
+//! assert_eq!((run.cx().history().len(), run.next_step()), (1, 1));
+//! # Ok::<(), agent_core::Error>(())
+//! ```
+
+pub use crate::{
+    cx::{EngineCx, EngineKey, Inbox, Pause, UsageMeter},
+    event::{emitter::Emitter, hub::EventHub},
+    future::catch_panic,
+    journal::durable::{
+        Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
+    },
+    log::{CallWitness, RunLog, ToolStep},
+    middleware::{
+        hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
+        wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
+    },
+    model::booking::Booking,
+    request::{Parent, SubRunHandle},
+    run::{
+        driver::{RunDriver, RunParts},
+        sub_run::{SubAgentCall, SubRun},
+        sub_runs::SubRuns,
+    },
+    state::BackgroundRun,
+};
+#[doc(hidden)]
+pub use crate::{
+    history::repair::{NO_RESULT, unique_ids},
+    state::canonical_json,
+};

@@ -1,0 +1,261 @@
+//! The entries of a run tree on their way to the journal, and its acknowledgements on their way back.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker, ready},
+};
+
+use super::Emitter;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{Ack, Entry},
+};
+
+/// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
+/// are told of their entries in the order of the journal.
+///
+/// Nobody holds a lock while he waits: a future of one run that is not polled for a while keeps no other run from going on.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    queue: Mutex<Queue>,
+    /// Held while readers are told, so that events leave in order.
+    telling: Mutex<()>,
+    waiters: Arc<Waiters>,
+}
+
+/// Batches are numbered from 1 in the order in which the journal got them.
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: VecDeque<Sent>,
+    sent: u64,
+    acknowledged: u64,
+    /// Set by the first batch that the journal refused: after it nothing counts as durable.
+    failed: Option<Failure>,
+}
+
+/// Why the journal refused a batch.
+type Failure = (ErrorKind, String);
+
+/// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
+pub(crate) struct Sent {
+    pub(crate) ack: Ack,
+    pub(crate) count: usize,
+    pub(crate) entries: Option<Vec<Entry>>,
+    pub(crate) emitter: Emitter,
+}
+
+/// Everybody who waits for an acknowledgement. Whichever of them asked for it last may be gone when it comes.
+#[derive(Default)]
+struct Waiters(Mutex<Vec<Waker>>);
+
+impl Waiters {
+    fn add(&self, waker: &Waker) {
+        let mut waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiters.iter().any(|known| known.will_wake(waker)) {
+            waiters.push(waker.clone());
+        }
+    }
+}
+
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let waiters = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        waiters.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Queue {
+    /// True if a batch up to `until` was not acknowledged yet.
+    fn is_open(&self, until: u64) -> Result<bool> {
+        match &self.failed {
+            Some(failure) => Err(repeated(failure)),
+            None => Ok(self.acknowledged < until),
+        }
+    }
+
+    /// Fails once the journal has refused a batch, whether or not its acknowledgement was waited for.
+    fn check_unbroken(&self) -> Result<()> {
+        let refused_at_once = self.waiting.back().and_then(|newest| match &newest.ack {
+            Ack::Done(Some(Err(e))) => Some(failure(e)),
+            _ => None,
+        });
+        match self.failed.as_ref().or(refused_at_once.as_ref()) {
+            Some(failure) => Err(repeated(failure)),
+            None => Ok(()),
+        }
+    }
+
+    /// The oldest batch, when it is acknowledged, with its first sequence number.
+    fn poll_oldest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+        let oldest = self.waiting.front_mut().expect("what is open is in the queue");
+        let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
+        let sent = self.waiting.pop_front().expect("it was polled");
+        self.acknowledged += 1;
+        self.failed = first.as_ref().err().map(failure);
+        Poll::Ready(first.map(|first| (first, sent)))
+    }
+}
+
+fn failure(e: &Error) -> Failure {
+    (e.kind(), e.message().to_owned())
+}
+
+fn repeated((kind, message): &Failure) -> Error {
+    Error::new(*kind, message.clone())
+}
+
+impl Outbox {
+    /// Takes the batch that `hand_over` handed to the journal, if it did; nobody else of the tree hands anything over
+    /// meanwhile. After a batch that the journal refused nothing is handed over any more: a run that is recovered from a log
+    /// with a hole repeats effects.
+    ///
+    /// # Errors
+    /// Those of `hand_over`, and that of the batch that the journal refused.
+    pub(crate) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
+        let mut queue = self.queue();
+        queue.check_unbroken()?;
+        let Some(mut sent) = hand_over()? else { return Ok(()) };
+        queue.sent += 1;
+        // What is acknowledged at once need not wait, unless readers are still told of what came before it.
+        if queue.waiting.is_empty()
+            && let Ok(_in_order) = self.telling.try_lock()
+            && let Some(first) = sent.ack.take_first()
+        {
+            queue.acknowledged += 1;
+            drop(queue);
+            sent.emitter.committed(first, sent.entries, sent.count);
+        } else {
+            queue.waiting.push_back(sent);
+        }
+        Ok(())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all that was handed over before now is durable, and tells the readers of it.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let until = {
+            let queue = self.queue();
+            if !queue.is_open(queue.sent)? {
+                return Ok(());
+            }
+            queue.sent
+        };
+        poll_fn(|cx| self.poll_settled(until, cx)).await
+    }
+
+    fn poll_settled(&self, until: u64, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let _in_order = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.queue().is_open(until)? {
+            let oldest = ready!(self.poll_oldest(cx));
+            self.waiters.wake_by_ref();
+            let (first, sent) = oldest?;
+            sent.emitter.committed(first, sent.entries, sent.count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_oldest(&self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+        let waker = Waker::from(self.waiters.clone());
+        let mut all = Context::from_waker(&waker);
+        let oldest = self.queue().poll_oldest(&mut all);
+        if oldest.is_ready() {
+            return oldest;
+        }
+        self.waiters.add(cx.waker());
+        self.queue().poll_oldest(&mut all) // it may have come before the waker was there
+    }
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").field("waiting", &self.queue().waiting.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::{FutureExt, future::join_all};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::{history::History, journal::EntryBody, testing::detached_run};
+
+    /// An outbox with a batch that is acknowledged when the sender says so.
+    fn waiting() -> (Outbox, oneshot::Sender<u64>) {
+        let (outbox, (says, heard)) = (Outbox::default(), oneshot::channel());
+        let ack = Ack::Later(async move { heard.await.map_err(|_| Error::new(ErrorKind::Store, "full")) }.boxed());
+        outbox.send(|| Ok(Some(batch(ack)))).expect("handed over");
+        (outbox, says)
+    }
+
+    fn batch(ack: Ack) -> Sent {
+        let emitter = detached_run(History::default()).cx().emitter().clone();
+        let body = EntryBody::Decided { name: "n".into(), value: 1.into(), beginning: false };
+        let entries = Some(vec![Entry::new("r".into(), 0, body)]);
+        Sent { ack, count: 1, entries, emitter }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_are_told_even_if_the_last_to_ask_is_gone() {
+        let (outbox, says) = waiting();
+        let outbox = Arc::new(outbox);
+        let settle = || {
+            let outbox = outbox.clone();
+            tokio::spawn(async move { outbox.settle().await })
+        };
+        let (first, second, gone) = (settle(), settle(), settle());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        gone.abort();
+        assert!(gone.await.expect_err("aborted").is_cancelled());
+        says.send(1).expect("somebody waits");
+        let all = tokio::time::timeout(Duration::from_secs(1), join_all([first, second])).await.expect("woken");
+        assert!(all.into_iter().all(|end| end.expect("no panic").is_ok()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_that_is_not_polled_holds_nobody_up() {
+        let (outbox, says) = waiting();
+        let mut forgotten = Box::pin(outbox.settle());
+        assert!((&mut forgotten).now_or_never().is_none());
+        says.send(1).expect("somebody waits");
+        let other = tokio::time::timeout(Duration::from_secs(1), outbox.settle()).await;
+        assert!(other.expect("not held up").is_ok());
+        assert!(forgotten.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn after_a_refused_batch_nothing_counts_as_durable() {
+        let (outbox, says) = waiting();
+        drop(says);
+        for _ in 0..2 {
+            assert_eq!(outbox.settle().await.expect_err("refused").kind(), ErrorKind::Store);
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_refused_batch_nothing_is_handed_over() {
+        let (waited_for, says) = waiting();
+        drop(says);
+        waited_for.settle().await.expect_err("refused");
+        let (known_at_once, _unanswered) = waiting();
+        let refused = Ack::Done(Some(Err(Error::new(ErrorKind::Store, "full"))));
+        known_at_once.send(|| Ok(Some(batch(refused)))).expect("handed over");
+        for outbox in [waited_for, known_at_once] {
+            let e = outbox.send(|| panic!("handed over behind a hole")).expect_err("refused");
+            assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "full"));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The one fold: what an entry of a run changes about its state.
+
+use std::sync::Arc;
+
+use crate::{
+    amounts::Amounts,
+    history::{History, NO_RESULT},
+    journal::{Entry, EntryBody},
+    message::{AssistantMessage, Message, ToolMessage},
+    state::{Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus},
+    tooling::{CallResult, ToolOutput},
+};
+
+impl RunState {
+    /// A run that begins with this entry, and with what its agent's conversation held before.
+    pub(crate) fn begin(ids: &RunIds, fingerprint: &str, history: History, time: u64) -> Self {
+        let mut state = Self::new(ids.clone(), fingerprint);
+        state.attempt = Some(ids.run_id.clone()); // until it goes on as another attempt
+        state.history = history;
+        state.trail.last_time = time;
+        state
+    }
+
+    /// Takes the next entry of the run, in order.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.tick(entry);
+        match &entry.body {
+            EntryBody::RunResumed { attempt, .. } => self.resume(attempt),
+            EntryBody::RunEnded { status, usage, answer, .. } => {
+                self.usage = **usage;
+                self.end(status, answer.as_deref());
+            }
+            EntryBody::MessageAppended { message } => self.append(message),
+            EntryBody::HistoryReplaced { history, .. } => self.history = history.clone(),
+            EntryBody::ModelFinished { response, .. } => {
+                self.usage += response.usage;
+                self.leave_exit();
+                self.answered.push(response.clone());
+            }
+            EntryBody::ModelAccepted { step, message, exit } => {
+                self.accept(*step, message.as_ref(), exit.as_deref().cloned());
+            }
+            EntryBody::ToolStarted { call_id, name, effect, attempt } => {
+                self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
+                self.trail.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
+            }
+            EntryBody::ToolSuspended { call_id } => drop(self.begun.remove(&**call_id)),
+            EntryBody::ToolFinished { call_id, output } => {
+                self.begun.remove(&**call_id);
+                self.finished.insert(call_id.to_string(), output.clone());
+            }
+            EntryBody::ToolAnswered { call_id, output, .. } => self.answer(call_id, output.as_ref()),
+            EntryBody::TurnEnded { changed, exit, .. } => {
+                changed.iter().for_each(|(call_id, output)| self.set_done(call_id, output.clone()));
+                self.end_turn(exit.as_deref().cloned());
+            }
+            EntryBody::Decided { name, value, beginning } => {
+                let at = if *beginning { self.beginning } else { self.decisions.len() };
+                self.decisions.insert(at, (name.clone(), value.clone()));
+                self.beginning += usize::from(*beginning);
+            }
+            EntryBody::Asked { question } => {
+                self.questions.retain(|asked| asked.id != question.id);
+                self.answers.remove(&question.id); // an earlier one: it was asked again
+                self.questions.push((**question).clone());
+            }
+            EntryBody::Answered { id, answer, by, digest } => {
+                self.questions.retain(|asked| *asked.id != **id);
+                self.answers.insert(id.to_string(), Answer::recorded(answer, digest, by.as_deref()));
+            }
+            EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
+            EntryBody::BudgetReserved { call, amounts } => drop(self.trail.reserved.insert(*call, *amounts)),
+            EntryBody::BudgetSettled { call, amounts } => {
+                self.trail.reserved.remove(call);
+                self.spend(*amounts);
+            }
+            EntryBody::SideModelFinished { usage } => self.usage += **usage,
+            EntryBody::SubAgentLinked { call_id, key, run, background } => {
+                let (call_id, key, run) = (call_id.clone(), key.clone(), run.clone());
+                self.trail.children.push(Child { call_id, key, run, background: *background });
+                self.sub_agents = self.sub_agents.saturating_add(1);
+            }
+            EntryBody::SubAgentReported { run, message } => {
+                self.trail.reported.insert(run.clone());
+                self.steering.extend(message.clone());
+            }
+            EntryBody::Steered { message } => self.steering.push(message.clone()),
+            EntryBody::RunStarted { .. }
+            | EntryBody::Undone { .. }
+            | EntryBody::Titled { .. }
+            | EntryBody::Unknown(_) => {} // of the session, not of a run under way
+        }
+    }
+
+    /// True if the run can go on.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.trail.undone && !matches!(self.trail.status, Some(RunStatus::Finished(_)))
+    }
+
+    /// The conversation with a turn that is still open: calls that were never answered are answered so.
+    pub(crate) fn closed_history(&self) -> History {
+        let mut history = self.history.clone();
+        if let Phase::Tools(turn) = &self.phase {
+            push_turn(&mut history, turn);
+        }
+        history
+    }
+
+    /// Goes back to a conversation of before: what the run did in between is undone.
+    pub(crate) fn undo(&mut self, history: History) {
+        self.history = history;
+        self.phase = Phase::BeforeModel;
+        self.answered.clear();
+        self.finished.clear();
+    }
+
+    /// Counts the time for which the run was under way: that between two attempts does not count.
+    fn tick(&mut self, entry: &Entry) {
+        if !matches!(entry.body, EntryBody::RunResumed { .. }) {
+            self.elapsed_ms += entry.time.saturating_sub(self.trail.last_time);
+        }
+        self.trail.last_time = entry.time;
+    }
+
+    fn resume(&mut self, attempt: &str) {
+        self.attempt = Some(attempt.into());
+        self.trail.status = None;
+        self.steering.clear(); // what it goes on with is written down again
+        std::mem::take(&mut self.trail.reserved).into_values().for_each(|lost| self.spend(lost));
+    }
+
+    fn end(&mut self, status: &RunStatus, answer: Option<&str>) {
+        if let RunStatus::Finished(reason) = status {
+            let answer = match (answer, &self.phase) {
+                (Some(answer), _) => answer.to_owned(),
+                (None, Phase::Exit(exit) | Phase::Ended(exit)) => exit.answer.clone(),
+                _ => String::new(),
+            };
+            if !matches!(self.phase, Phase::Tools(_)) {
+                self.phase = Phase::Ended(Exit::new(reason.clone(), answer));
+            }
+        }
+        self.trail.status = Some(status.clone());
+    }
+
+    fn append(&mut self, message: &Message) {
+        if self.steering.first() == Some(message) {
+            self.steering.remove(0);
+        }
+        self.close_turn();
+        push(&mut self.history, message.clone());
+        // A run that was about to finish goes on for the message; at the step limit it only takes it along.
+        if matches!(&self.phase, Phase::Exit(exit) if exit.reason != ExitReason::StepLimit) {
+            self.phase = Phase::BeforeModel;
+        }
+    }
+
+    fn accept(&mut self, step: u32, message: Option<&AssistantMessage>, exit: Option<Exit>) {
+        self.close_turn();
+        self.end_step();
+        self.step = step;
+        let finished = self.answered.drain(..).next_back().map(|response| response.message.clone());
+        match message.cloned().or(finished) {
+            Some(message) if message.has_calls() => self.phase = Phase::Tools(PendingTurn::new(message)),
+            Some(message) if !message.is_empty() => {
+                push(&mut self.history, Message::Assistant(message));
+                self.set_exit(exit);
+            }
+            _ => self.set_exit(exit),
+        }
+    }
+
+    fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
+        let below = format!("{call_id}/");
+        self.questions.retain(|asked| !asked.id.starts_with(&below));
+        self.begun.remove(&**call_id);
+        let finished = self.finished.remove(&**call_id);
+        if let Some(name) = self.trail.counted.remove(call_id) {
+            *self.tool_calls.entry(name.to_string()).or_default() += 1;
+        }
+        if let Some(output) = output.cloned().or(finished) {
+            self.set_done(call_id, output);
+        }
+    }
+
+    fn set_done(&mut self, call_id: &Arc<str>, output: ToolOutput) {
+        let Phase::Tools(turn) = &mut self.phase else { return };
+        if let Some(call) = turn.calls.iter_mut().find(|call| call.call_id == *call_id) {
+            call.state = CallState::Done(output);
+        }
+    }
+
+    fn end_turn(&mut self, exit: Option<Exit>) {
+        let places = match &self.phase {
+            Phase::Tools(turn) => turn.calls.iter().map(|call| format!("{}/", call.call_id)).collect(),
+            _ => Vec::new(),
+        };
+        let step = format!("step-{}/", self.step);
+        self.answers.retain(|id, _| !id.starts_with(&step) && !places.iter().any(|place| id.starts_with(place)));
+        self.close_turn();
+        self.end_step();
+        self.set_exit(exit);
+    }
+
+    /// Brings an open turn into the conversation.
+    fn close_turn(&mut self) {
+        if let Phase::Tools(turn) = &self.phase {
+            push_turn(&mut self.history, turn);
+            self.phase = Phase::BeforeModel;
+        }
+    }
+
+    /// Forgets what was asked, decided and done in the step, or in its model call, which is now complete.
+    fn end_step(&mut self) {
+        self.questions.clear();
+        self.decisions.truncate(self.beginning);
+        self.begun.clear();
+        self.finished.clear();
+        self.trail.counted.clear();
+        self.trail.earlier = self.trail.children.len();
+    }
+
+    fn set_exit(&mut self, exit: Option<Exit>) {
+        self.phase = match exit {
+            None => Phase::BeforeModel,
+            // At the step limit no hook is asked.
+            Some(exit) if exit.reason == ExitReason::StepLimit => Phase::Ended(exit),
+            Some(exit) => Phase::Exit(exit),
+        };
+    }
+
+    fn leave_exit(&mut self) {
+        if matches!(self.phase, Phase::Exit(_) | Phase::Ended(_)) {
+            self.phase = Phase::BeforeModel;
+        }
+    }
+
+    fn spend(&mut self, amounts: Amounts) {
+        self.spent = self.spent.plus(amounts);
+    }
+}
+
+/// Appends a message. Entries of a foreign or damaged journal may be unpaired: mending them loses nothing that a provider
+/// would take.
+fn push(history: &mut History, message: Message) {
+    if history.push(message.clone()).is_err() {
+        *history = History::import(history.iter().cloned().chain([message])).0;
+    }
+}
+
+/// Appends a turn, with an error for each call that has no answer.
+fn push_turn(history: &mut History, turn: &PendingTurn) {
+    let calls = turn.message.calls().zip(&turn.calls);
+    let results = calls.map(|(call, pending)| match &pending.state {
+        CallState::Done(output) => CallResult::new(call.id.clone(), call.name.clone(), output.clone()).to_message(),
+        _ => ToolMessage::text(call.id.clone(), call.name.clone(), NO_RESULT, true),
+    });
+    let results: Vec<_> = results.collect();
+    if history.push_turn(turn.message.clone(), results.clone()).is_err() {
+        let turn =
+            std::iter::once(Message::Assistant(turn.message.clone())).chain(results.into_iter().map(Message::Tool));
+        *history = History::import(history.iter().cloned().chain(turn)).0;
+    }
+}

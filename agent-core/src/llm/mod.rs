@@ -1,0 +1,17 @@
+//! What is said to and by a language model, apart from any run. The room [`model`](crate::model) shows it.
+
+mod builder;
+mod chunk;
+mod info;
+mod params;
+mod response;
+mod tokens;
+
+pub use self::{
+    builder::MessageBuilder,
+    chunk::{Chunk, ChunkSink, Collector},
+    info::{ModelInfo, TokenCounter},
+    params::{Effort, ModelParams, OutputFormat, ToolChoice},
+    response::{FinishReason, ModelResponse},
+    tokens::ApproximateCounter,
+};

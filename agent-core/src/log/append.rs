@@ -1,0 +1,119 @@
+//! From a run's notes to the journal.
+
+use std::sync::{Arc, PoisonError, Weak};
+
+use super::{Open, RunLog, tool_step::SHARED};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    event::Sent,
+    journal::{Ack, Entry, EntryBody, JournalWriter},
+};
+
+impl RunLog {
+    /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
+    pub fn flush(&self) {
+        let _ = self.hand_over(); // the run's next commit fails with it
+    }
+
+    /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
+    /// none of them must go on; and if the run is over.
+    pub async fn commit(&self) -> Result<()> {
+        self.hand_over()?;
+        self.0.emitter.hub().outbox().settle().await
+    }
+
+    fn hand_over(&self) -> Result<()> {
+        self.hand_over_with(|_| ())
+    }
+
+    /// Hands over after `first`. Nobody else of the tree hands over between that, reading what changed and writing it down.
+    pub(super) fn hand_over_with<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
+        let mut done = None;
+        self.0.emitter.hub().outbox().send(|| {
+            let writer = self.own_writer()?;
+            let mut open = self.open();
+            done = Some(first(&mut open));
+            if let Some(changes) = self.changes() {
+                self.note(&mut open, changes);
+            }
+            let entries = std::mem::take(&mut open.pending);
+            drop(open);
+            Ok(self.append(&*writer, entries))
+        })?;
+        Ok(done.expect("what is handed over comes after it"))
+    }
+
+    fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
+        if entries.is_empty() {
+            return None;
+        }
+        let (count, watched) = (entries.len(), self.0.emitter.is_observed().then(|| entries.clone()));
+        let ack = writer.append(entries);
+        Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() })
+    }
+
+    /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
+    /// not tear apart what a step writes together.
+    pub(crate) fn record_apart(&self, body: EntryBody) {
+        // What cannot be handed over now fails at the run's next commit.
+        let _ = self.0.emitter.hub().outbox().send(|| {
+            let mut open = self.open();
+            self.note(&mut open, body);
+            if open.pending.len() > 1 {
+                return Ok(None);
+            }
+            let entries = std::mem::take(&mut open.pending);
+            drop(open);
+            Ok(self.append(&*self.own_writer()?, entries))
+        });
+    }
+
+    /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
+    /// open, so that what a call changed is not taken without its result.
+    fn changes(&self) -> Option<EntryBody> {
+        let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
+        self.steps().changed(&self.0.ids.run_id, state.keys());
+        self.steps().changed(SHARED, globals.keys());
+        (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
+    }
+
+    /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
+    /// write to it any more.
+    pub fn close(&self) {
+        self.cut_off_calls();
+        drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// The writer, for the runs below. It does not keep the session held: when this run is over nothing more is written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the run is over.
+    pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        Ok(Arc::new(ChildWriter(Arc::downgrade(&self.own_writer()?))))
+    }
+
+    fn own_writer(&self) -> Result<Arc<dyn JournalWriter>> {
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        writer.ok_or_else(over)
+    }
+}
+
+/// The writer of the run above, for as long as that has it: a task that outlives its run for a moment does not keep the
+/// session from the next run, and writes nothing into it.
+struct ChildWriter(Weak<dyn JournalWriter>);
+
+impl JournalWriter for ChildWriter {
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        match self.0.upgrade() {
+            Some(above) => above.append(entries),
+            None => Ack::Done(Some(Err(over()))),
+        }
+    }
+}
+
+fn over() -> Error {
+    Error::new(ErrorKind::Store, "the run is over: nothing more of it can be kept")
+}

@@ -1,0 +1,322 @@
+//! One run's side of the journal: the embedded engine.
+
+mod append;
+mod calls;
+mod restored;
+mod run_step;
+mod step;
+mod tool_step;
+mod tree;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+pub use self::tool_step::{CallWitness, ToolStep};
+use self::{restored::Restored, tree::Tree};
+use crate::{
+    error::Result,
+    event::Emitter,
+    history::{History, ReplaceReason},
+    journal::{
+        Entry, EntryBody, JournalWriter, Recording, SessionIndex, Steps,
+        replay::{Recorded, Replay},
+    },
+    llm::ModelResponse,
+    message::{AssistantMessage, Message},
+    state::{Begun, Exit, Phase, RunIds, RunState},
+    storage::{CallStorage, GlobalStorage, State},
+    tooling::ToolOutput,
+    usage::Usage,
+};
+
+/// Writes what one run does, and tells the readers of its events as soon as it is durable.
+///
+/// [`record`](Self::record) applies an entry to the run's state and notes it, [`flush`](Self::flush) hands what is noted to
+/// the journal, and [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed
+/// meanwhile goes into the same batch, so that a step and what it changed are kept together or not at all; what a call changed
+/// goes with that call's own result.
+///
+/// Lock order: the tree's outbox, then the run's pending entries, then the tree's states or the storage. No user code runs under
+/// any of them.
+#[derive(Clone)]
+pub struct RunLog(Arc<Inner>);
+
+struct Inner {
+    ids: Arc<RunIds>,
+    attempt: Arc<str>,
+    /// None when the run is over.
+    writer: Mutex<Option<Arc<dyn JournalWriter>>>,
+    emitter: Emitter,
+    state: State,
+    globals: GlobalStorage,
+    /// The states of all runs of the tree.
+    tree: Tree,
+    open: Mutex<Open>,
+    /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
+    calls: Mutex<HashMap<Arc<str>, Arc<CallStorage>>>,
+    /// What makes the run's steps.
+    steps: OnceLock<Steps>,
+    /// Set when a recorded run is driven again.
+    replay: OnceLock<Arc<Mutex<Replay>>>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Noted, and not handed to the journal yet.
+    pending: Vec<Entry>,
+    /// True when the run's beginning is over: what is decided from then on holds for its step.
+    entered: bool,
+    /// What an earlier attempt left of the step under way.
+    restored: Restored,
+    /// What the model last answered in this attempt, so that only what hooks changed about it is written again.
+    answered: Option<AssistantMessage>,
+    /// What models beside the agent's own used since the last decision.
+    beside: Usage,
+    /// What steps used that were not made again, until somebody counts it.
+    uncounted: Uncounted,
+}
+
+/// What steps used that were not made again.
+#[derive(Default)]
+struct Uncounted {
+    /// The runs below.
+    below: Usage,
+    /// Models beside the agent's own.
+    beside: Usage,
+}
+
+impl RunLog {
+    /// A log for the run `ids`, in the tree of the run `above` it if there is one.
+    pub fn new(
+        ids: Arc<RunIds>,
+        writer: Arc<dyn JournalWriter>,
+        emitter: Emitter,
+        state: State,
+        globals: GlobalStorage,
+        above: Option<&Self>,
+    ) -> Self {
+        let tree = above.map(|above| above.0.tree.clone()).unwrap_or_default();
+        let steps = above.map(|above| above.steps().clone().into()).unwrap_or_default();
+        tree.seed(&ids, History::default());
+        Self(Arc::new(Inner {
+            ids,
+            attempt: crate::state::new_id().into(),
+            writer: Mutex::new(Some(writer)),
+            emitter,
+            state,
+            globals,
+            tree,
+            open: Mutex::default(),
+            calls: Mutex::default(),
+            steps,
+            replay: OnceLock::new(),
+        }))
+    }
+
+    /// The nonce of this attempt at the run: another one after every restart.
+    pub fn attempt(&self) -> &Arc<str> {
+        &self.0.attempt
+    }
+
+    // --- where the run stands ---
+
+    /// Begins with this conversation.
+    pub fn seed(&self, history: History) {
+        self.0.tree.seed(&self.0.ids, history);
+    }
+
+    /// Goes on from where the run stood: what the earlier attempt left of its step is not done again.
+    pub fn adopt(&self, checkpoint: &RunState) {
+        self.0.tree.adopt(checkpoint);
+        self.open().restored = Restored::of(checkpoint);
+    }
+
+    /// Where the run stands now, and the runs below that it waits for; `phase` is what comes next, where only the run knows.
+    pub fn at_rest(&self, phase: Phase) -> RunState {
+        self.0.tree.at_rest(&self.0.ids.run_id, phase)
+    }
+
+    /// The conversation.
+    pub fn history(&self) -> History {
+        self.0.tree.read(&self.0.ids.run_id, |state| state.history.clone())
+    }
+
+    /// Looks at what the session's entries mean, with all that the tree wrote so far.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) and [`Journal::index`](crate::Journal::index).
+    pub async fn look_at_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
+        self.commit().await?;
+        Ok(self.0.emitter.hub().journal().index(&self.0.ids.session).await?.look(look))
+    }
+
+    /// How often each tool was run, counting a call once however often it was tried.
+    pub fn tool_calls(&self) -> BTreeMap<String, u32> {
+        self.0.tree.read(&self.0.ids.run_id, |state| {
+            let mut counts = state.tool_calls.clone();
+            for name in state.trail.counted.values() {
+                *counts.entry(name.to_string()).or_default() += 1;
+            }
+            counts
+        })
+    }
+
+    // --- noting ---
+
+    /// Applies an entry to the run's state, and notes it.
+    pub fn record(&self, body: EntryBody) {
+        self.note(&mut self.open(), body);
+    }
+
+    fn note(&self, open: &mut Open, body: EntryBody) {
+        let entry = Entry::new(self.0.ids.run_id.clone(), now(), body);
+        self.0.tree.apply(&entry);
+        open.pending.push(entry);
+    }
+
+    /// Notes entries of runs below, which are not made again.
+    fn note_all(&self, open: &mut Open, entries: Vec<Entry>) {
+        for entry in entries {
+            self.0.tree.apply(&entry);
+            open.pending.push(entry);
+        }
+    }
+
+    /// Notes entries that tell of what was [adopted](Self::adopt), or of runs below that are not driven again.
+    pub fn import(&self, entries: impl IntoIterator<Item = (Arc<str>, EntryBody)>) {
+        let entries = entries.into_iter().map(|(run, body)| Entry::new(run, now(), body));
+        self.open().pending.extend(entries);
+    }
+
+    /// Notes a message that neither calls a tool nor answers a call.
+    ///
+    /// # Errors
+    /// As [`History::push`].
+    pub fn record_message(&self, message: Message) -> Result<()> {
+        History::check(&message)?;
+        self.record(EntryBody::MessageAppended { message });
+        Ok(())
+    }
+
+    /// Notes that another conversation takes the place of the run's.
+    pub fn record_history(&self, history: History, reason: ReplaceReason) {
+        let mut open = self.open();
+        let before = self.history().len();
+        self.note(&mut open, EntryBody::HistoryReplaced { reason, before, history });
+    }
+
+    /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
+    /// forgotten.
+    pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
+        let mut open = self.open();
+        let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
+        let message = (!is_known).then(|| message.clone());
+        self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+        open.restored = Restored::default();
+    }
+
+    /// Notes that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
+    /// that ends it. What was decided and done in the step is forgotten.
+    pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
+        let mut open = self.open();
+        self.note(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+        (open.answered, open.restored) = (None, Restored::default());
+    }
+
+    /// Notes a call's answer as the hooks left it.
+    pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
+        self.note_answer(call_id, |open| {
+            let is_known = !open.restored.has_output(call_id)
+                && self.0.tree.read(&self.0.ids.run_id, |state| {
+                    state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output))
+                });
+            let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
+            self.note(open, EntryBody::ToolAnswered { call_id, name, output });
+        });
+    }
+
+    // --- what an earlier attempt left ---
+
+    /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
+    pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
+        self.open().restored.in_doubt(call_id)
+    }
+
+    /// Takes a call out of doubt: it did not happen, or may be repeated.
+    pub fn clear_doubt(&self, call_id: &str) {
+        self.open().restored.clear_doubt(call_id);
+    }
+
+    /// Notes what became of a call in doubt, as if its tool had just run.
+    pub fn resolve_doubt(&self, call_id: &Arc<str>, output: &ToolOutput) {
+        self.clear_doubt(call_id);
+        self.finished(call_id.clone(), output);
+    }
+
+    /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
+    pub fn next_answered(&self) -> Option<ModelResponse> {
+        self.open().restored.next_answer().map(|answer| (*answer).clone())
+    }
+
+    fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
+        let id = call_id.clone();
+        self.note_result(&id, |open| {
+            open.restored.forget_output(&call_id);
+            self.note(open, EntryBody::ToolFinished { call_id, output: output.clone() });
+        });
+        self.flush();
+    }
+
+    /// The decisions made so far hold for the whole run.
+    pub(crate) fn end_beginning(&self) {
+        self.open().entered = true;
+    }
+
+    /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
+    pub fn is_decided(&self, name: &str) -> bool {
+        let replayed = self.replayed().is_some_and(|replay| replay.is_decided(name));
+        replayed || self.open().restored.is_decided(name)
+    }
+
+    // --- replay ---
+
+    /// Takes what models and tools give from a recording from now on; from the first one, if it is told of several.
+    pub fn replay(&self, recording: &Recording) {
+        let replay = self.0.replay.get_or_init(|| Arc::new(Mutex::new(Replay::new(recording))));
+        self.run_on(Steps::of(Arc::new(Recorded(replay.clone())), false));
+    }
+
+    /// Messages that came to the recorded run after this step; none if no run is replayed.
+    pub fn replayed_messages(&self, step: u32) -> Vec<Message> {
+        self.replayed().map(|mut replay| replay.messages(step)).unwrap_or_default()
+    }
+
+    /// True if a recorded run is driven again.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.0.replay.get().is_some()
+    }
+
+    fn replayed(&self) -> Option<MutexGuard<'_, Replay>> {
+        Some(self.0.replay.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for RunLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunLog").field("run", &self.0.ids.run_id).finish_non_exhaustive()
+    }
+}

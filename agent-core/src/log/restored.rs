@@ -1,0 +1,75 @@
+//! What an attempt before a restart left of the step under way.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::{
+    llm::ModelResponse,
+    state::{Begun, RunState},
+    tooling::ToolOutput,
+};
+
+/// What an attempt before a restart left of the step under way: results that stand in for calls, and doubts.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    /// What the model answered, if no hook accepted it yet.
+    answers: VecDeque<Arc<ModelResponse>>,
+    /// Results of calls that were not answered; none where the result was given back already.
+    outputs: HashMap<Arc<str>, Option<ToolOutput>>,
+    /// Calls that were begun and left without a result.
+    begun: HashMap<Arc<str>, Begun>,
+    /// Decisions that were not read back yet.
+    decisions: VecDeque<(String, Value)>,
+}
+
+impl Restored {
+    pub(super) fn of(checkpoint: &RunState) -> Self {
+        let outputs = checkpoint.finished.iter().map(|(id, output)| (id.as_str().into(), Some(output.clone())));
+        Self {
+            answers: checkpoint.answered.iter().cloned().collect(),
+            outputs: outputs.collect(),
+            begun: checkpoint.begun.iter().map(|(id, begun)| (id.as_str().into(), begun.clone())).collect(),
+            decisions: checkpoint.decisions.iter().cloned().collect(),
+        }
+    }
+
+    pub(super) fn next_answer(&mut self) -> Option<Arc<ModelResponse>> {
+        self.answers.pop_front()
+    }
+
+    /// The result of a call; it is given back once.
+    pub(super) fn take_output(&mut self, call_id: &str) -> Option<ToolOutput> {
+        self.outputs.get_mut(call_id)?.take()
+    }
+
+    /// True if the newest result of a call is of an earlier attempt.
+    pub(super) fn has_output(&self, call_id: &str) -> bool {
+        self.outputs.contains_key(call_id)
+    }
+
+    pub(super) fn forget_output(&mut self, call_id: &str) {
+        self.outputs.remove(call_id);
+    }
+
+    pub(super) fn in_doubt(&self, call_id: &str) -> Option<Begun> {
+        self.begun.get(call_id).cloned()
+    }
+
+    pub(super) fn clear_doubt(&mut self, call_id: &str) {
+        self.begun.remove(call_id);
+    }
+
+    /// What was decided under `name`. Others stay for whoever made them, if that runs again at all.
+    pub(super) fn take_decision(&mut self, name: &str) -> Option<Value> {
+        let at = self.decisions.iter().position(|(made, _)| made == name)?;
+        Some(self.decisions.remove(at)?.1)
+    }
+
+    pub(super) fn is_decided(&self, name: &str) -> bool {
+        self.decisions.iter().any(|(made, _)| made == name)
+    }
+}

@@ -1,0 +1,83 @@
+//! A sub-agent's run as a step.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
+
+use super::{RunLog, tool_step::SHARED};
+use crate::{
+    error::{Error, Result},
+    journal::{EntryBody, KeptCall, KeptRun, StepBody, StepKind, StepResult, durable::another_kind, each_entry},
+    state::{Finished, RunEnd},
+    tooling::ToolOutput,
+};
+
+impl RunLog {
+    /// The run of a sub-agent as a [step](crate::engine::Durable::child). What it comes to is kept if it is finished.
+    ///
+    /// # Errors
+    /// Those of the run, and of the engine.
+    pub(crate) async fn run_step(
+        &self,
+        key: &str,
+        run: &Arc<str>,
+        drive: impl Future<Output = Result<RunEnd>> + Send,
+    ) -> Result<RunEnd> {
+        let steps = self.steps();
+        if !steps.keeps() {
+            return drive.await;
+        }
+        let (mut is_new, mut unfinished) = (false, None);
+        let body: StepBody<'_> = Box::pin(async {
+            is_new = true;
+            match drive.await? {
+                RunEnd::Finished(finished) => Ok(StepResult::Run(Box::new(self.kept_run(*finished).await?))),
+                end => {
+                    unfinished = Some(end);
+                    Err(Error::waiting(Vec::new()))
+                }
+            }
+        });
+        let kind = StepKind::Run { key: key.to_owned(), run: run.clone() };
+        let kept = steps.named(&self.0.ids.run_id, kind, async |step| steps.engine().child(step, body).await).await;
+        match (kept, unfinished) {
+            (_, Some(end)) => Ok(end),
+            (Ok(StepResult::Run(kept)), _) => {
+                let KeptRun { finished, entries, globals } = *kept;
+                if !is_new {
+                    let below = KeptCall { below: entries, ..KeptCall::new(Ok(ToolOutput::default())) };
+                    let _ = self.take_over(below);
+                    self.take_over_globals(globals);
+                }
+                Ok(RunEnd::Finished(Box::new(finished)))
+            }
+            (kept, _) => Err(kept.err().unwrap_or_else(another_kind)),
+        }
+    }
+
+    /// What a run below came to, over all of its legs.
+    async fn kept_run(&self, finished: Finished) -> Result<KeptRun> {
+        self.commit().await?;
+        let (mut tree, mut entries) = (HashSet::from([finished.ids.run_id.clone()]), Vec::new());
+        let (mut names, session) = (BTreeSet::new(), &self.0.ids.session);
+        each_entry(&**self.0.emitter.hub().journal(), session, 0, |entry| {
+            if let EntryBody::RunStarted { ids, .. } = &entry.body
+                && ids.parent_run_id.as_ref().is_some_and(|above| tree.contains(above))
+            {
+                tree.insert(entry.run.clone());
+            }
+            if tree.contains(&entry.run) {
+                if let EntryBody::StateChanged { globals, .. } = &entry.body {
+                    names.extend(globals.keys().cloned());
+                }
+                entries.push(entry.clone());
+            }
+        })
+        .await?;
+        let mut now = self.0.globals.kept();
+        let values = names.into_iter().map(|name| (name.clone(), now.remove(&name)));
+        let globals = self.steps().kept(SHARED, values);
+        Ok(KeptRun { finished, entries, globals })
+    }
+}

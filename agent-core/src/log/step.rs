@@ -1,0 +1,150 @@
+//! The steps of a run: each is given by what the run adopted, or else made by its engine, and noted.
+
+use std::{future::ready, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use super::RunLog;
+use crate::{
+    error::Result,
+    journal::{
+        EntryBody, KeptError, StepKind, StepResult, Steps,
+        durable::{another_kind, is_kept},
+    },
+    llm::ModelResponse,
+    message::Message,
+    usage::Usage,
+};
+
+impl RunLog {
+    /// Makes the run's steps with these, from its beginning on.
+    pub fn run_on(&self, steps: Steps) {
+        self.0.steps.get_or_init(|| steps);
+    }
+
+    /// What makes the run's steps.
+    pub fn steps(&self) -> &Steps {
+        self.0.steps.get_or_init(Steps::default)
+    }
+
+    /// A model call as a [step](crate::engine::Durable::step).
+    ///
+    /// # Errors
+    /// Those of the call, and of the engine.
+    pub async fn model_step(
+        &self,
+        step: u32,
+        call: impl Future<Output = Result<ModelResponse>> + Send,
+    ) -> Result<ModelResponse> {
+        let steps = self.steps();
+        let body = async {
+            match call.await {
+                Err(e) if steps.keeps() && is_kept(e.kind()) => Ok(StepResult::Failed(KeptError::of(&e))),
+                called => called.map(|answer| StepResult::Model(Box::new(answer))),
+            }
+        };
+        let response = match steps.make(&self.0.ids.run_id, StepKind::Model { step }, Box::pin(body)).await? {
+            StepResult::Model(response) => *response,
+            StepResult::Failed(e) => return Err(e.into()),
+            _ => return Err(another_kind()),
+        };
+        {
+            let mut open = self.open();
+            open.answered = Some(response.message.clone());
+            self.note(&mut open, EntryBody::ModelFinished { step, response: Arc::new(response.clone()) });
+        }
+        self.flush();
+        Ok(response)
+    }
+
+    /// A decision as a [step](crate::engine::Durable::step).
+    ///
+    /// # Errors
+    /// Those of `decide`, and of the engine.
+    pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+        if let Some(value) = self.open().restored.take_decision(name) {
+            return Ok(value);
+        }
+        let mut is_new = false;
+        let body = async {
+            is_new = true;
+            let value = decide.await?;
+            Ok(StepResult::Value { value, beside: std::mem::take(&mut self.open().beside) })
+        };
+        let kind = StepKind::Decision { name: name.to_owned() };
+        let made = self.steps().make(&self.0.ids.run_id, kind, Box::pin(body)).await?;
+        let StepResult::Value { value, beside } = made else { return Err(another_kind()) };
+        {
+            let mut open = self.open();
+            if !is_new && beside != Usage::default() {
+                open.uncounted.beside += beside;
+                self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(beside) });
+            }
+            let (name, beginning) = (name.to_owned(), !open.entered);
+            self.note(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
+        }
+        self.commit().await?;
+        Ok(value)
+    }
+
+    /// What a model beside the agent's own used.
+    pub(crate) fn record_beside(&self, used: Usage) {
+        let mut open = self.open();
+        if self.steps().keeps() {
+            open.beside += used; // kept with the decision that it was asked for
+        }
+        self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(used) });
+    }
+
+    /// The messages that steer the run now: `waiting` are there, of which those are left that are not among them.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub async fn steering_step(&self, step: u32, waiting: Vec<Message>) -> Result<(Vec<Message>, Vec<Message>)> {
+        if !self.steps().keeps() {
+            return Ok((waiting, Vec::new()));
+        }
+        let body = Box::pin(ready(Ok(StepResult::Messages(waiting.clone()))));
+        match self.steps().make(&self.0.ids.run_id, StepKind::Steering { step }, body).await? {
+            StepResult::Messages(taken) => {
+                // A hook that is run again says the same again.
+                let left = waiting.into_iter().filter(|message| !taken.contains(message)).collect();
+                Ok((taken, left))
+            }
+            _ => Err(another_kind()),
+        }
+    }
+
+    /// Waits as a [step](crate::engine::Durable::sleep).
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) async fn sleep_step(&self, name: &str, time: Duration) -> Result<()> {
+        let kind = StepKind::Sleep { name: name.to_owned() };
+        let steps = self.steps();
+        steps.named(&self.0.ids.run_id, kind, async |step| steps.engine().sleep(step, time).await).await
+    }
+
+    /// A value that is made once, and that nobody who reads the journal needs: the id of a run below.
+    pub(crate) async fn make_once(&self, name: &str, make: impl FnOnce() -> String + Send) -> Result<String> {
+        if !self.steps().keeps() {
+            return Ok(make());
+        }
+        let kind = StepKind::Decision { name: name.to_owned() };
+        let body = Box::pin(async { Ok(StepResult::value(make().into())) });
+        match self.steps().make(&self.0.ids.run_id, kind, body).await? {
+            StepResult::Value { value: Value::String(made), .. } => Ok(made),
+            _ => Err(another_kind()),
+        }
+    }
+
+    /// What the runs below used that are not driven again, since this was last called.
+    pub fn take_usage_below(&self) -> Usage {
+        std::mem::take(&mut self.open().uncounted.below)
+    }
+
+    /// What the models beside the agent's own used of which a kept decision told, since this was last called.
+    pub(crate) fn take_usage_beside(&self) -> Usage {
+        std::mem::take(&mut self.open().uncounted.beside)
+    }
+}

@@ -1,0 +1,221 @@
+//! A tool's call as a step.
+
+use std::{collections::BTreeMap, future::ready, pin::pin, sync::Arc};
+
+use futures::future::{BoxFuture, try_join};
+use tokio::sync::OwnedMutexGuard;
+
+use super::RunLog;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    journal::{
+        EntryBody, KeptCall, KeptError, KeptValue, Step, StepKind, StepResult,
+        durable::{another_kind, is_kept},
+    },
+    state::{Begun, Question},
+    tooling::{Effect, ToolOutput},
+};
+
+/// The scope of the values that all runs of a tree share.
+pub(super) const SHARED: &str = "";
+
+/// A tool's call that is to be a step.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolStep {
+    /// The number of the run's step.
+    pub step: u32,
+    /// The call.
+    pub call_id: Arc<str>,
+    /// The tool.
+    pub name: Arc<str>,
+    /// What repeating it would do.
+    pub effect: Effect,
+    /// True if the call only runs sub-agents, whose own steps are kept: it is entered again.
+    pub delegates: bool,
+}
+
+impl ToolStep {
+    /// The call `call_id` of this tool.
+    pub fn new(step: u32, call_id: Arc<str>, name: Arc<str>, effect: Effect) -> Self {
+        Self { step, call_id, name, effect, delegates: false }
+    }
+
+    fn kind(&self) -> StepKind {
+        let Self { step, effect, .. } = *self;
+        StepKind::Tool { step, call_id: self.call_id.clone(), name: self.name.clone(), effect }
+    }
+}
+
+/// What of a call there is to know beside its result.
+pub trait CallWitness: Send + Sync {
+    /// Finds out what became of the call, which another attempt began: its output if it happened, none if it is to run.
+    fn settle(&self, begun: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>>;
+
+    /// What the call asked that has no answer, whatever became of the error that said so; none if it waits for a run below.
+    fn asked(&self) -> Option<Vec<Question>>;
+}
+
+/// A call of which there is nothing more to know.
+impl CallWitness for () {
+    fn settle(&self, _: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn asked(&self) -> Option<Vec<Question>> {
+        Some(Vec::new())
+    }
+}
+
+impl RunLog {
+    /// A tool call as a [step](crate::engine::Durable::step).
+    ///
+    /// # Errors
+    /// Those of the call, and of the engine.
+    pub async fn tool_step(
+        &self,
+        call: ToolStep,
+        witness: &dyn CallWitness,
+        run: impl Future<Output = Result<ToolOutput>> + Send,
+    ) -> Result<ToolOutput> {
+        if let Some(output) = self.begin_call(&call) {
+            return Ok(output); // from before a restart
+        }
+        let result = match call.effect {
+            Effect::Pure => try_join(self.commit(), self.call(&call, witness, run)).await.map(|(_, result)| result),
+            _ => {
+                self.commit().await?; // the intent is durable before the effect
+                self.call(&call, witness, run).await
+            }
+        };
+        if let Err(e) = &result
+            && e.kind() == ErrorKind::Interrupted
+        {
+            // A tool asks before it does anything, and is entered again from the start.
+            self.cut_off_call(&call.call_id);
+            self.record(EntryBody::ToolSuspended { call_id: call.call_id });
+        }
+        // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from outside
+        // what the tool had done.
+        result
+    }
+
+    /// What the call gave when it was made before, or gives now.
+    async fn call(
+        &self,
+        call: &ToolStep,
+        witness: &dyn CallWitness,
+        run: impl Future<Output = Result<ToolOutput>> + Send,
+    ) -> Result<ToolOutput> {
+        let steps = self.steps();
+        if steps.keeps() && call.delegates {
+            return run.await.inspect(|output| self.finished(call.call_id.clone(), output));
+        }
+        let (mut run, run_id) = (pin!(run), &self.0.ids.run_id);
+        loop {
+            let doubt = self.begun_by_another(call, steps.kept_before(run_id, &call.kind())).await?;
+            let (mut is_new, mut alone, run) = (false, None, run.as_mut());
+            let body = async {
+                is_new = true;
+                match doubt {
+                    Some(begun) => Ok(match witness.settle(begun).await? {
+                        Some(output) => StepResult::Tool(Box::new(KeptCall::new(Ok(output)))),
+                        None => StepResult::DidNot,
+                    }),
+                    None if steps.keeps() => self.run_to_keep(call, witness, run, &mut alone).await,
+                    None => run.await.map(|output| StepResult::Tool(Box::new(KeptCall::new(Ok(output))))),
+                }
+            };
+            let result = match steps.make(run_id, call.kind(), Box::pin(body)).await? {
+                StepResult::Tool(kept) if is_new => kept.result,
+                StepResult::Tool(kept) => self.take_over(*kept),
+                StepResult::Asked(questions) => return Err(Error::waiting(questions)),
+                StepResult::DidNot => continue, // it is begun anew, and kept as begun by this attempt
+                _ => return Err(another_kind()),
+            };
+            match &result {
+                Ok(output) => self.finished(call.call_id.clone(), output),
+                Err(_) => self.note_result(&call.call_id, |_| ()),
+            }
+            drop(alone);
+            return result.map_err(Error::from);
+        }
+    }
+
+    /// Keeps which attempt begins the call's try number `n`, where that matters; tells if it was another one than this.
+    async fn begun_by_another(&self, call: &ToolStep, n: u32) -> Result<Option<Begun>> {
+        let steps = self.steps();
+        if !steps.keeps() || matches!(call.effect, Effect::Pure | Effect::Idempotent) {
+            return Ok(None);
+        }
+        let own = steps.engine().attempt();
+        let kind = StepKind::Intent { step: call.step, call_id: call.call_id.clone() };
+        let intent = Step { run: self.0.ids.run_id.clone(), kind, n };
+        match steps.engine().step(&intent, Box::pin(ready(Ok(StepResult::value(own.into()))))).await? {
+            StepResult::Value { value, .. } => {
+                let by = value.as_str().unwrap_or_default();
+                Ok((by != own).then(|| Begun::new(call.effect, by.into())))
+            }
+            _ => Err(another_kind()),
+        }
+    }
+
+    /// Runs a call for an engine that keeps what it gave: the result says what the call changed, or what it asks. Nobody else
+    /// keeps changes while `alone` is held.
+    async fn run_to_keep(
+        &self,
+        call: &ToolStep,
+        witness: &dyn CallWitness,
+        run: impl Future<Output = Result<ToolOutput>> + Send,
+        alone: &mut Option<OwnedMutexGuard<()>>,
+    ) -> Result<StepResult> {
+        let result = run.await;
+        match witness.asked() {
+            None => return Err(result.err().unwrap_or_else(|| Error::waiting(Vec::new()))),
+            Some(asked) if !asked.is_empty() => return Ok(StepResult::Asked(asked)),
+            Some(_) => {}
+        }
+        let result = match result {
+            Err(e) if !is_kept(e.kind()) => return Err(e),
+            result => result.map_err(|e| KeptError::of(&e)),
+        };
+        let (steps, mut kept) = (self.steps(), KeptCall::new(result));
+        *alone = Some(steps.keep_alone().await);
+        let (globals, state) = self.call_changes(&call.call_id);
+        kept.globals = steps.kept(SHARED, globals);
+        kept.state = steps.kept(&self.0.ids.run_id, state);
+        Ok(StepResult::Tool(Box::new(kept)))
+    }
+
+    /// Takes over what a call changed that is not made again.
+    pub(super) fn take_over(&self, kept: KeptCall) -> Result<ToolOutput, KeptError> {
+        let used = kept.used_below();
+        for entry in &kept.below {
+            if let EntryBody::StateChanged { globals, .. } = &entry.body {
+                self.0.globals.set_all(globals.clone(), true);
+            }
+        }
+        self.take_over_globals(kept.globals);
+        let state = self.steps().newer(&self.0.ids.run_id, kept.state);
+        self.0.state.set_all(state.filter_map(|(name, value)| Some((name, value?))).collect());
+        let mut open = self.open();
+        open.uncounted.below += used;
+        self.note_all(&mut open, kept.below);
+        kept.result
+    }
+
+    pub(super) fn take_over_globals(&self, globals: BTreeMap<String, KeptValue>) {
+        self.0.globals.set_all(self.steps().newer(SHARED, globals).collect(), false);
+    }
+
+    /// Notes that a call's tool is begun; gives its result from before a restart instead, if there is one.
+    fn begin_call(&self, call: &ToolStep) -> Option<ToolOutput> {
+        let mut open = self.open();
+        let restored = open.restored.take_output(&call.call_id);
+        if restored.is_none() {
+            let (call_id, name, attempt) = (call.call_id.clone(), call.name.clone(), self.attempt().clone());
+            self.note(&mut open, EntryBody::ToolStarted { call_id, name, effect: call.effect, attempt });
+        }
+        restored
+    }
+}

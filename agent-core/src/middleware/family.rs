@@ -1,0 +1,62 @@
+//! What a run has of the runs above it, and for those below.
+
+use std::sync::Arc;
+
+use super::{Middleware, Middlewares, hooks};
+use crate::{
+    cx::{EngineCx, RunCx},
+    error::Result,
+    request::SubAgents,
+};
+
+/// Whom a run may call, and whose middlewares cover whom.
+pub(crate) struct Family {
+    pub(crate) sub_agents: SubAgents,
+    pub(crate) inherited: Middlewares,
+    pub(crate) covers: Middlewares,
+}
+
+impl RunCx {
+    fn family(&self) -> &Family {
+        self.0.family.downcast_ref().expect("a driver gives each run its family")
+    }
+
+    /// The agents that this one may call.
+    pub(crate) fn sub_agents(&self) -> &SubAgents {
+        &self.family().sub_agents
+    }
+
+    /// Middlewares of agents above that cover this run too, outermost first.
+    pub(crate) fn inherited(&self) -> &Middlewares {
+        &self.family().inherited
+    }
+
+    /// The middlewares that agents above spread over this run, then `own`.
+    pub(crate) fn covering(&self, own: &Middlewares) -> Middlewares {
+        match self.inherited() {
+            above if above.is_empty() => own.clone(),
+            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
+        }
+    }
+}
+
+impl<'a> EngineCx<'a> {
+    /// Middlewares that cover the runs below.
+    pub fn covers(self) -> &'a Middlewares {
+        &self.0.family().covers
+    }
+
+    /// The middlewares that agents above spread over this run, then `own`.
+    pub fn covering(self, own: &Middlewares) -> Middlewares {
+        self.0.covering(own)
+    }
+
+    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
+    ///
+    /// # Errors
+    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`](crate::ErrorKind::Middleware) if it
+    /// panicked.
+    pub async fn run_hook<T: Default>(self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
+        hooks::run_hook(self.0, m, hook).await.map(Option::unwrap_or_default)
+    }
+}

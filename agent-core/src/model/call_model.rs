@@ -1,0 +1,45 @@
+//! Calls of models beside the agent's own.
+
+use crate::{
+    cx::RunCx,
+    error::{Error, ErrorKind, Result},
+    llm::ModelResponse,
+    model::{Model, ModelRequest},
+};
+
+impl RunCx {
+    /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before
+    /// the call and settled after it, and what it used counts as the run's. Put it into [`decide`](Self::decide), so that a
+    /// step that is gone on with does not ask again.
+    ///
+    /// # Errors
+    /// Those of the model; [`ErrorKind::Limit`] if a budget does not allow the call; [`ErrorKind::NonDeterminism`] in a
+    /// replay, which knows what was decided and asks nobody.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use agent_core::{History, Message, Model, ModelRequest, Result, RunCx};
+    ///
+    /// async fn opinion(cx: &RunCx, model: &dyn Model, question: &str) -> Result<String> {
+    ///     let mut request = ModelRequest::new(cx.clone());
+    ///     request.messages = History::from_messages([Message::user(question)])?;
+    ///     request.model = Some(Arc::new(model.info()));
+    ///     Ok(cx.call_model(model, request).await?.message.text())
+    /// }
+    /// ```
+    pub async fn call_model(&self, model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
+        if self.log().is_replay() {
+            let message = "a replay asks no model: a call of a model beside the agent's own belongs into decide(..)";
+            return Err(Error::new(ErrorKind::NonDeterminism, message));
+        }
+        let booking = self.book_model_call(&mut request).await?;
+        let answered = model.call(request).await;
+        if let Ok(response) = &answered {
+            self.usage_meter().add(response.usage);
+            self.log().record_beside(response.usage);
+        }
+        booking.settle(&answered).await?;
+        answered
+    }
+}

@@ -1,0 +1,56 @@
+//! [`SubRunHandle`]: what steers a run below.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cx::{Inbox, Pause, RunCx},
+    error::Result,
+    message::Message,
+};
+
+/// What steers one run below another. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SubRunHandle {
+    pub(crate) inbox: Inbox,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pause: Pause,
+}
+
+impl SubRunHandle {
+    pub(crate) fn of(cx: &RunCx) -> Self {
+        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.pause_flag().below() }
+    }
+
+    /// Puts a message before the run's next model call.
+    ///
+    /// # Errors
+    /// As [`Inbox::push`].
+    pub fn steer(&self, message: Message) -> Result<()> {
+        self.inbox.push(message)
+    }
+
+    /// The messages that wait for the run.
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// Cancels the run and all below it.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// The token behind [`cancel`](Self::cancel).
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Pauses the run, and all below it, at the next boundary.
+    pub fn pause(&self) {
+        self.pause.request();
+    }
+
+    /// The flag behind [`pause`](Self::pause).
+    pub fn pause_flag(&self) -> &Pause {
+        &self.pause
+    }
+}

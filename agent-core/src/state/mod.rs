@@ -1,0 +1,29 @@
+//! The data of a run: who it is, what it is asked and answered, where it stands and how it ends. It knows neither the journal nor
+//! whoever drives a run: the rooms [`run`](crate::run) and [`engine`](crate::engine) show it.
+
+mod answer;
+mod background;
+mod busy;
+pub(crate) mod digest;
+mod end;
+mod ids;
+mod question;
+mod run_state;
+mod status;
+mod suspension;
+mod trail;
+mod turn;
+
+pub(crate) use self::trail::{Child, Trail};
+pub use self::{
+    answer::{Answer, Refusal},
+    background::BackgroundRun,
+    busy::{WhenBusy, WhenWaiting},
+    digest::canonical_json,
+    end::{Exit, ExitReason, Finished, RunEnd},
+    ids::{RunIds, new_id},
+    question::Question,
+    run_state::{Checkpoint, RunState},
+    status::RunStatus,
+    turn::{Begun, CallState, PendingCall, PendingTurn, Phase},
+};

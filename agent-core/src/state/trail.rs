@@ -1,0 +1,77 @@
+//! What a run's state remembers of its entries beside what a checkpoint holds.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
+use crate::amounts::Amounts;
+
+/// How a run came to stand where it stands, as far as the next entry needs it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trail {
+    /// How the run's newest attempt ended; none while it is under way.
+    pub(crate) status: Option<RunStatus>,
+    /// True if the run was undone.
+    pub(crate) undone: bool,
+    /// The tools as which begun calls of the open turn will count.
+    pub(crate) counted: BTreeMap<Arc<str>, Arc<str>>,
+    /// Allowance set aside for model calls under way, by the attempt's number for them: used, if it is never settled.
+    pub(crate) reserved: BTreeMap<u32, Amounts>,
+    /// The runs below, in the order in which they were linked.
+    pub(crate) children: Vec<Child>,
+    /// How many of the children belong to earlier turns: a call of the open turn may have the id of a call of an earlier one.
+    pub(crate) earlier: usize,
+    /// The children in the background of whose end the run was told.
+    pub(crate) reported: HashSet<Arc<str>>,
+    /// When the newest entry was written.
+    pub(crate) last_time: u64,
+}
+
+/// A run below.
+#[derive(Clone, Debug)]
+pub(crate) struct Child {
+    /// The call that started it.
+    pub(crate) call_id: Arc<str>,
+    pub(crate) key: String,
+    pub(crate) run: Arc<str>,
+    pub(crate) background: bool,
+}
+
+impl RunState {
+    /// Takes where the runs below stand out of a checkpoint: they are states of their own now.
+    pub(crate) fn adopt_children(&mut self) -> Vec<Self> {
+        let (mut children, mut states) = (Vec::new(), Vec::new());
+        for background in std::mem::take(&mut self.background) {
+            let BackgroundRun { key, call_id, run, checkpoint } = background;
+            children.push(Child { call_id, key, run, background: true });
+            states.extend(checkpoint.map(|state| *state));
+        }
+        self.trail.earlier = children.len();
+        if let Phase::Tools(turn) = &mut self.phase {
+            for (call, pending) in turn.message.calls().zip(&mut turn.calls) {
+                let id = &*pending.call_id;
+                if self.finished.contains_key(id) || self.begun.contains_key(id) {
+                    self.trail.counted.insert(pending.call_id.clone(), call.name.clone());
+                }
+                if let CallState::Suspended { child } = &mut pending.state
+                    && let Some(state) = child.take()
+                {
+                    let (key, run) = (state.ids.agent.to_string(), state.ids.run_id.clone());
+                    children.push(Child { call_id: pending.call_id.clone(), key, run, background: false });
+                    states.push(*state);
+                }
+            }
+        }
+        self.trail.children = children;
+        states
+    }
+}
+
+/// Two runs that stand at the same place are the same, however they came there.
+impl PartialEq for Trail {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,11 @@
+//! What is known of tools and their calls, apart from any run. The room [`tool`](crate::tool) shows it.
+
+mod options;
+mod output;
+mod spec;
+
+pub use self::{
+    options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
+    output::{CallResult, ToolOutput, ToolResults, value_to_text},
+    spec::{ToolSpec, ToolSpecs},
+};

@@ -1,0 +1,150 @@
+//! What a model is told of tools.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    history::WireKey,
+    message::{Cache, Raw},
+};
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments: an object.
+    pub parameters: Value,
+    /// Asks the provider to cache the prompt up to the end of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// A provider's own JSON of the tool, which says more: that provider is told this. A tool that runs at the provider
+    /// has nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
+}
+
+impl ToolSpec {
+    /// A tool with these parameters.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
+        Self { name: name.into(), description: description.into(), parameters, cache: None, raw: None }
+    }
+
+    /// A tool that `raw`'s provider runs itself. Other providers are not told of it.
+    pub fn server_side(name: impl Into<String>, raw: Raw) -> Self {
+        Self { raw: Some(raw), ..Self::new(name, "", Value::Null) }
+    }
+
+    /// True if a provider runs the tool itself.
+    pub fn is_server_side(&self) -> bool {
+        self.parameters.is_null()
+    }
+
+    /// Sets a provider's own JSON of the tool.
+    #[must_use]
+    pub fn with_raw(mut self, raw: Raw) -> Self {
+        self.raw = Some(raw);
+        self
+    }
+
+    /// Asks the provider to cache the prompt up to the end of this tool.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+}
+
+/// The tools on offer in one model call; by default none. Cheap to clone; remembers how a wire wrote them.
+#[derive(Clone, Default)]
+pub struct ToolSpecs(Option<Arc<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    specs: Vec<ToolSpec>,
+    written: Mutex<Option<(WireKey, Bytes)>>,
+    total: Mutex<Option<(WireKey, u64)>>,
+}
+
+impl ToolSpecs {
+    /// What `write` makes of the tools; kept under `key` and not made again.
+    pub fn written(&self, key: WireKey, write: impl FnOnce(&[ToolSpec]) -> Vec<u8>) -> Bytes {
+        let Some(inner) = &self.0 else { return write(&[]).into() };
+        let mut slot = inner.written.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some((k, bytes)) if *k == key => bytes.clone(),
+            _ => {
+                let bytes = Bytes::from(write(&inner.specs));
+                *slot = Some((key, bytes.clone()));
+                bytes
+            }
+        }
+    }
+
+    /// What `measure` makes of the tools; kept under `key` and not counted again.
+    pub fn total(&self, key: WireKey, measure: impl FnOnce(&[ToolSpec]) -> u64) -> u64 {
+        let Some(inner) = &self.0 else { return measure(&[]) };
+        let mut slot = inner.total.lock().unwrap_or_else(PoisonError::into_inner);
+        match *slot {
+            Some((k, total)) if k == key => total,
+            _ => slot.insert((key, measure(&inner.specs))).1,
+        }
+    }
+}
+
+impl Deref for ToolSpecs {
+    type Target = [ToolSpec];
+
+    fn deref(&self) -> &[ToolSpec] {
+        self.0.as_deref().map_or(&[], |inner| &inner.specs)
+    }
+}
+
+impl FromIterator<ToolSpec> for ToolSpecs {
+    fn from_iter<I: IntoIterator<Item = ToolSpec>>(specs: I) -> Self {
+        Self(Some(Arc::new(Inner { specs: specs.into_iter().collect(), ..Inner::default() })))
+    }
+}
+
+impl PartialEq for ToolSpecs {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl fmt::Debug for ToolSpecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|s| &s.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_counted_of_tools_is_not_counted_again() {
+        let (tools, counted) = (ToolSpecs::from_iter([ToolSpec::new("look", "Looks.", json!({}))]), Mutex::new(0));
+        let total = |key: &str| {
+            let count = |tools: &[ToolSpec]| {
+                *counted.lock().expect("free") += 1;
+                tools.len() as u64
+            };
+            tools.clone().total(WireKey::new(&key), count)
+        };
+        assert_eq!((total("a"), total("a"), *counted.lock().expect("free")), (1, 1, 1));
+        assert_eq!((total("b"), *counted.lock().expect("free")), (1, 2), "by another counter");
+    }
+}
