@@ -3,9 +3,13 @@
 //! It holds what one writes down to build agents, tools and middleware, and [`Result`] with this framework's error as its
 //! default. What is named once, such as a store or a provider, is imported where it is needed.
 
+/// Its page there has the hooks as their authors write them.
+#[doc(no_inline)]
+pub use agent_core::Middleware;
+
 pub use crate::{
-    Agent, Effect, Error, ErrorKind, EventKind, Flow, Message, Middleware, ModelRequest, ModelResponse, Result, RunCx,
-    RunEnd, RunRequest, Tool, ToolOutput, ToolRequest, Verdict, async_trait,
+    Agent, Effect, Error, ErrorKind, EventKind, Flow, Message, ModelRequest, ModelResponse, Result, RunCx, RunEnd,
+    RunRequest, Tool, ToolOutput, ToolRequest, Verdict, async_trait,
 };
 
 #[cfg(feature = "macros")]

@@ -89,7 +89,7 @@ async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admis
             guard = queued.acquire(&slot.inbox) => break guard,
             () = slot.cancel.cancelled() => return Err(cancelled()),
         };
-        match running.steer(messages.to_vec()) {
+        match running.steer(messages.clone()) {
             Ok(end) => {
                 drop(running); // or nobody would notice that the run was dropped
                 return Ok(Admission::Ended(unless_cancelled(&slot.cancel, end).await));
