@@ -1,6 +1,6 @@
 //! What model calls used.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -103,5 +103,20 @@ impl AddAssign for Usage {
         self.reasoning += other.reasoning;
         self.cost += other.cost;
         self.priced += other.priced;
+    }
+}
+
+/// Takes out of a sum what was added to it.
+impl SubAssign for Usage {
+    fn sub_assign(&mut self, other: Self) {
+        self.calls -= other.calls;
+        self.input -= other.input;
+        self.cached -= other.cached;
+        self.cache_write -= other.cache_write;
+        self.cache_write_long -= other.cache_write_long;
+        self.output -= other.output;
+        self.reasoning -= other.reasoning;
+        self.cost -= other.cost;
+        self.priced -= other.priced;
     }
 }
