@@ -51,7 +51,7 @@ pub use self::{
         CircuitState, Compaction, CompactionMode, Emitter, Event, EventHub, EventKind, EventSink, EventStream, Position,
     },
     future::{boxed, catch_panic},
-    history::{History, HistoryMark, NO_RESULT, Repair, ReplaceReason, WireKey, unique_ids},
+    history::{History, NO_RESULT, Repair, ReplaceReason, unique_ids},
     journal::{
         Ack, Divergence, Durable, EDITED, Entry, EntryBody, IndexCache, Journal, JournalWriter, Liveness,
         MemoryJournal, RecordedBeginning, Recording, RunLog, RunRecord, RunStatus, SessionIndex, SessionInfo,
@@ -83,7 +83,8 @@ pub use self::{
     storage::{GlobalStorage, Key, Merge, Resources, State, StateField, StateSchema, Transaction},
     tool::{
         BatchCall, CallResult, Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, Tool,
-        ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, value_to_text,
+        ToolBatch, ToolOptions, ToolOutput, ToolRequest, ToolResults, ToolSpec, ToolSpecs, Toolset, WireKey,
+        value_to_text,
     },
     usage::Usage,
 };

@@ -7,6 +7,7 @@
 mod account;
 mod amounts;
 mod builder;
+mod generous;
 mod ledger;
 mod model_call;
 mod reservation;
@@ -14,11 +15,12 @@ mod terms;
 
 use std::{
     fmt,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 use self::{
     account::{Account, Purse},
+    generous::Generous,
     terms::Terms,
 };
 pub use self::{
@@ -58,6 +60,8 @@ struct Inner {
     windows: Arc<[(Window, Caps)]>,
     ledger: Arc<dyn Ledger>,
     terms: Terms,
+    /// What prompts have, where the terms name no counter.
+    count: Mutex<Generous>,
 }
 
 /// Why nothing was set aside.
@@ -92,7 +96,8 @@ impl Budget {
         ledger: Arc<dyn Ledger>,
         terms: Terms,
     ) -> Self {
-        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms }))
+        let count = Mutex::default();
+        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms, count }))
     }
 
     /// A budget with caps of its own that draws on this one too.
@@ -139,6 +144,7 @@ impl Budget {
             windows: self.0.windows.clone(),
             ledger: self.0.ledger.clone(),
             terms: self.0.terms.clone(),
+            count: Mutex::default(), // each run follows its own conversation
         }
     }
 

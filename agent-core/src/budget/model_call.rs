@@ -1,6 +1,6 @@
 //! A model call's reservation: an upper bound of what it may use, and an answer that is no longer than what is left.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::{Account, Amounts, Balance, Budget, Refused, Reservation, used_up};
 use crate::{Error, ErrorKind, ModelInfo, ModelRequest, ModelResponse, Result, Usage};
@@ -93,8 +93,15 @@ impl Budget {
         let caps = || self.0.accounts.iter().map(|account| &account.caps);
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
         let (answer, tell) = self.0.terms.answer(req);
-        let prompt = if tokens || cost { self.0.terms.counter.prompt(req) } else { 0 };
+        let prompt = if tokens || cost { self.prompt(req) } else { 0 };
         Ok(Call { model: req.model.clone(), prompt, answer: answer.max(1), tell, tokens, cost })
+    }
+
+    fn prompt(&self, req: &ModelRequest) -> u64 {
+        match &self.0.terms.counter {
+            Some(counter) => counter.prompt(req),
+            None => self.0.count.lock().unwrap_or_else(PoisonError::into_inner).prompt(req),
+        }
     }
 
     fn amounts(&self, call: &Call, answer: u64) -> Result<Amounts> {

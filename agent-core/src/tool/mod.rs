@@ -13,7 +13,7 @@ pub use self::{
     options::{Doubt, Effect, IN_DOUBT, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
     output::{BatchCall, CallResult, ToolBatch, ToolOutput, ToolResults, value_to_text},
     request::ToolRequest,
-    spec::{ToolSpec, ToolSpecs},
+    spec::{ToolSpec, ToolSpecs, WireKey},
 };
 use crate::{Result, RunCx};
 
