@@ -12,7 +12,7 @@ const WIDTH: usize = 1 << BITS;
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(Vec<Arc<Message>>),
-    Inner(Vec<Arc<Node>>),
+    Inner(Vec<Arc<Self>>),
 }
 
 /// The child of a node at `height` in which the message at `at` is.
