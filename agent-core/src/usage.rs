@@ -1,6 +1,6 @@
 //! What model calls used.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -108,4 +108,19 @@ impl AddAssign for Usage {
 pub trait PriceTable: Send + Sync + 'static {
     /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
     fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
+}
+
+/// Takes out of a sum what was added to it.
+impl SubAssign for Usage {
+    fn sub_assign(&mut self, other: Self) {
+        self.calls -= other.calls;
+        self.input -= other.input;
+        self.cached -= other.cached;
+        self.cache_write -= other.cache_write;
+        self.cache_write_long -= other.cache_write_long;
+        self.output -= other.output;
+        self.reasoning -= other.reasoning;
+        self.cost -= other.cost;
+        self.priced -= other.priced;
+    }
 }

@@ -10,9 +10,8 @@ use std::sync::{
 use agent_core::{
     Error, ErrorKind, Finished, Flow, Key, Result, RunCx, RunEnd, RunRequest, StateField, StateSchema, Tool,
     ToolOutput, Toolset, async_trait,
-    history::WireKey,
     testing::{HookTrace, ScriptedModel, Turn},
-    tool::OutputText,
+    tool::{OutputText, WireKey},
 };
 use agent_exec::{Agent, AgentBuilder};
 use serde_json::{Value, json};

@@ -138,7 +138,7 @@ impl BudgetBuilder {
 
     /// Sets how the prompt of a call is counted before it is made. Default: a guess that is too high for ordinary text.
     pub fn counter(mut self, counter: impl TokenCounter) -> Self {
-        self.terms.counter = Arc::new(counter);
+        self.terms.counter = Some(Arc::new(counter));
         self
     }
 

@@ -19,17 +19,18 @@
 
 pub(crate) mod account;
 mod builder;
+mod generous;
 mod ledger;
 mod reservation;
 mod terms;
 
 use std::{
     fmt,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 pub(crate) use self::account::Account;
-use self::{account::Purse, terms::Terms};
+use self::{account::Purse, generous::Generous, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
@@ -67,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) windows: Arc<[(Window, Caps)]>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) terms: Terms,
+    /// What prompts have, where the terms name no counter.
+    pub(crate) count: Mutex<Generous>,
 }
 
 /// Why nothing was set aside.
@@ -101,7 +104,8 @@ impl Budget {
         ledger: Arc<dyn Ledger>,
         terms: Terms,
     ) -> Self {
-        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms }))
+        let count = Mutex::default();
+        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms, count }))
     }
 
     /// A budget with caps of its own that draws on this one too.
@@ -148,6 +152,7 @@ impl Budget {
             windows: self.0.windows.clone(),
             ledger: self.0.ledger.clone(),
             terms: self.0.terms.clone(),
+            count: Mutex::default(), // each run follows its own conversation
         }
     }
 

@@ -1,16 +1,10 @@
 //! How a call is judged before it is made: what it may use at most, and what that costs.
 
-use std::{
-    io,
-    sync::{Arc, LazyLock},
-};
+use std::sync::Arc;
 
 use crate::{
     error::{Error, Result},
-    history::{History, WireKey},
     llm::TokenCounter,
-    message::{Block, Message, Part},
-    tooling::ToolSpecs,
     usage::{PriceTable, Usage},
 };
 
@@ -18,14 +12,15 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) prices: Option<Arc<dyn PriceTable>>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
+    /// Without one, what [`Generous`](super::generous::Generous) says.
+    pub(crate) counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) allow_unpriced: bool,
     pub(crate) answer_tokens: u64,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { prices: None, counter: Arc::new(Generous), allow_unpriced: false, answer_tokens: 8_192 }
+        Self { prices: None, counter: None, allow_unpriced: false, answer_tokens: 8_192 }
     }
 }
 
@@ -74,84 +69,6 @@ impl Terms {
             (Some(asked), _) => (asked, false),
             (None, Some(limit)) => (limit, false),
             (None, None) => (self.answer_tokens, true),
-        }
-    }
-}
-
-/// Counts more tokens than ordinary text has: one for every two bytes, and much for an image or a document.
-struct Generous;
-
-/// Tokens of an image or a page of a document, with what stands around it.
-const MEDIA: u64 = 3_000;
-/// Under which what was counted is kept.
-static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
-/// Around a message, a call or a tool.
-const AROUND: u64 = 12;
-
-impl TokenCounter for Generous {
-    fn text(&self, text: &str) -> u64 {
-        (text.len() as u64).div_ceil(2)
-    }
-
-    fn message(&self, message: &Message) -> u64 {
-        let parts = |parts: &[Part]| parts.iter().map(|part| self.part(part)).sum::<u64>();
-        AROUND
-            + match message {
-                Message::System(m) => parts(m.parts()),
-                Message::User(m) => parts(m.parts()),
-                Message::Tool(m) => AROUND + parts(m.parts()),
-                Message::Assistant(m) => m.blocks().iter().map(|block| self.block(block)).sum(),
-            }
-    }
-
-    fn tools(&self, tools: &ToolSpecs) -> u64 {
-        let texts = |text: &str| self.text(text);
-        let tool =
-            |t: &crate::tooling::ToolSpec| texts(&t.name) + texts(&t.description) + length(&t.parameters).div_ceil(2);
-        tools.total(*KEY, |tools| tools.iter().map(|t| AROUND + tool(t)).sum())
-    }
-
-    /// Before every call: it must not cost more as the conversation grows.
-    fn history(&self, history: &History) -> u64 {
-        history.total(*KEY, |message| self.message(message))
-    }
-}
-
-/// Bytes of the value as JSON, which is not made for that.
-fn length(value: &serde_json::Value) -> u64 {
-    struct Length(u64);
-
-    impl io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut length = Length(0);
-    serde_json::to_writer(&mut length, value).map_or(0, |()| length.0)
-}
-
-impl Generous {
-    fn part(&self, part: &Part) -> u64 {
-        match part {
-            Part::Text(t) => self.text(&t.text),
-            Part::Image(_) | Part::Document(_) => MEDIA,
-            Part::Other(raw) => self.text(raw.json()),
-        }
-    }
-
-    fn block(&self, block: &Block) -> u64 {
-        match block {
-            Block::Text(t) => self.text(&t.text),
-            Block::Reasoning(r) => self.text(&r.text) + r.encrypted.as_deref().map_or(0, |hidden| self.text(hidden)),
-            Block::ToolCall(call) => AROUND + self.text(&call.name) + self.text(&call.arguments),
-            Block::Image(_) | Block::Document(_) => MEDIA,
-            Block::Other(raw) => self.text(raw.json()),
         }
     }
 }

@@ -18,9 +18,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use self::list::{List, Mark};
+use self::list::List;
 pub(crate) use self::repair::NO_RESULT;
-pub use self::{list::WireKey, reason::ReplaceReason, repair::Repair};
+pub use self::{reason::ReplaceReason, repair::Repair};
 use crate::{
     error::{Error, ErrorKind, Result},
     message::{AssistantMessage, Message, ToolMessage},
@@ -29,8 +29,8 @@ use crate::{
 /// A conversation in which every tool call is answered exactly once, in call order, right after the message that made it.
 ///
 /// Providers refuse anything else, so no method leaves it otherwise: a message with calls enters together with its
-/// results ([`push_turn`](Self::push_turn)). Cloning is two reference counts and appending does not depend on the length,
-/// so that a long history costs a step no more than a short one.
+/// results ([`push_turn`](Self::push_turn)). It is a persistent list: a clone is one reference count, and appending costs hardly
+/// more in a long history than in a short one.
 ///
 /// ```
 /// use agent_core::{AssistantMessage, Block, History, Message, ToolMessage};
@@ -45,10 +45,6 @@ use crate::{
 /// ```
 #[derive(Clone, Default)]
 pub struct History(List);
-
-/// How far a history had come: see [`History::mark`]. The default is the beginning of any.
-#[derive(Clone, Debug, Default)]
-pub struct HistoryMark(Mark);
 
 impl History {
     /// Takes messages that are paired already.
@@ -153,7 +149,7 @@ impl History {
     }
 
     /// Puts another message in the place of one, counted from the oldest: for edits of single messages, such as marks on the
-    /// newest. Costs what follows it; what comes before keeps the bytes that wires [wrote](Self::write) for it.
+    /// newest. Costs as little as appending; the history then [continues](Self::continues) no earlier one that has the place.
     ///
     /// ```
     /// use agent_core::{History, Message};
@@ -214,83 +210,29 @@ impl History {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn continues(&self, earlier: &Self) -> bool {
-        self.since(&earlier.mark()).is_some()
+        self.0.continues(&earlier.0)
     }
 
-    /// Notes how far the history has come, to find later what is new. A clone would do too, but as long as there is one,
-    /// appending copies a part of the history.
+    /// The messages that were appended since `earlier`; `None` if this history does not [continue](Self::continues) it. For
+    /// whoever follows a conversation: what is known of the messages before is kept with a clone of the history then.
     ///
     /// ```
     /// use agent_core::{History, Message};
     ///
     /// let mut history = History::from_messages([Message::user("a")])?;
-    /// let mark = history.mark();
+    /// let known = history.clone();
     /// history.push(Message::assistant("b"))?;
-    /// assert_eq!(history.since(&mark).expect("nothing else was done").count(), 1);
-    /// assert!(History::from_messages([Message::user("a")])?.since(&mark).is_none(), "another history");
+    /// assert_eq!(history.since(&known).expect("nothing else was done").count(), 1);
+    /// assert!(History::from_messages([Message::user("a")])?.since(&known).is_none(), "another history");
     /// # Ok::<(), agent_core::Error>(())
     /// ```
-    pub fn mark(&self) -> HistoryMark {
-        HistoryMark(self.0.mark())
-    }
-
-    /// The messages that were appended since `mark`; `None` if this history is not the marked one with messages appended
-    /// ([`continues`](Self::continues)). Since the default mark, that is all messages.
-    pub fn since(&self, mark: &HistoryMark) -> Option<impl DoubleEndedIterator<Item = &Message> + Clone> {
-        self.0.since(&mark.0)
+    pub fn since(&self, earlier: &Self) -> Option<impl DoubleEndedIterator<Item = &Message> + Clone> {
+        self.continues(earlier).then(|| self.0.iter_from(earlier.len()))
     }
 
     /// All messages, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         self.0.iter()
-    }
-
-    /// Adds up what `measure` makes of every message: its tokens, for example. The totals of older messages are kept under
-    /// `key`, so that a step costs its new messages and a look at every thirty-second of the others.
-    ///
-    /// ```
-    /// use agent_core::{History, Message, history::WireKey};
-    ///
-    /// let history = History::from_messages([Message::user("four"), Message::assistant("five!")])?;
-    /// assert_eq!(history.total(WireKey::new(&"bytes"), |message| message.text().len() as u64), 9);
-    /// # Ok::<(), agent_core::Error>(())
-    /// ```
-    pub fn total(&self, key: WireKey, measure: impl Fn(&Message) -> u64) -> u64 {
-        self.0.total(key, &measure)
-    }
-
-    /// Appends to `out` what `write` makes of every message, in order; it is told the message's place in the history.
-    /// What it makes of one may depend on the messages before it, not on those after it: more may follow.
-    ///
-    /// For wire codecs: what was written for a message is kept under `key` and not made again, so that the cost of a step
-    /// is that of its new messages and of copying the rest.
-    pub fn write(&self, key: WireKey, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Message, &mut Vec<u8>)) {
-        self.0.write(0, key, out, &mut write);
-    }
-
-    /// As [`write`](Self::write), for the messages that were appended since `mark`: for a codec that has what it wrote of
-    /// those before. False, and nothing is written, where [`since`](Self::since) has none.
-    ///
-    /// ```
-    /// use agent_core::{History, Message, history::WireKey};
-    ///
-    /// let mut history = History::from_messages([Message::user("a")])?;
-    /// let (mark, key, mut out) = (history.mark(), WireKey::new(&"text"), Vec::new());
-    /// history.push(Message::assistant("b"))?;
-    /// let wrote = history.write_since(&mark, key, &mut out, |_, message, out| out.extend(message.text().bytes()));
-    /// assert!(wrote && out == b"b");
-    /// # Ok::<(), agent_core::Error>(())
-    /// ```
-    pub fn write_since(
-        &self,
-        mark: &HistoryMark,
-        key: WireKey,
-        out: &mut Vec<u8>,
-        mut write: impl FnMut(usize, &Message, &mut Vec<u8>),
-    ) -> bool {
-        let Some(from) = self.0.shared(&mark.0) else { return false };
-        self.0.write(from, key, out, &mut write);
-        true
     }
 }
 

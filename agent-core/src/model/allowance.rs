@@ -1,6 +1,6 @@
 //! A model call's reservation: an upper bound of what it may use, and an answer that is no longer than what is left.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::ModelRequest;
 use crate::{
@@ -100,8 +100,19 @@ impl Budget {
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
         let (answer, tell) =
             self.0.terms.answer(req.params.max_tokens, req.model.as_ref().and_then(|model| model.max_output));
-        let prompt = if tokens || cost { req.tokens(&self.0.terms.counter) } else { 0 };
+        let prompt = if tokens || cost { self.prompt(req) } else { 0 };
         Ok(Call { model: req.model.clone(), prompt, answer: answer.max(1), tell, tokens, cost })
+    }
+
+    fn prompt(&self, req: &ModelRequest) -> u64 {
+        match &self.0.terms.counter {
+            Some(counter) => req.tokens(counter),
+            None => self.0.count.lock().unwrap_or_else(PoisonError::into_inner).prompt(
+                req.system.as_ref(),
+                &req.tools,
+                &req.messages,
+            ),
+        }
     }
 
     fn amounts(&self, call: &Call, answer: u64) -> Result<Amounts> {

@@ -25,7 +25,7 @@ pub use self::{
 };
 pub use crate::tooling::{
     CallResult, Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions, ToolOutput,
-    ToolResults, ToolSpec, ToolSpecs, value_to_text,
+    ToolResults, ToolSpec, ToolSpecs, WireKey, value_to_text,
 };
 use crate::{cx::RunCx, error::Result, service::SharedService};
 

@@ -7,5 +7,5 @@ mod spec;
 pub use self::{
     options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
     output::{CallResult, ToolOutput, ToolResults, value_to_text},
-    spec::{ToolSpec, ToolSpecs},
+    spec::{ToolSpec, ToolSpecs, WireKey},
 };

@@ -10,10 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    history::WireKey,
-    message::{Cache, Raw},
-};
+use crate::message::{Cache, Raw};
 
 /// What a model is told of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +59,20 @@ impl ToolSpec {
     pub fn with_cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
         self
+    }
+}
+
+/// Names one way of writing or measuring tools: a wire, its settings, and what it replays verbatim.
+///
+/// Two encoders that would write any tool differently must have different keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WireKey(u64);
+
+impl WireKey {
+    /// A key from anything that can be hashed.
+    pub fn new(of: &impl std::hash::Hash) -> Self {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        Self(BuildHasherDefault::<DefaultHasher>::default().hash_one(of))
     }
 }
 

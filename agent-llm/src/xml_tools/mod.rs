@@ -15,7 +15,7 @@ use std::{
 
 use agent_core::{
     AssistantMessage, ChunkSink, Error, FinishReason, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part,
-    Result, SystemMessage, ToolChoice, ToolSpecs, async_trait, history::WireKey, model::Collector,
+    Result, SystemMessage, ToolChoice, ToolSpecs, async_trait, model::Collector, tool::WireKey,
 };
 
 use self::{call::CALLS, read::SEVERAL, speak::Speaker};

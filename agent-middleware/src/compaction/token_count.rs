@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage, history::HistoryMark};
+use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
 
 /// How far the provider's reports may put a count right, either way.
 const FURTHEST: f64 = 4.0;
@@ -13,7 +13,7 @@ const GROWTH: f64 = 1.05;
 #[derive(Debug)]
 pub(super) struct TokenCount {
     /// What is counted in `messages`.
-    counted: HistoryMark,
+    counted: History,
     messages: u64,
     around: Option<Around>,
     /// What the prompt under way was estimated at.
@@ -59,7 +59,7 @@ impl Size {
 impl Default for TokenCount {
     fn default() -> Self {
         Self {
-            counted: HistoryMark::default(),
+            counted: History::default(),
             messages: 0,
             around: None,
             asked: 0,
@@ -82,8 +82,8 @@ impl TokenCount {
             Some(new) => self.messages + sum(counter, new),
             None => sum(counter, kept.iter()),
         };
-        self.counted = kept.mark();
-        let added = req.messages.since(&self.counted).map_or(0, |added| sum(counter, added));
+        self.counted = kept.clone();
+        let added = req.messages.since(kept).map_or(0, |added| sum(counter, added));
         let (messages, around) = (self.messages + added, self.around(counter, req));
         self.asked = messages + around;
         let times = |tokens: u64| (tokens as f64 * self.factor).round() as u64;

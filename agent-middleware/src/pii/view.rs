@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use agent_core::{History, Message, Result, ToolMessage, history::HistoryMark};
+use agent_core::{History, Message, Result, ToolMessage};
 
 use crate::scan::{Rewrite, message};
 
@@ -12,7 +12,7 @@ pub(super) struct View(Mutex<Shown>);
 
 #[derive(Default)]
 struct Shown {
-    of: HistoryMark,
+    of: History,
     view: History,
 }
 
@@ -20,7 +20,7 @@ impl View {
     /// The conversation as the model is shown it. What was shown before is shown in the same words.
     pub(super) fn of(&self, rewrite: &dyn Rewrite, history: &History) -> Result<History> {
         let mut shown = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if history.since(&shown.of).is_none() {
+        if !history.continues(&shown.of) {
             *shown = Shown::default();
         }
         let mut view = shown.view.clone();
@@ -40,7 +40,7 @@ impl View {
             }
         }
         drop(new);
-        *shown = Shown { of: history.mark(), view: view.clone() };
+        *shown = Shown { of: history.clone(), view: view.clone() };
         Ok(view)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::{GlobalStorage, Key, Message, PerRun, Result, RunCx, ToolMessage, history::HistoryMark};
+use agent_core::{GlobalStorage, History, Key, Message, PerRun, Result, RunCx, ToolMessage};
 
 use super::{Label, Labels, PromptInjectionConfig};
 use crate::permissions::fits;
@@ -17,7 +17,7 @@ const LABELS: Key<Labels> = Key::new("labels");
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
     /// What was read off the history so far.
-    read: PerRun<Mutex<(HistoryMark, Labels)>>,
+    read: PerRun<Mutex<(History, Labels)>>,
     /// What the calls of the message under way bring.
     pub(super) brought: PerRun<Mutex<Brought>>,
 }
@@ -61,13 +61,13 @@ impl Contexts {
         let read = self.read.of(cx, Mutex::default);
         let mut read = lock(&read);
         let history = cx.history();
-        let (mark, known) = &mut *read;
-        match history.since(mark) {
+        let (of, known) = &mut *read;
+        match history.since(of) {
             Some(new) => known.extend(new.flat_map(|message| config.of_message(message))),
             // What was removed may live on in a summary: what is known stays.
             None => known.extend(history.iter().flat_map(|message| config.of_message(message))),
         }
-        *mark = history.mark();
+        *of = history;
         let mut labels = read.1.clone();
         labels.extend(of_run(cx, &cx.ids().run_id).get(&LABELS)?.unwrap_or_default());
         Ok(labels)

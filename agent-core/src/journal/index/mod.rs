@@ -75,6 +75,8 @@ struct AgentIndex {
     /// The conversation, apart from that of a run whose state is kept.
     history: History,
     runs: Vec<RunRecord>,
+    /// What the runs used, each counted once however often it began.
+    usage: Usage,
     /// The newest run at the top of a tree.
     newest_root: Option<Arc<str>>,
     /// The agent at the top, if this one was called by others.
@@ -165,7 +167,7 @@ impl SessionIndex {
         }
         self.sub_agents.apply(&entry.run, &entry.body);
         if let Some(agent) = self.agents.get_mut(agent) {
-            agent.runs[*at].apply(entry);
+            agent.apply_to_run(*at, entry);
         }
         if let Some(state) = self.states.get_mut(&entry.run) {
             state.apply(entry);
@@ -186,6 +188,11 @@ impl SessionIndex {
     fn enter(&mut self, ids: &RunIds, seq: u64, time: u64, before: History) {
         let is_root = ids.parent_run_id.is_none();
         let top = self.top_of(&ids.root_run_id).filter(|_| !is_root);
+        if let Some((agent, at)) = self.runs.get(&ids.run_id)
+            && let Some(agent) = self.agents.get_mut(agent)
+        {
+            agent.usage -= agent.runs[*at].usage; // the run begins again
+        }
         let agent = self.agents.entry(ids.agent_id.clone()).or_default();
         agent.history = before.clone();
         agent.above = top.as_ref().map(|top| top.agent.clone());
@@ -274,14 +281,8 @@ impl SessionIndex {
         let Some(agent) = self.agents.get(agent_id) else {
             return SessionView { globals: self.globals.clone(), ..SessionView::default() };
         };
-        let mut usage = Usage::default();
-        for (at, run) in agent.runs.iter().enumerate() {
-            if self.runs[&run.run_id].1 == at {
-                usage += run.usage;
-            }
-        }
         let last_run = agent.runs.last().map(|run| (run.run_id.clone(), run.status.clone()));
-        SessionView { history: self.history(agent_id), globals: self.globals.clone(), usage, last_run }
+        SessionView { history: self.history(agent_id), globals: self.globals.clone(), usage: agent.usage, last_run }
     }
 
     /// The agent's conversation, with a turn that is still open: calls that were never answered are answered so.
@@ -357,6 +358,13 @@ impl SessionIndex {
 impl AgentIndex {
     fn newest_is(&self, run: &str) -> bool {
         self.runs.last().is_some_and(|newest| *newest.run_id == *run)
+    }
+
+    fn apply_to_run(&mut self, at: usize, entry: &Entry) {
+        let run = &mut self.runs[at];
+        self.usage -= run.usage;
+        run.apply(entry);
+        self.usage += run.usage;
     }
 
     /// Goes back to before the run at `at`; `seq` says when that happened.

@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{ModelRequest, SystemMessage, history::WireKey, message::Origin};
+use agent_core::{ModelRequest, SystemMessage, message::Origin, tool::WireKey};
 
 use super::{
     claude::Claude,
@@ -9,13 +9,10 @@ use super::{
     settings::Settings,
     tools::write_tools,
 };
-use crate::wire::{
-    body::Draft,
-    json::{own, write, write_with},
-};
+use crate::wire::json::{own, write, write_with};
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: WireKey, out: &mut Vec<u8>) {
     let extra = &req.params.extra;
     write_with(&Settings::of(req, origin.model(), claude), extra, out);
     out.pop(); // the closing brace
@@ -24,7 +21,7 @@ pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: 
     }
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":");
-        write_messages(&req.messages, origin, key, out);
+        write_messages(&req.messages, origin, out);
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
         out.extend_from_slice(b",\"tools\":");

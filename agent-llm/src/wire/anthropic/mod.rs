@@ -42,7 +42,7 @@ mod stream;
 mod tools;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
@@ -56,7 +56,6 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
-        body::{Bodies, Draft},
         endpoint::{endpoint, post},
         surrogates::text_of,
     },
@@ -88,7 +87,6 @@ pub struct AnthropicCodec {
     origin: Origin,
     claude: Claude,
     key: WireKey,
-    bodies: Bodies,
 }
 
 impl AnthropicCodec {
@@ -115,7 +113,7 @@ impl AnthropicCodec {
         let claude = Claude::of(&model);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider));
-        Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
+        Ok(Self { uri, headers, profile, origin, claude, key })
     }
 
     /// Sets the most tokens of an answer to a request that does not say.
@@ -144,8 +142,9 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let write = |out: &mut Draft| encode::encode(req, &self.origin, &self.claude, self.key, out);
-        let mut request = post(self.uri.clone(), self.bodies.body(write));
+        let mut body = Vec::new();
+        encode::encode(req, &self.origin, &self.claude, self.key, &mut body);
+        let mut request = post(self.uri.clone(), body.into());
         request.headers_mut().extend(self.headers.clone());
         Ok(request)
     }

@@ -55,7 +55,7 @@ mod tools;
 mod usage;
 mod wrapper;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
@@ -67,7 +67,6 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
-        body::{Bodies, Draft},
         endpoint::{endpoint, post},
         surrogates::text_of,
     },
@@ -96,7 +95,6 @@ pub struct GeminiCodec {
     profile: GeminiProfile,
     manner: Manner,
     key: WireKey,
-    bodies: Bodies,
 }
 
 impl GeminiCodec {
@@ -113,7 +111,7 @@ impl GeminiCodec {
         let generation = profile.generation_of(&model);
         let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
         let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
-        Ok(Self { whole, streamed, profile, manner, key, bodies: Bodies::default() })
+        Ok(Self { whole, streamed, profile, manner, key })
     }
 
     /// The server's profile.
@@ -129,8 +127,9 @@ impl Codec for GeminiCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let uri = if req.stream { &self.streamed } else { &self.whole };
-        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
-        Ok(post(uri.clone(), self.bodies.body(write)))
+        let mut body = Vec::new();
+        encode::encode(req, &self.profile, &self.manner, self.key, &mut body);
+        Ok(post(uri.clone(), body.into()))
     }
 
     /// The body does not say whether the answer is to be streamed: the address does.

@@ -35,7 +35,7 @@ mod speak;
 mod stream;
 mod tools;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
@@ -45,11 +45,7 @@ use self::{message::Manner, stream::StreamDecoder};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
-    wire::{
-        body::{Bodies, Draft},
-        endpoint::post,
-        surrogates::text_of,
-    },
+    wire::{endpoint::post, surrogates::text_of},
 };
 
 /// The wire's name in an [`Origin`].
@@ -74,7 +70,6 @@ pub struct OpenAiChatCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
-    bodies: Bodies,
 }
 
 impl OpenAiChatCodec {
@@ -88,7 +83,7 @@ impl OpenAiChatCodec {
         let Profile { system_role, verbatim, cache_control, .. } = profile;
         let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
         let manner = Manner { origin, system_role, verbatim, cache_control };
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        Ok(Self { uri, profile, manner, key })
     }
 
     /// The server's profile.
@@ -104,8 +99,9 @@ impl Codec for OpenAiChatCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let model = self.manner.origin.model();
-        let write = |out: &mut Draft| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
-        Ok(post(self.uri.clone(), self.bodies.body(write)))
+        let mut body = Vec::new();
+        encode::encode(req, model, &self.profile, &self.manner, self.key, &mut body);
+        Ok(post(self.uri.clone(), body.into()))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {

@@ -1,6 +1,6 @@
 //! Writing requests.
 
-use agent_core::{History, Message, ModelRequest, history::WireKey};
+use agent_core::{History, Message, ModelRequest, tool::WireKey};
 use serde_json::value::RawValue;
 
 use super::{
@@ -10,14 +10,11 @@ use super::{
 };
 use crate::{
     Profile,
-    wire::{
-        body::Draft,
-        json::{write, write_with},
-    },
+    wire::json::{write, write_with},
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key: WireKey, out: &mut Vec<u8>) {
     let extra = &req.params.extra;
     let settings = Settings::new(req.system.as_ref(), &req.tools, &req.params, req.stream, profile, manner);
     write_with(&settings, extra, out);
@@ -26,7 +23,7 @@ pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key
         out.extend_from_slice(b",\"input\":");
         match plain_text(&req.messages, manner) {
             Some(text) => write(&text, out),
-            None => write_items(&req.messages, manner, key, out),
+            None => write_items(&req.messages, manner, out),
         }
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
@@ -44,11 +41,11 @@ fn plain_text<'a>(history: &'a History, manner: &Manner) -> Option<&'a RawValue>
     }
 }
 
-/// Each item has a comma after it, so that what is written of a message does not depend on whether another follows.
-fn write_items(history: &History, manner: &Manner, key: WireKey, out: &mut Draft) {
+/// A message may be several items, or none: each item has a comma after it.
+fn write_items(history: &History, manner: &Manner, out: &mut Vec<u8>) {
     let messages = Messages { manner, history };
     out.push(b'[');
-    out.messages(history, key, |at, message, out| messages.write(at, message, out));
+    history.iter().enumerate().for_each(|(at, message)| messages.write(at, message, out));
     out.pop_if(|last| *last == b',');
     out.push(b']');
 }

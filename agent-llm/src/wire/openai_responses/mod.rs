@@ -58,7 +58,7 @@ mod stream;
 mod tools;
 mod turns;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, history::WireKey, message::Origin};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
@@ -70,11 +70,7 @@ pub use self::{
 };
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
-    wire::{
-        body::{Bodies, Draft},
-        endpoint::post,
-        surrogates::text_of,
-    },
+    wire::{endpoint::post, surrogates::text_of},
 };
 
 /// The wire's name in an [`Origin`].
@@ -101,7 +97,6 @@ pub struct OpenAiResponsesCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
-    bodies: Bodies,
 }
 
 impl OpenAiResponsesCodec {
@@ -114,7 +109,7 @@ impl OpenAiResponsesCodec {
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
         let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        Ok(Self { uri, profile, manner, key })
     }
 
     /// The server's profile.
@@ -129,8 +124,9 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
-        Ok(post(self.uri.clone(), self.bodies.body(write)))
+        let mut body = Vec::new();
+        encode::encode(req, &self.profile, &self.manner, self.key, &mut body);
+        Ok(post(self.uri.clone(), body.into()))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
