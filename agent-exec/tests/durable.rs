@@ -362,7 +362,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
             tokio::task::yield_now().await;
         }
         engine.answer("c1/sure", json!(true));
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let end = tokio::select! { end = run => finished(end), () = corrected => unreachable!("waits") };
     assert_eq!(common::results(&end.history), [("c1".to_owned(), "true".to_owned(), false)]);

@@ -1,4 +1,4 @@
-//! One run's side of the journal: the embedded engine.
+//! One run's side of its journal and its engine.
 
 mod append;
 mod calls;
