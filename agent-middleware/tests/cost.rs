@@ -131,7 +131,8 @@ fn the_allocations_of_a_step_with_ten_built_ins_do_not_grow_with_the_history() {
     };
     let (early, late) = (over(100), over(1000));
     println!("a step around 100: {early:?}, around 1000: {late:?}");
-    assert!(late.0 <= early.0 + 0.5, "allocations: {} around step 100, {} around step 1000", early.0, late.0);
+    // A history's tree grows a level higher now and then: a step that appends copies one node more.
+    assert!(late.0 <= early.0 + 1.0, "allocations: {} around step 100, {} around step 1000", early.0, late.0);
     // Lists that double make some difference in bytes, and are paid for once.
     assert!(late.1 <= early.1 * 1.5, "bytes: {} around step 100, {} around step 1000", early.1, late.1);
 }

@@ -62,7 +62,8 @@ async fn two_processes_never_pass_a_cap_together_whatever_isolation_is_the_datab
     // Both have begun before either may look at the account.
     let account = "of the isolated";
     let lock = place.client().await;
-    let key = "hashtextextended('of the isolated', 0)";
+    let schema = place.schema.replace('"', "\"\"");
+    let key = format!("hashtextextended('of the isolated', hashtextextended('\"{schema}\"', 0))");
     lock.batch_execute(&format!("SELECT pg_advisory_lock({key})")).await.expect("locks");
     let caps = Caps::default().tokens(10);
     let reserving = [one, two]

@@ -9,10 +9,13 @@ use super::{
     settings::Settings,
     tools::write_tools,
 };
-use crate::wire::json::{own, write, write_with};
+use crate::wire::{
+    body::Draft,
+    json::{own, write, write_with},
+};
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: WireKey, out: &mut Vec<u8>) {
+pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: WireKey, out: &mut Draft) {
     let extra = &req.params.extra;
     write_with(&Settings::of(req, origin.model(), claude), extra, out);
     out.pop(); // the closing brace

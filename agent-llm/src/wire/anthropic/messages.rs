@@ -1,8 +1,8 @@
 //! Writing the conversation.
 //!
 //! The API has two roles. What tools and users say between two turns of the assistant is one message: its results first,
-//! then the words. What is written of a message depends on the message before it, and never on those after it: each says how
-//! the one before it ends.
+//! then the words. What is written of a message depends on the message before it, and never on those after it, so that it
+//! can be kept: each says how the one before it ends.
 
 use std::borrow::Cow;
 
@@ -13,6 +13,7 @@ use super::{
     parts::{BlockJson, Content, EMPTY, part_json, plain},
 };
 use crate::wire::{
+    body::Draft,
     cache_control::CacheControl,
     json::{own, write},
 };
@@ -30,10 +31,10 @@ const OPEN: &[u8] = br#"{"role":"user","content":["#;
 const CLOSE: &[u8] = b"]}";
 
 /// Writes the conversation as a JSON list.
-pub(super) fn write_messages(history: &History, origin: &Origin, out: &mut Vec<u8>) {
+pub(super) fn write_messages(history: &History, origin: &Origin, out: &mut Draft) {
     let messages = Messages { origin, history };
     out.push(b'[');
-    history.iter().enumerate().for_each(|(at, message)| messages.write(at, message, out));
+    out.messages(history, |at, message, out| messages.write(at, message, out));
     if history.last().is_some_and(|last| messages.form(last) == Form::Joined) {
         out.extend_from_slice(CLOSE);
     }

@@ -56,6 +56,7 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
+        body::{Bodies, Draft},
         endpoint::{endpoint, post},
         surrogates::text_of,
     },
@@ -87,6 +88,7 @@ pub struct AnthropicCodec {
     origin: Origin,
     claude: Claude,
     key: WireKey,
+    bodies: Bodies,
 }
 
 impl AnthropicCodec {
@@ -113,7 +115,7 @@ impl AnthropicCodec {
         let claude = Claude::of(&model);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider));
-        Ok(Self { uri, headers, profile, origin, claude, key })
+        Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
     }
 
     /// Sets the most tokens of an answer to a request that does not say.
@@ -142,9 +144,8 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let mut body = Vec::new();
-        encode::encode(req, &self.origin, &self.claude, self.key, &mut body);
-        let mut request = post(self.uri.clone(), body.into());
+        let write = |out: &mut Draft| encode::encode(req, &self.origin, &self.claude, self.key, out);
+        let mut request = post(self.uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
         Ok(request)
     }

@@ -13,7 +13,7 @@ use super::{
     tools,
     wrapper::Wrapper,
 };
-use crate::wire::json::write as write_json;
+use crate::wire::{body::Draft, json::write as write_json};
 
 /// The names of the field that holds the system prompt.
 pub(super) const SYSTEM: [&str; 2] = ["systemInstruction", "system_instruction"];
@@ -24,7 +24,7 @@ struct SystemJson<'a> {
 }
 
 /// Writes the request's body to `out`. What `extra` holds is not written from elsewhere.
-pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manner, key: WireKey, out: &mut Vec<u8>) {
+pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manner, key: WireKey, out: &mut Draft) {
     let extra = &req.params.extra;
     out.push(b'{');
     if let Some(system) = req.system.as_ref().filter(|_| !SYSTEM.iter().any(|name| extra.contains_key(*name))) {
@@ -33,7 +33,7 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
     if !extra.contains_key("contents") {
         out.extend_from_slice(b"\"contents\":[");
         let contents = Contents { manner, history: &req.messages };
-        req.messages.iter().enumerate().for_each(|(at, message)| contents.write(at, message, out));
+        out.messages(&req.messages, |at, message, out| contents.write(at, message, out));
         contents.close(req.messages.len(), out);
         out.pop_if(|last| *last == b',');
         out.extend_from_slice(b"],");

@@ -67,6 +67,7 @@ pub use self::{
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
+        body::{Bodies, Draft},
         endpoint::{endpoint, post},
         surrogates::text_of,
     },
@@ -95,6 +96,7 @@ pub struct GeminiCodec {
     profile: GeminiProfile,
     manner: Manner,
     key: WireKey,
+    bodies: Bodies,
 }
 
 impl GeminiCodec {
@@ -111,7 +113,7 @@ impl GeminiCodec {
         let generation = profile.generation_of(&model);
         let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
         let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
-        Ok(Self { whole, streamed, profile, manner, key })
+        Ok(Self { whole, streamed, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -127,9 +129,8 @@ impl Codec for GeminiCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let uri = if req.stream { &self.streamed } else { &self.whole };
-        let mut body = Vec::new();
-        encode::encode(req, &self.profile, &self.manner, self.key, &mut body);
-        Ok(post(uri.clone(), body.into()))
+        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(uri.clone(), self.bodies.body(write)))
     }
 
     /// The body does not say whether the answer is to be streamed: the address does.

@@ -8,7 +8,7 @@ use super::{
     settings::Settings,
     tools::{is_told, write_tools},
 };
-use crate::wire::json::write;
+use crate::wire::{body::Draft, json::write};
 
 /// Writes the request's body to `out`.
 pub(super) fn encode(
@@ -17,7 +17,7 @@ pub(super) fn encode(
     profile: &Profile,
     manner: &Manner,
     key: WireKey,
-    out: &mut Vec<u8>,
+    out: &mut Draft,
 ) {
     let extra = &req.params.extra;
     let own_tools = extra.contains_key("tools");
@@ -32,7 +32,8 @@ pub(super) fn encode(
             out.push(b',');
         }
         let messages = Messages { manner, history: &req.messages };
-        req.messages.iter().enumerate().for_each(|(at, message)| messages.write(at, message, out));
+        // Each has a comma after it, so that what is written of one does not depend on whether another follows.
+        out.messages(&req.messages, |at, message, out| messages.write(at, message, out));
         out.pop_if(|last| *last == b',');
         out.push(b']');
     }

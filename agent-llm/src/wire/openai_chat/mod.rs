@@ -45,7 +45,11 @@ use self::{message::Manner, stream::StreamDecoder};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
-    wire::{endpoint::post, surrogates::text_of},
+    wire::{
+        body::{Bodies, Draft},
+        endpoint::post,
+        surrogates::text_of,
+    },
 };
 
 /// The wire's name in an [`Origin`].
@@ -70,6 +74,7 @@ pub struct OpenAiChatCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
+    bodies: Bodies,
 }
 
 impl OpenAiChatCodec {
@@ -83,7 +88,7 @@ impl OpenAiChatCodec {
         let Profile { system_role, verbatim, cache_control, .. } = profile;
         let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
         let manner = Manner { origin, system_role, verbatim, cache_control };
-        Ok(Self { uri, profile, manner, key })
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -99,9 +104,8 @@ impl Codec for OpenAiChatCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let model = self.manner.origin.model();
-        let mut body = Vec::new();
-        encode::encode(req, model, &self.profile, &self.manner, self.key, &mut body);
-        Ok(post(self.uri.clone(), body.into()))
+        let write = |out: &mut Draft| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {

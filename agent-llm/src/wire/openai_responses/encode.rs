@@ -10,11 +10,14 @@ use super::{
 };
 use crate::{
     Profile,
-    wire::json::{write, write_with},
+    wire::{
+        body::Draft,
+        json::{write, write_with},
+    },
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key: WireKey, out: &mut Vec<u8>) {
+pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key: WireKey, out: &mut Draft) {
     let extra = &req.params.extra;
     let settings = Settings::new(req.system.as_ref(), &req.tools, &req.params, req.stream, profile, manner);
     write_with(&settings, extra, out);
@@ -41,11 +44,11 @@ fn plain_text<'a>(history: &'a History, manner: &Manner) -> Option<&'a RawValue>
     }
 }
 
-/// A message may be several items, or none: each item has a comma after it.
-fn write_items(history: &History, manner: &Manner, out: &mut Vec<u8>) {
+/// Each item has a comma after it, so that what is written of a message does not depend on whether another follows.
+fn write_items(history: &History, manner: &Manner, out: &mut Draft) {
     let messages = Messages { manner, history };
     out.push(b'[');
-    history.iter().enumerate().for_each(|(at, message)| messages.write(at, message, out));
+    out.messages(history, |at, message, out| messages.write(at, message, out));
     out.pop_if(|last| *last == b',');
     out.push(b']');
 }

@@ -70,7 +70,11 @@ pub use self::{
 };
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
-    wire::{endpoint::post, surrogates::text_of},
+    wire::{
+        body::{Bodies, Draft},
+        endpoint::post,
+        surrogates::text_of,
+    },
 };
 
 /// The wire's name in an [`Origin`].
@@ -97,6 +101,7 @@ pub struct OpenAiResponsesCodec {
     profile: Profile,
     manner: Manner,
     key: WireKey,
+    bodies: Bodies,
 }
 
 impl OpenAiResponsesCodec {
@@ -109,7 +114,7 @@ impl OpenAiResponsesCodec {
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
         let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
-        Ok(Self { uri, profile, manner, key })
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -124,9 +129,8 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let mut body = Vec::new();
-        encode::encode(req, &self.profile, &self.manner, self.key, &mut body);
-        Ok(post(self.uri.clone(), body.into()))
+        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
