@@ -6,7 +6,7 @@
 //! use agent_core::{AssistantMessage, Block, History, Message};
 //!
 //! let cut_off = AssistantMessage::new(vec![Block::tool_call("c1", "clock", "{}")]);
-//! let (history, repairs) = History::import([Message::user("What time is it?"), cut_off.into()]);
+//! let (history, repairs) = History::import([Message::user("What time is it?"), Message::Assistant(cut_off)]);
 //! assert_eq!((history.len(), repairs.len()), (3, 1), "the call was answered: nobody knows its result");
 //! ```
 

@@ -81,8 +81,8 @@ impl Draft {
     /// Takes over the messages of the last body, if this one begins like it and its history goes on: gives their number.
     fn go_on(&mut self, last: Body, history: &History) -> Option<usize> {
         let Body { bytes, messages } = last;
-        history.since(&messages.history)?;
-        if messages.from != self.bytes.len() || !bytes.starts_with(&self.bytes) || !bytes.is_unique() {
+        let begins_like_it = messages.from == self.bytes.len() && bytes.starts_with(&self.bytes);
+        if !(begins_like_it && bytes.is_unique() && history.continues(&messages.history)) {
             return None;
         }
         self.bytes = bytes.into();
