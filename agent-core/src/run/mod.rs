@@ -25,7 +25,6 @@ pub(crate) mod driver;
 pub(crate) mod sub_run;
 pub(crate) mod sub_runs;
 
-pub(crate) use self::driver::{RunDriver, RunParts};
 pub use crate::{
     cx::{Ask, Clock, RunCx},
     deadlines::{DeadlineKind, Deadlines, RunDeadline},

@@ -7,7 +7,7 @@ use crate::{
     history::History,
     journal::MemoryJournal,
     log::RunLog,
-    run::{RunDriver, RunParts},
+    run::driver::{RunDriver, RunParts},
     state::RunIds,
     storage::{GlobalStorage, State},
 };

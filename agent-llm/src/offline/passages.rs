@@ -6,7 +6,7 @@ use super::{
     kinds,
     outline::Outline,
     parse::{Hit, Line},
-    rank::{Index, Text},
+    rank::{Text, index},
     terms::Terms,
     words::stems,
 };
@@ -87,7 +87,7 @@ pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
 pub(super) fn rank(passages: Vec<Passage>, terms: &Terms, outline: &Outline) -> Vec<(Passage, f64)> {
     let of_file = scores_of_files(&passages, terms, outline);
     let above = |passage: &Passage| outline.above(&passage.source, passage.range().map_or(0, |(_, last)| last));
-    let ranked = Index::new(passages.iter().map(|passage| passage.text(above(passage)))).rank(terms.query());
+    let ranked = index(passages.iter().map(|passage| passage.text(above(passage)))).rank(terms.query());
     let mut passages: Vec<_> = passages.into_iter().map(Some).collect();
     let mut seen = HashSet::new();
     let ranked = ranked.into_iter().filter_map(|(at, score)| {
@@ -112,7 +112,7 @@ fn scores_of_files(passages: &[Passage], terms: &Terms, outline: &Outline) -> Ha
             None => files.push(passage.clone()),
         }
     }
-    let ranked = Index::new(files.iter().map(|file| file.text(outline.of(&file.source)))).rank(terms.query());
+    let ranked = index(files.iter().map(|file| file.text(outline.of(&file.source)))).rank(terms.query());
     ranked.into_iter().map(|(at, score)| (files[at].source.clone(), score)).collect()
 }
 

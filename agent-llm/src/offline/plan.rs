@@ -10,7 +10,7 @@ use super::{
     intent::Intent,
     kinds::{is_prose, prose_glob, prose_globs},
     outline::HEADING,
-    rank::{Index, Text},
+    rank::{Text, index},
     roles::{Roles, Wanted},
     terms::{Term, Terms},
     words::stems,
@@ -127,7 +127,7 @@ fn windows(terms: &Terms, evidence: &Evidence) -> Vec<(String, u32, u32)> {
         (place.source, first.saturating_sub(BEFORE).max(1), last.saturating_add(AFTER))
     });
     let called_so =
-        Index::new(evidence.paths.iter().map(|path| Text { name: stems(path), ..Text::default() })).rank(terms.query());
+        index(evidence.paths.iter().map(|path| Text { name: stems(path), ..Text::default() })).rank(terms.query());
     let called_so = called_so.into_iter().map(|(at, _)| opening(&evidence.paths[at]));
     let prose = if terms.strong().next().is_none() { prose(&evidence.paths) } else { Vec::new() };
     let all = named.chain(places).chain(called_so).chain(prose.into_iter().map(opening));

@@ -1,0 +1,88 @@
+//! Words of texts, and how well texts fit a query: for stores, models and tools that search without an index.
+//!
+//! For authors of such searches. What ranks a million texts wants a search engine; this is for those that are at hand anyway.
+//!
+//! ```
+//! use agent_core::search::{Bm25, words};
+//!
+//! let notes = ["Ada keeps bees.", "Ada is allergic to nuts.", "RetryLayer tries again."];
+//! let index = Bm25::new(notes.map(words));
+//! let best = |query| index.rank(words(query).iter().map(|word| (word.as_str(), 1.0))).first().map(|(at, _)| notes[*at]);
+//! assert_eq!(best("Which nuts may Ada eat?"), Some("Ada is allergic to nuts."));
+//! assert_eq!(best("retry_layer"), Some("RetryLayer tries again."));
+//! assert_eq!(best("something else"), None);
+//! ```
+
+mod bm25;
+
+pub use self::bm25::Bm25;
+
+/// The runs of letters, digits and `_` in a text, but for those of `_` alone.
+pub fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| name.chars().any(char::is_alphanumeric))
+}
+
+/// The words that a name is made of: `retry_after` and `RetryAfter` are both *retry* and *after*, `HTTPClient` is *HTTP* and
+/// *Client*.
+pub fn parts(name: &str) -> Vec<&str> {
+    name.split('_').flat_map(humps).filter(|part| !part.is_empty()).collect()
+}
+
+/// The words of a text in small letters. A name of several words counts as a whole and by its parts, so that either finds it.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for name in names(text) {
+        let parts = parts(name);
+        words.push(parts.concat().to_lowercase());
+        if parts.len() > 1 {
+            words.extend(parts.iter().map(|part| part.to_lowercase()));
+        }
+    }
+    words
+}
+
+fn humps(word: &str) -> Vec<&str> {
+    let chars: Vec<(usize, char)> = word.char_indices().collect();
+    let mut humps = Vec::new();
+    let mut start = 0;
+    for (i, &(at, c)) in chars.iter().enumerate().skip(1) {
+        let after_lower = !chars[i - 1].1.is_uppercase();
+        let before_lower = chars.get(i + 1).is_some_and(|(_, next)| next.is_lowercase());
+        if c.is_uppercase() && (after_lower || before_lower) {
+            humps.push(&word[start..at]);
+            start = at;
+        }
+    }
+    humps.push(&word[start..]);
+    humps
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_fall_apart_at_signs_and_where_the_case_changes() {
+        for (text, expected) in [
+            ("max_retry_count", vec!["maxretrycount", "max", "retry", "count"]),
+            ("HTTPServer2", vec!["httpserver2", "http", "server2"]),
+            ("send-message", vec!["send", "message"]),
+            ("ID", vec!["id"]),
+            ("", vec![]),
+            (" - _ ", vec![]),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+        assert_eq!(words("ChunkSink"), words("chunk_sink"));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_letters_and_digits_of_the_text_in_order(text in "\\PC{0,40}") {
+            let letters: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+            prop_assert_eq!(names(&text).flat_map(parts).collect::<String>(), letters);
+        }
+    }
+}
