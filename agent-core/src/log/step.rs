@@ -107,8 +107,11 @@ impl RunLog {
         let body = Box::pin(ready(Ok(StepResult::Messages(waiting.clone()))));
         match self.steps().make(&self.0.ids.run_id, StepKind::Steering { step }, body).await? {
             StepResult::Messages(taken) => {
-                // A hook that is run again says the same again.
-                let left = waiting.into_iter().filter(|message| !taken.contains(message)).collect();
+                let mut left = waiting;
+                for message in &taken {
+                    // A hook that is run again says the same again.
+                    left.iter().position(|said| said == message).map(|at| left.remove(at));
+                }
                 Ok((taken, left))
             }
             _ => Err(another_kind()),
@@ -120,9 +123,7 @@ impl RunLog {
     /// # Errors
     /// Those of the engine.
     pub(crate) async fn sleep_step(&self, name: &str, time: Duration) -> Result<()> {
-        let kind = StepKind::Sleep { name: name.to_owned() };
-        let steps = self.steps();
-        steps.named(&self.0.ids.run_id, kind, async |step| steps.engine().sleep(step, time).await).await
+        self.steps().sleep(&self.0.ids.run_id, name, time).await
     }
 
     /// A value that is made once, and that nobody who reads the journal needs: the id of a run below.
