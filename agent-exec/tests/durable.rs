@@ -386,3 +386,49 @@ async fn what_steps_of_earlier_attempts_used_counts_against_the_caps_of_the_run(
     let end = finished(second.start(request(&engine.attempt())).await);
     assert_eq!(end.reason, ExitReason::Budget, "the first attempt's call is the only one that the cap allows");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_in_time_has_its_default() {
+    let world = World::default();
+    let ask = |req: &ToolRequest| {
+        let ask = Ask::new("sure", json!(null)).within(ms(60_000)).or("nobody was there");
+        req.ask_with(ask)?.parse::<String>()
+    };
+    let tool = tool("act", move |req| async move { Ok(ToolOutput::text(ask(&req)?)) }).repeatable();
+    let model = ScriptedModel::new([Turn::call("c1", "act", json!({})), Turn::text("done")]);
+    let agent = Agent::builder("a", model).tool(tool).build().expect("builds");
+    let request = RunRequest::user("go").run_id("r").durable(Arc::new(world.engine.attempt())).resource(world.clock());
+    let began = Instant::now();
+    let end = finished(agent.start(request).await);
+    assert_eq!(common::results(&end.history), [("c1".to_owned(), "nobody was there".to_owned(), false)]);
+    assert!((60_000..61_000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_kept_sub_agent_used_counts_against_the_caps_of_its_caller() {
+    let calls = Arc::default();
+    let agent = || {
+        let helper = Agent::builder("helper", Steps::new(&calls, [])).build().expect("builds");
+        let boss = Steps::new(&calls, [&[("d1", "delegate", json!({"agent": "helper", "message": "help"}))]]);
+        let boss = Agent::builder("boss", boss).middleware(Delegation::new().to("helper", "Helps.", helper));
+        boss.build().expect("builds")
+    };
+    let request = |attempt: &ByteAttempt| {
+        let request = RunRequest::user("go").run_id("r").caps(Caps::default().model_calls(2));
+        request.durable(Arc::new(attempt.clone()))
+    };
+    for step in 1.. {
+        let engine = ByteEngine::default();
+        let (dying, first, second) = (engine.attempt().dying_at(step, true), agent(), agent());
+        tokio::select! {
+            biased;
+            end = first.start(request(&dying)) => {
+                assert!(step > 5, "it died {step} times");
+                return assert_eq!(finished(end).reason, ExitReason::Budget);
+            }
+            () = dying.died() => {}
+        }
+        let end = finished(second.start(request(&engine.attempt())).await);
+        assert_eq!(end.reason, ExitReason::Budget, "the two calls that the cap allows were made, at step {step}");
+    }
+}

@@ -266,10 +266,11 @@ impl Service<ToolRequest> for ToolCore {
             let call_id = request.call.id.clone();
             let mut step = ToolStep::new(cx.step(), call_id.clone(), body.name.clone(), body.options.effect);
             step.delegates = body.options.delegates;
-            let witness = Witness { body: &body, request: request.clone() };
+            let kept = cx.engine().log().steps().keeps().then(|| Witness { body: &body, request: request.clone() });
+            let witness = kept.as_ref().map_or(&() as &dyn CallWitness, |witness| witness);
             request.cx = cx.engine().of_call(&call_id);
             let run = pin!(body.run(request, &injected));
-            let result = cx.engine().log().tool_step(step, &witness, run).await;
+            let result = cx.engine().log().tool_step(step, witness, run).await;
             if let Err(e) = &result
                 && !e.questions().is_empty()
             {
@@ -277,6 +278,8 @@ impl Service<ToolRequest> for ToolCore {
             }
             let below = cx.engine().log().take_usage_below();
             if below != Usage::default() {
+                let used = Amounts::none().tokens(below.total()).cost(below.cost).model_calls(below.calls);
+                cx.budget().count_again(used);
                 UsageMeter::new(Some(cx.engine().usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
             result

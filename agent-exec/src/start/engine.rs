@@ -1,9 +1,9 @@
 //! A run whose engine keeps its steps: it waits for answers there, and goes on.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent_core::{
-    Answer, Checkpoint, Error, ErrorKind, Result, RunEnd,
+    Answer, Checkpoint, Error, ErrorKind, Question, Result, RunEnd,
     engine::Steps,
     journal::JournalWriter,
     run::{Clock, RunInput},
@@ -50,22 +50,43 @@ fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
     Err(Error::config(refusal))
 }
 
-/// The answers to all questions of the run, as its engine has them.
+/// The answers to all questions of the run, as its engine has them; none to one whose time is up: asked again, it has its
+/// default.
 async fn answers_to(checkpoint: &Checkpoint, steps: &Steps, terms: &Terms) -> Result<BTreeMap<String, Answer>> {
     let clock = terms.resources.get::<Clock>().unwrap_or_default();
-    let mut answers = BTreeMap::new();
+    let (run, mut answers) = (&checkpoint.ids.run_id, BTreeMap::new());
     for question in &checkpoint.questions {
-        loop {
-            let answer = steps.answer(&checkpoint.ids.run_id, question).await?;
-            let given = BTreeMap::from([(question.id.clone(), answer)]);
-            match accepted(checkpoint, given, clock.now(), None).await {
-                Ok(taken) => {
-                    answers.extend(taken);
-                    break;
+        let time_is_up = async {
+            match question.expires {
+                Some(at) => {
+                    let left = Duration::from_millis(at.saturating_sub(clock.now()));
+                    steps.sleep(run, &format!("expires/{}", question.id), left).await
                 }
-                Err(e) => tracing::warn!(error = %e, "an answer was refused: the run goes on waiting"),
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            biased;
+            answer = answer_to(question, checkpoint, steps, &clock) => answers.extend(answer?),
+            up = time_is_up => up?,
         }
     }
     Ok(answers)
+}
+
+/// The first answer that the question admits.
+async fn answer_to(
+    question: &Question,
+    checkpoint: &Checkpoint,
+    steps: &Steps,
+    clock: &Clock,
+) -> Result<BTreeMap<String, Answer>> {
+    loop {
+        let answer = steps.answer(&checkpoint.ids.run_id, question).await?;
+        let given = BTreeMap::from([(question.id.clone(), answer)]);
+        match accepted(checkpoint, given, clock.now(), None).await {
+            Err(e) => tracing::warn!(error = %e, "an answer was refused: the run goes on waiting"),
+            taken => return taken,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -82,6 +83,15 @@ impl Steps {
     pub async fn answer(&self, run: &Arc<str>, question: &Question) -> Result<Answer> {
         let kind = StepKind::Answer { question: question.id.clone() };
         self.named(run, kind, async |step| self.0.engine.answer(step, question).await).await
+    }
+
+    /// Waits for this time, under a name of the run.
+    ///
+    /// # Errors
+    /// As [`Durable::sleep`].
+    pub async fn sleep(&self, run: &Arc<str>, name: &str, time: Duration) -> Result<()> {
+        let kind = StepKind::Sleep { name: name.to_owned() };
+        self.named(run, kind, async |step| self.0.engine.sleep(step, time).await).await
     }
 
     /// Hands `make` the step with its name. If that comes to a result, the next one of the kind has another name.
