@@ -30,7 +30,7 @@
 //! ```
 
 pub use crate::{
-    cx::{EngineCx, EngineKey, Inbox, Pause, UsageMeter},
+    cx::{EngineCx, EngineKey, Inbox, Pause},
     event::{emitter::Emitter, hub::EventHub},
     future::catch_panic,
     journal::durable::{

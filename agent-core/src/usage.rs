@@ -110,17 +110,18 @@ pub trait PriceTable: Send + Sync + 'static {
     fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }
 
-/// Takes out of a sum what was added to it.
+/// Takes out of a sum what was added to it; never below nothing.
 impl SubAssign for Usage {
     fn sub_assign(&mut self, other: Self) {
-        self.calls -= other.calls;
-        self.input -= other.input;
-        self.cached -= other.cached;
-        self.cache_write -= other.cache_write;
-        self.cache_write_long -= other.cache_write_long;
-        self.output -= other.output;
-        self.reasoning -= other.reasoning;
-        self.cost -= other.cost;
-        self.priced -= other.priced;
+        let less = |from: &mut u64, what: u64| *from = from.saturating_sub(what);
+        less(&mut self.calls, other.calls);
+        less(&mut self.input, other.input);
+        less(&mut self.cached, other.cached);
+        less(&mut self.cache_write, other.cache_write);
+        less(&mut self.cache_write_long, other.cache_write_long);
+        less(&mut self.output, other.output);
+        less(&mut self.reasoning, other.reasoning);
+        less(&mut self.cost, other.cost);
+        less(&mut self.priced, other.priced);
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use agent_core::{
     Error, ErrorKind, GlobalStorage, ModelRequest, ModelResponse, ModelService, Result, RunIds, ToolOutput,
-    ToolService, Usage, engine::RunDriver, middleware::Middlewares,
+    ToolService, Usage, engine::RunDriver, journal::EntryBody, middleware::Middlewares,
 };
 use agent_middleware::{
     Limits,
     limits::{LimitsConfig, OnLimit, OnToolLimit},
 };
-use common::{alone, begin, call, end, finished, model_stack, restarted, root, run_of, tool_stack};
+use common::{alone, begin, below, call, end, finished, model_stack, restarted, root, run_of, tool_stack};
 use futures::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,7 +23,7 @@ use tower::ServiceExt;
 fn model(list: &Middlewares) -> ModelService {
     model_stack(list, |req: ModelRequest| async move {
         let usage = Usage::new(50, 10);
-        common::engine(&req.cx).usage_meter().add(usage);
+        common::engine(&req.cx).log().record(EntryBody::SideModelFinished { usage: usage.into() });
         Ok(ModelResponse::new("again").with_usage(usage))
     })
 }
@@ -78,12 +78,8 @@ async fn the_model_is_not_called_after_the_tokens_are_used() {
 async fn tokens_of_the_runs_below_count() {
     let list = alone(Limits::new().tokens(100));
     let run = root(|_| {});
-    let child = agent_core::engine::UsageMeter::new(
-        Some(run.engine().usage_meter().clone()),
-        Usage::default(),
-        Usage::default(),
-    );
-    child.add(Usage::new(100, 0));
+    let child = below(run.cx(), |_| {});
+    child.engine().log().record(EntryBody::SideModelFinished { usage: Usage::new(100, 0).into() });
     let (calls, _) = call_until_stopped(&run, &model(&list)).await;
     assert_eq!(calls, 0);
 }

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 
-use super::{Inbox, Pause, RunCx, UsageMeter};
+use super::{Inbox, Pause, RunCx};
 use crate::{event::Emitter, log::RunLog, state::Question};
 
 /// What opens the runs of one executor.
@@ -63,11 +63,6 @@ impl<'a> EngineCx<'a> {
         self.0.emitter()
     }
 
-    /// What counts the run's usage.
-    pub fn usage_meter(self) -> &'a UsageMeter {
-        self.0.usage_meter()
-    }
-
     /// The pause that the runs below share.
     pub fn pause_flag(self) -> Pause {
         self.0.pause_flag()
@@ -76,11 +71,6 @@ impl<'a> EngineCx<'a> {
     /// The messages that wait for the run's next model call.
     pub fn inbox(self) -> &'a Inbox {
         self.0.inbox()
-    }
-
-    /// Sub-agents that the run started so far.
-    pub fn sub_agents_started(self) -> u32 {
-        self.0.sub_agents_started()
     }
 
     /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the

@@ -121,8 +121,10 @@ impl Inbox {
     /// Keeps what comes in the journal, and what is there already.
     pub(crate) fn keep_in(&self, log: RunLog) {
         let mut state = self.lock();
-        state.messages.iter().for_each(|message| log.record(EntryBody::Steered { message: message.clone() }));
-        state.log = Some(log);
+        if state.log.is_none() && !state.closed {
+            state.messages.iter().for_each(|message| log.record(EntryBody::Steered { message: message.clone() }));
+            state.log = Some(log);
+        }
     }
 
     /// Takes all messages, and accepts no more.

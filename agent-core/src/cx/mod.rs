@@ -11,7 +11,6 @@ mod pause;
 mod per_run;
 mod run_cx;
 mod tasks;
-mod usage_meter;
 
 pub use self::{
     ask::Ask,
@@ -21,7 +20,6 @@ pub use self::{
     pause::Pause,
     per_run::PerRun,
     run_cx::RunCx,
-    usage_meter::UsageMeter,
 };
 pub(crate) use self::{
     run_cx::{Control, Inner, id_below},

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ask, Clock, EngineKey, Inbox, Pause, UsageMeter, clock::millis, per_run::Live, tasks::Tasks};
+use super::{Ask, Clock, EngineKey, Inbox, Pause, clock::millis, per_run::Live, tasks::Tasks};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
@@ -47,11 +47,8 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) deadline: Option<RunDeadline>,
-    /// Sub-agents started so far.
-    pub(crate) started: AtomicU32,
     /// Model calls for which allowance was set aside in this attempt.
     pub(crate) booked: AtomicU32,
-    pub(crate) usage: UsageMeter,
     /// What the run has of runs above and for those below: only `middleware::family` knows what that is.
     pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
@@ -165,12 +162,7 @@ impl RunCx {
     /// Those of `decide`; [`Store`](crate::ErrorKind::Store) if it cannot be kept; in a replay,
     /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        let value = self.0.log.decision(name, decide).await?;
-        let beside = self.0.log.take_usage_beside();
-        if beside != Usage::default() {
-            self.0.usage.add(beside);
-        }
-        Ok(value)
+        self.0.log.decision(name, decide).await
     }
 
     /// Waits until this time has passed since it was first asked for: when the run is driven again after a restart, for what is
@@ -213,24 +205,14 @@ impl RunCx {
         self.0.deadline.as_ref()
     }
 
-    /// Sub-agents that this run started so far.
-    pub(crate) fn sub_agents_started(&self) -> u32 {
-        self.0.started.load(Ordering::Acquire)
-    }
-
     /// What this run used itself so far.
     pub fn usage(&self) -> Usage {
-        self.0.usage.own()
+        self.0.log.usage()
     }
 
     /// What this run used so far with all runs below it.
     pub fn tree_usage(&self) -> Usage {
-        self.0.usage.tree()
-    }
-
-    /// The meter behind the two.
-    pub(crate) fn usage_meter(&self) -> &UsageMeter {
-        &self.0.usage
+        self.0.log.tree_usage()
     }
 
     /// How often each tool was run so far, counting a call once however often it was tried.

@@ -43,6 +43,7 @@ impl RunState {
             EntryBody::ToolStarted { call_id, name, effect, attempt } => {
                 self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
                 self.trail.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
+                self.spend(Amounts::none().tool_calls(1));
             }
             EntryBody::ToolSuspended { call_id } => drop(self.begun.remove(&**call_id)),
             EntryBody::ToolFinished { call_id, output } => {

@@ -25,7 +25,7 @@ impl RunLog {
         self.0.emitter.hub().outbox().settle().await
     }
 
-    fn hand_over(&self) -> Result<()> {
+    pub(super) fn hand_over(&self) -> Result<()> {
         self.hand_over_with(|_| ())
     }
 
@@ -73,7 +73,7 @@ impl RunLog {
 
     /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
     /// open, so that what a call changed is not taken without its result.
-    fn changes(&self) -> Option<EntryBody> {
+    pub(super) fn changes(&self) -> Option<EntryBody> {
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
         self.steps().changed(&self.0.ids.run_id, state.keys());
         self.steps().changed(SHARED, globals.keys());

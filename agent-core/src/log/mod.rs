@@ -12,7 +12,6 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 pub use self::tool_step::{CallWitness, ToolStep};
@@ -27,7 +26,7 @@ use crate::{
     },
     llm::ModelResponse,
     message::{AssistantMessage, Message},
-    state::{Begun, Exit, Phase, RunIds, RunState},
+    state::{Begun, Exit, RunIds, RunState},
     storage::{CallStorage, GlobalStorage, State},
     tooling::ToolOutput,
     usage::Usage,
@@ -76,17 +75,8 @@ struct Open {
     answered: Option<AssistantMessage>,
     /// What models beside the agent's own used since the last decision.
     beside: Usage,
-    /// What steps used that were not made again, until somebody counts it.
-    uncounted: Uncounted,
-}
-
-/// What steps used that were not made again.
-#[derive(Default)]
-struct Uncounted {
-    /// The runs below.
-    below: Usage,
-    /// Models beside the agent's own.
-    beside: Usage,
+    /// What runs below used that were not driven again, until a budget counts it.
+    uncounted: Usage,
 }
 
 impl RunLog {
@@ -135,9 +125,28 @@ impl RunLog {
         self.open().restored = Restored::of(checkpoint);
     }
 
-    /// Where the run stands now, and the runs below that it waits for; `phase` is what comes next, where only the run knows.
-    pub fn at_rest(&self, phase: Phase) -> RunState {
-        self.0.tree.at_rest(&self.0.ids.run_id, phase)
+    /// Where the run stands now, and the runs below that it waits for: its checkpoint.
+    pub fn at_rest(&self) -> RunState {
+        if self.hand_over().is_err() {
+            // Nothing is kept any more, so the order of what the runs of the tree changed is nobody's.
+            let mut open = self.open();
+            let changes = self.changes();
+            changes.into_iter().for_each(|changes| self.note(&mut open, changes));
+        }
+        let mut rest = self.0.tree.at_rest(&self.0.ids.run_id);
+        // An application may share its storage among trees, whose entries this one does not see.
+        rest.globals = (self.0.ids.depth == 0).then(|| self.0.globals.kept());
+        rest
+    }
+
+    /// What the run used itself.
+    pub fn usage(&self) -> Usage {
+        self.0.tree.read(&self.0.ids.run_id, |state| state.usage)
+    }
+
+    /// What the run used with all runs below it.
+    pub fn tree_usage(&self) -> Usage {
+        self.0.tree.lock().tree_usage(&self.0.ids.run_id)
     }
 
     /// The conversation.
@@ -173,7 +182,7 @@ impl RunLog {
     }
 
     fn note(&self, open: &mut Open, body: EntryBody) {
-        let entry = Entry::new(self.0.ids.run_id.clone(), now(), body);
+        let entry = Entry::new(self.0.ids.run_id.clone(), self.0.tree.now(), body);
         self.0.tree.apply(&entry);
         open.pending.push(entry);
     }
@@ -188,7 +197,7 @@ impl RunLog {
 
     /// Notes entries that tell of what was [adopted](Self::adopt), or of runs below that are not driven again.
     pub fn import(&self, entries: impl IntoIterator<Item = (Arc<str>, EntryBody)>) {
-        let entries = entries.into_iter().map(|(run, body)| Entry::new(run, now(), body));
+        let entries = entries.into_iter().map(|(run, body)| Entry::new(run, self.0.tree.now(), body));
         self.open().pending.extend(entries);
     }
 
@@ -200,6 +209,16 @@ impl RunLog {
         History::check(&message)?;
         self.record(EntryBody::MessageAppended { message });
         Ok(())
+    }
+
+    /// Notes that a call starts a run below, if as many as were started `fit`.
+    pub(crate) fn record_link(&self, link: EntryBody, fits: impl FnOnce(u32) -> bool) -> bool {
+        let mut open = self.open();
+        let fits = fits(self.0.tree.read(&self.0.ids.run_id, |state| state.sub_agents));
+        if fits {
+            self.note(&mut open, link);
+        }
+        fits
     }
 
     /// Notes that another conversation takes the place of the run's.
@@ -307,12 +326,6 @@ impl RunLog {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for RunLog {

@@ -77,7 +77,6 @@ impl RunLog {
         {
             let mut open = self.open();
             if !is_new && beside != Usage::default() {
-                open.uncounted.beside += beside;
                 self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(beside) });
             }
             let (name, beginning) = (name.to_owned(), !open.entered);
@@ -140,12 +139,7 @@ impl RunLog {
     }
 
     /// What the runs below used that are not driven again, since this was last called.
-    pub fn take_usage_below(&self) -> Usage {
-        std::mem::take(&mut self.open().uncounted.below)
-    }
-
-    /// What the models beside the agent's own used of which a kept decision told, since this was last called.
-    pub(crate) fn take_usage_beside(&self) -> Usage {
-        std::mem::take(&mut self.open().uncounted.beside)
+    pub fn take_uncounted(&self) -> Usage {
+        std::mem::take(&mut self.open().uncounted)
     }
 }

@@ -199,7 +199,7 @@ impl RunLog {
         let state = self.steps().newer(&self.0.ids.run_id, kept.state);
         self.0.state.set_all(state.filter_map(|(name, value)| Some((name, value?))).collect());
         let mut open = self.open();
-        open.uncounted.below += used;
+        open.uncounted += used;
         self.note_all(&mut open, kept.below);
         kept.result
     }

@@ -1,19 +1,44 @@
 //! The states of the runs of one tree, as they stand now.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tokio::time::Instant;
 
 use crate::{
     history::History,
     journal::{Entry, SessionIndex},
-    state::{Phase, RunIds, RunState},
+    state::{RunIds, RunState},
 };
 
 /// The states of the runs of one tree. Every entry is applied when it is noted, so that a checkpoint is a look at them and
 /// a run that was dropped is known as far as it came. Cheap to clone; all clones are one.
-#[derive(Clone, Default)]
-pub(super) struct Tree(Arc<Mutex<SessionIndex>>);
+#[derive(Clone)]
+pub(super) struct Tree(Arc<Shared>);
+
+struct Shared {
+    index: Mutex<SessionIndex>,
+    /// When the tree began, by the system's clock and by the one that deadlines count with.
+    began: (u64, Instant),
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = (millis(since.as_millis()), Instant::now());
+        Self(Arc::new(Shared { index: Mutex::default(), began }))
+    }
+}
 
 impl Tree {
+    /// Milliseconds since 1970. Entries are as far apart as deadlines count, whoever sets the system's clock meanwhile.
+    pub(super) fn now(&self) -> u64 {
+        let (at, began) = self.0.began;
+        at.saturating_add(millis(began.elapsed().as_millis()))
+    }
+
     pub(super) fn apply(&self, entry: &Entry) {
         self.lock().apply(entry);
     }
@@ -26,8 +51,11 @@ impl Tree {
         self.lock().adopt(checkpoint);
     }
 
-    pub(super) fn at_rest(&self, run: &str, phase: Phase) -> RunState {
-        self.lock().at_rest(run, phase)
+    /// Where the run stands now, and the runs below that it waits for.
+    pub(super) fn at_rest(&self, run: &str) -> RunState {
+        let mut rest = self.lock().at_rest(run);
+        rest.elapsed_ms += self.now().saturating_sub(self.read(run, |state| state.trail.last_time));
+        rest
     }
 
     /// Reads the state of a run that was seeded.
@@ -36,6 +64,10 @@ impl Tree {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SessionIndex> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn millis(time: u128) -> u64 {
+    u64::try_from(time).unwrap_or(u64::MAX)
 }

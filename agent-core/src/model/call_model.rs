@@ -36,7 +36,6 @@ impl RunCx {
         let booking = self.book_model_call(&mut request).await?;
         let answered = model.call(request).await;
         if let Ok(response) = &answered {
-            self.usage_meter().add(response.usage);
             self.log().record_beside(response.usage);
         }
         booking.settle(&answered).await?;

@@ -11,7 +11,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks, UsageMeter, id_below};
+use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks, id_below};
 use crate::request::SubAgents;
 use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
 use crate::{
@@ -44,10 +44,6 @@ pub struct RunParts {
     pub budget: Budget,
     /// When it must be over.
     pub deadline: Option<RunDeadline>,
-    /// Sub-agents that it started before.
-    pub sub_agents_started: u32,
-    /// The run's meter.
-    pub usage: UsageMeter,
     /// Agents that may be called.
     pub sub_agents: SubAgents,
     /// Middlewares of agents above that cover this run.
@@ -85,8 +81,6 @@ impl RunParts {
             resources: Resources::default(),
             budget: Budget::default(),
             deadline: None,
-            sub_agents_started: 0,
-            usage: UsageMeter::default(),
             sub_agents: SubAgents::default(),
             inherited: Arc::new([]),
             covers: Arc::new([]),
@@ -118,9 +112,7 @@ impl RunDriver {
             resources: parts.resources,
             budget: parts.budget,
             deadline: parts.deadline,
-            started: AtomicU32::new(parts.sub_agents_started),
             booked: AtomicU32::new(0),
-            usage: parts.usage,
             family: Box::new(Family { sub_agents: parts.sub_agents, inherited: parts.inherited, covers: parts.covers }),
             cancel: parts.cancel,
             pause: parts.pause,

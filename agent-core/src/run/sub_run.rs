@@ -1,9 +1,6 @@
 //! A sub-agent's run, from its call to its end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cx::RunCx;
 use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubRunHandle};
@@ -180,10 +177,10 @@ impl RunCx {
         let run: Arc<str> = self.log().make_once(&format!("run below/{}", call.key), new_id).await?.into();
         let id = call.recall.clone().unwrap_or_else(|| run.clone());
         let at_work = AtWork::begin(self, &id)?;
-        may_start(self, &agent.key)?;
         let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
         let (key, background) = (agent.key.clone(), call.background);
-        self.log().record(EntryBody::SubAgentLinked { call_id: place, key, run: run.clone(), background });
+        let link = EntryBody::SubAgentLinked { call_id: place, key, run: run.clone(), background };
+        record_link(self, &agent.key, link)?;
         self.log().commit().await?;
         let mut request = RunRequest::new(vec![call.message]);
         request.run_id = Some(run.clone());
@@ -311,9 +308,9 @@ impl Drop for AtWork {
     }
 }
 
-/// Counts a sub-agent that is to be started, if the budget's caps on depth and fan-out allow it.
-fn may_start(cx: &RunCx, key: &str) -> Result<()> {
-    let (caps, started) = (cx.budget().run_caps(), &cx.0.started);
+/// Notes that a sub-agent is to be started, if the budget's caps on depth and fan-out allow it.
+fn record_link(cx: &RunCx, key: &str, link: EntryBody) -> Result<()> {
+    let caps = cx.budget().run_caps();
     let refuse = |what, cap, why| {
         let message = format!("Sub-agent '{key}' was not started: {why} {cap}. Do the task yourself.");
         Err(Error::new(ErrorKind::Limit, message).with_context("budget", what))
@@ -321,9 +318,9 @@ fn may_start(cx: &RunCx, key: &str) -> Result<()> {
     if let Some(cap) = caps.depth.filter(|cap| cx.ids().depth >= *cap) {
         return refuse("depth", cap, "the budget's cap on the depth of agents below agents is");
     }
-    let fits = |started: u32| (caps.fan_out.is_none_or(|cap| started < cap)).then(|| started.saturating_add(1));
-    match (started.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits), caps.fan_out) {
-        (Err(_), Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
+    let fits = |started| caps.fan_out.is_none_or(|cap| started < cap);
+    match (cx.log().record_link(link, fits), caps.fan_out) {
+        (false, Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
         _ => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use crate::state::{BackgroundRun, Checkpoint};
 use crate::{cx::RunCx, request::SubAgents};
 use crate::{
     error::Result,
-    journal::{Entry, SubAgentRecord, each_entry},
+    journal::{Entry, EntryBody, SubAgentRecord, each_entry},
     message::Message,
     middleware::Middlewares,
 };
@@ -59,6 +59,14 @@ impl<'a> SubRuns<'a> {
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn known(self) -> Result<Vec<SubAgentRecord>> {
         self.0.known_sub_agents().await
+    }
+
+    /// Notes that the run waits for the answers to what a run below asks that stopped with it.
+    pub fn ask_for(self, below: &Checkpoint) {
+        for question in &below.questions {
+            let question = question.under(&below.ids.run_id);
+            self.0.log().record(EntryBody::Asked { question: question.into() });
+        }
     }
 
     /// Takes the sub-agents of an earlier attempt that ran in the background and that `wanted` says are its own, to go on with

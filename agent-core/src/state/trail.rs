@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
-use crate::amounts::Amounts;
+use crate::{amounts::Amounts, usage::Usage};
 
 /// How a run came to stand where it stands, as far as the next entry needs it.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub(crate) struct Trail {
     pub(crate) reserved: BTreeMap<u32, Amounts>,
     /// The runs below, in the order in which they were linked.
     pub(crate) children: Vec<Child>,
+    /// What runs below used whose states are gone: they had ended when the run was adopted.
+    pub(crate) gone: Usage,
     /// How many of the children belong to earlier turns: a call of the open turn may have the id of a call of an earlier one.
     pub(crate) earlier: usize,
     /// The children in the background of whose end the run was told.
@@ -40,8 +42,19 @@ pub(crate) struct Child {
 }
 
 impl RunState {
-    /// Takes where the runs below stand out of a checkpoint: they are states of their own now.
+    /// Takes where the runs below stand out of a checkpoint, with what they used: they are states of their own now.
     pub(crate) fn adopt_children(&mut self) -> Vec<Self> {
+        let states = self.take_children();
+        self.trail.gone = self.tree_usage;
+        self.trail.gone -= self.usage;
+        for child in &states {
+            self.trail.gone -= child.tree_usage;
+            self.spent = self.spent.minus(child.spent);
+        }
+        states
+    }
+
+    fn take_children(&mut self) -> Vec<Self> {
         let (mut children, mut states) = (Vec::new(), Vec::new());
         for background in std::mem::take(&mut self.background) {
             let BackgroundRun { key, call_id, run, checkpoint } = background;

@@ -10,7 +10,7 @@ use agent_core::{
     MemoryJournal, Message, ModelResponse, RunIds, State, StateField, StateSchema, ToolOutput,
     engine::{Emitter, EventHub, RunLog, ToolStep},
     journal::{Entry, EntryBody},
-    run::checkpoint::{Phase, RunState},
+    run::checkpoint::RunState,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -145,9 +145,10 @@ impl World {
     fn stands(&self) -> (RunState, RunState) {
         self.log.flush();
         let index = block_on(self.hub.journal().index("s")).expect("reads");
-        let mut written = index.look(|index| index.unfinished("a")).expect("it did not end");
-        written.globals = None;
-        (self.log.at_rest(written.phase.clone()), written)
+        let written = index.look(|index| index.unfinished("a")).expect("it did not end");
+        let mut own = self.log.at_rest();
+        own.elapsed_ms = written.elapsed_ms; // time goes on
+        (own, written)
     }
 
     /// All entries, without what is another one's in every run.
@@ -225,7 +226,7 @@ fn a_call_that_is_tried_again_as_another_tool_counts_as_the_first() {
         world.apply(&Doing::Tool { call, name, effect: Effect::Pure, end: None });
     }
     assert_eq!(world.log.tool_calls(), BTreeMap::from([("first".into(), 1), ("second".into(), 1)]));
-    let at_rest = |world: &World| world.log.at_rest(Phase::default()).tool_calls;
+    let at_rest = |world: &World| world.log.at_rest().tool_calls;
     assert_eq!(at_rest(&world), BTreeMap::new(), "a call that is open counts when it is gone on with");
     world.apply(&Doing::Answer { call: "c1".into(), name: "second".into(), changed: false });
     assert_eq!(at_rest(&world), BTreeMap::from([("first".into(), 1)]));

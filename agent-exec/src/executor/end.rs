@@ -1,7 +1,7 @@
 //! From how the loop was left to the run's end.
 
 use agent_core::{
-    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Result, RunEnd, engine::SubRuns,
+    AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Result, RunEnd, journal::EntryBody,
     run::checkpoint::Phase,
 };
 
@@ -74,23 +74,14 @@ impl Active<'_> {
         finished
     }
 
-    /// Where the run stands, with what its accounts say.
+    /// Where the run stands. What waits and what is asked is written down first, since nobody takes it any more.
     fn checkpoint(&mut self) -> Box<Checkpoint> {
-        let cx = self.driver.cx();
-        let mut c = cx.engine().log().at_rest(std::mem::take(&mut self.phase));
-        c.fingerprint = self.fingerprint.to_owned();
-        c.step = cx.step();
-        c.state = cx.state().kept();
-        c.globals = (cx.ids().depth == 0).then(|| cx.globals().kept());
-        c.questions = self.driver.take_questions();
-        c.answers = self.driver.answers();
-        c.steering = self.driver.close_steering();
-        c.usage = cx.usage();
-        c.tree_usage = cx.tree_usage();
-        c.spent = cx.budget().spent();
-        c.elapsed_ms = u64::try_from((self.elapsed + self.began.elapsed()).as_millis()).unwrap_or(u64::MAX);
-        c.sub_agents = cx.engine().sub_agents_started();
-        c.background = SubRuns::of(cx).take_background(|_| true);
-        Box::new(c)
+        self.driver.keep_steering();
+        self.driver.close_steering();
+        let log = self.driver.cx().engine().log();
+        for question in self.driver.take_questions() {
+            log.record(EntryBody::Asked { question: question.into() });
+        }
+        Box::new(log.at_rest())
     }
 }

@@ -12,7 +12,7 @@ mod guard;
 mod model;
 mod schedule;
 
-use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc};
 
 use agent_core::{
     Deadlines, Error, ErrorKind, EventKind, Exit, ExitReason, History, Message, ModelInfo, ModelParams, ModelService,
@@ -25,8 +25,6 @@ use agent_core::{
         checkpoint::{PendingTurn, Phase},
     },
 };
-
-use tokio::time::Instant;
 
 use self::{
     background::with_background_tasks,
@@ -86,9 +84,6 @@ pub(crate) struct Job<'a> {
     pub(crate) params: Arc<ModelParams>,
     pub(crate) tools: ToolChoices,
     pub(crate) schema: &'a StateSchema,
-    pub(crate) fingerprint: &'a str,
-    /// For how long earlier attempts were under way.
-    pub(crate) elapsed: Duration,
 }
 
 /// A run under way.
@@ -103,10 +98,7 @@ struct Active<'a> {
     resumed: bool,
     stream: bool,
     params: Arc<ModelParams>,
-    fingerprint: &'a str,
     batches: u64,
-    began: Instant,
-    elapsed: Duration,
     /// When the step under way must be over.
     step_deadline: Option<Deadline>,
 }
@@ -131,7 +123,6 @@ impl Executor {
         let list = cx.engine().covering(&self.middlewares);
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
-        reconcile_children(&cx, &mut end, false);
         let failure = end.as_ref().err().map(ToString::to_string);
         for m in list[..entered].iter().rev() {
             let hook = in_grace(&cx, m.after_agent(&cx, &mut end));
@@ -156,10 +147,7 @@ impl Executor {
             resumed: job.resumed,
             stream: job.stream,
             params: job.params,
-            fingerprint: job.fingerprint,
             batches: 0,
-            began: Instant::now(),
-            elapsed: job.elapsed,
             step_deadline: Deadline::of_step(&self.deadlines),
         };
         let cx = active.cx().clone();
@@ -181,12 +169,7 @@ impl Executor {
     async fn settle(&self, cx: &RunCx, mut end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
-            Ok(RunEnd::Interrupted(c)) => {
-                c.questions
-                    .iter()
-                    .for_each(|q| cx.engine().log().record(EntryBody::Asked { question: q.clone().into() }));
-                (RunStatus::Interrupted, None)
-            }
+            Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None),
             Ok(RunEnd::Paused(_)) => (RunStatus::Paused, None),
             Ok(_) => (RunStatus::Cancelled, None),
             Err(e) => (RunStatus::Failed, Some(e.to_string())),
@@ -198,7 +181,7 @@ impl Executor {
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
         let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
-        reconcile_children(cx, &mut end, true);
+        reconcile_children(cx, &mut end);
         cx.engine().log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),

@@ -13,7 +13,7 @@ use agent_core::{
     BoxFuture, Deadlines, Effect, Error, Part, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest,
     ToolSpec, Usage, boxed,
     budget::Amounts,
-    engine::{CallWitness, ToolStep, UsageMeter},
+    engine::{CallWitness, ToolStep},
     run::{DeadlineKind, checkpoint::Begun},
     tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
@@ -276,11 +276,10 @@ impl Service<ToolRequest> for ToolCore {
             {
                 cx.engine().asked_before(e.questions());
             }
-            let below = cx.engine().log().take_usage_below();
+            let below = cx.engine().log().take_uncounted();
             if below != Usage::default() {
                 let used = Amounts::none().tokens(below.total()).cost(below.cost).model_calls(below.calls);
                 cx.budget().count_again(used);
-                UsageMeter::new(Some(cx.engine().usage_meter().clone()), Usage::default(), Usage::default()).add(below);
             }
             result
         })

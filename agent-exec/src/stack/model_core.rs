@@ -45,11 +45,10 @@ impl ModelCore {
                 answered
             };
             let answered = cx.engine().log().model_step(cx.step(), call).await;
-            if let Ok(response) = &answered {
-                cx.engine().usage_meter().add(response.usage);
-                if !is_new {
-                    cx.budget().count_again(cx.budget().used_by(model.as_deref(), response));
-                }
+            if let Ok(response) = &answered
+                && !is_new
+            {
+                cx.budget().count_again(cx.budget().used_by(model.as_deref(), response));
             }
             answered
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     Budget, ExitReason, GlobalStorage, Result, RunCx, State,
-    engine::{Emitter, EngineCx, Parent, RunDriver, RunLog, RunParts, UsageMeter},
+    engine::{Emitter, EngineCx, Parent, RunDriver, RunLog, RunParts},
     journal::JournalWriter,
     middleware::Middlewares,
     run::{RunDeadline, checkpoint::Phase},
@@ -31,16 +31,10 @@ pub(super) fn assemble<'a>(
     }
     let mut parts = parts(agent, terms, slot, &beginning, writer, elapsed)?;
     parts.answers = beginning.answers;
-    let meter = terms.parent.as_ref().map(|parent| parent.engine().usage_meter().clone());
     let mut phase = Phase::BeforeModel;
-    match beginning.resumed {
-        Some(checkpoint) => {
-            parts.usage = UsageMeter::new(meter, checkpoint.usage, checkpoint.tree_usage);
-            parts.sub_agents_started = checkpoint.sub_agents;
-            (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
-            phase = checkpoint.phase;
-        }
-        None => parts.usage = UsageMeter::new(meter, Default::default(), Default::default()),
+    if let Some(checkpoint) = beginning.resumed {
+        (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
+        phase = checkpoint.phase;
     }
     Ok(Job {
         driver: RunDriver::new(parts),
@@ -53,8 +47,6 @@ pub(super) fn assemble<'a>(
         params: terms.params.clone(),
         tools: terms.tools.clone(),
         schema: &agent.schema,
-        fingerprint: &agent.fingerprint,
-        elapsed,
     })
 }
 

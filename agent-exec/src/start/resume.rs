@@ -28,6 +28,7 @@ pub(super) async fn begin(
     given: BTreeMap<String, Answer>,
 ) -> Result<Beginning> {
     fit(agent, terms, &mut checkpoint)?;
+    checkpoint.fingerprint.clone_from(&agent.fingerprint);
     let journal = agent.journal.as_deref().filter(|_| terms.is_root());
     // What comes from the run above was checked at the top.
     let given = match terms.is_root() {
@@ -43,7 +44,7 @@ pub(super) async fn begin(
         Some(journal) => JournalSync::of(journal, &checkpoint, terms.despite_newer).await?,
         None => JournalSync::UpToDate,
     };
-    let mut answers = std::mem::take(&mut checkpoint.answers);
+    let mut answers = checkpoint.answers.clone();
     answers.extend(given);
     Ok(Beginning {
         history: checkpoint.history.clone(),

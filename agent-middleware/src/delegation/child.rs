@@ -16,8 +16,6 @@ pub(super) struct Child {
     /// The id to recall it by.
     pub(super) id: Arc<str>,
     pub(super) run: Arc<str>,
-    /// The call that started it.
-    pub(super) call_id: Arc<str>,
     pub(super) handle: SubRunHandle,
     state: Mutex<State>,
 }
@@ -44,12 +42,11 @@ pub(super) enum Stage {
 }
 
 impl Child {
-    pub(super) fn new(run: &SubRun, call_id: Arc<str>) -> Self {
+    pub(super) fn new(run: &SubRun) -> Self {
         Self {
             key: run.key().to_owned(),
             id: run.id().clone(),
             run: run.run_id().clone(),
-            call_id,
             handle: run.handle().clone(),
             state: Mutex::new(State { stage: Stage::Running, waiting: 0, told: false, unwanted: false }),
         }

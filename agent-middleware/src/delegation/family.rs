@@ -9,7 +9,7 @@ use std::{
 
 use agent_core::{
     Error, ErrorKind, Result, RunCx, RunEnd, ToolOutput, Verdict,
-    engine::{BackgroundRun, SubRun, SubRuns},
+    engine::{SubRun, SubRuns},
 };
 use futures::FutureExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -65,11 +65,10 @@ impl Family {
         self: Arc<Self>,
         cx: &RunCx,
         run: SubRun,
-        call_id: Arc<str>,
         place: Option<OwnedSemaphorePermit>,
         recall: bool,
     ) -> Result<Arc<Child>> {
-        let child = Arc::new(Child::new(&run, call_id));
+        let child = Arc::new(Child::new(&run));
         self.lock().push(child.clone());
         let (family, followed, caller) = (self, child.clone(), cx.clone());
         cx.spawn(async move {
@@ -129,8 +128,8 @@ impl Family {
         }
     }
 
-    /// The run stops: so do its sub-agents, and where they stand goes with it.
-    pub(super) async fn stop(&self, cx: &RunCx, end: &mut Result<RunEnd>) {
+    /// The run stops: so do its sub-agents, and what they ask goes with it.
+    pub(super) async fn stop(&self, cx: &RunCx, end: &Result<RunEnd>) {
         let all_stopped = || self.watch(|| self.lock().iter().all(|child| !child.is_running()).then_some(()));
         let waits = matches!(end, Ok(RunEnd::Interrupted(_) | RunEnd::Paused(_)));
         if waits {
@@ -142,19 +141,12 @@ impl Family {
         }
         self.lock().iter().for_each(|child| child.handle.cancel());
         let _ = tokio::time::timeout(CANCEL_GRACE, all_stopped()).await;
-        let is_interrupted = matches!(end, Ok(RunEnd::Interrupted(_)));
-        let checkpoint = match end {
-            Ok(end) => end.checkpoint_mut(),
-            Err(e) => e.checkpoint_mut(),
-        };
-        let Some(checkpoint) = checkpoint else { return };
-        for child in self.lock().iter().filter(|child| child.is_live()) {
-            let Stage::Stopped(stands) = child.stage() else { continue };
-            if is_interrupted {
-                checkpoint.questions.extend(stands.questions.iter().map(|question| question.under(&child.run)));
+        if matches!(end, Ok(RunEnd::Interrupted(_))) {
+            for child in self.lock().iter().filter(|child| child.is_live()) {
+                if let Stage::Stopped(stands) = child.stage() {
+                    SubRuns::of(cx).ask_for(&stands);
+                }
             }
-            let (call_id, run) = (child.call_id.clone(), child.run.clone());
-            checkpoint.background.push(BackgroundRun::new(&child.key, call_id, run, stands));
         }
     }
 

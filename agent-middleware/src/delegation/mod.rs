@@ -228,7 +228,7 @@ impl Middleware for Delegation {
                 Some(checkpoint) => {
                     let run = SubRuns::of(cx).resume(&background, *checkpoint)?;
                     let family = self.running.of(cx, || Family::new(&self.config));
-                    family.start(cx, run, background.call_id, None, self.config.recall)?;
+                    family.start(cx, run, None, self.config.recall)?;
                 }
                 None => SubRuns::of(cx).report(&background.run, Some(Message::user(text::lost(&background.key))))?,
             }

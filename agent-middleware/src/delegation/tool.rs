@@ -118,7 +118,7 @@ impl Delegate {
         let (family, config) = (self.offer.family(&req.cx), &self.offer.config);
         let place = family.place_now(&call.key)?;
         let run = req.sub_run(call).await?;
-        let child = family.start(&req.cx, run, req.call.id.clone(), place, config.recall)?;
+        let child = family.start(&req.cx, run, place, config.recall)?;
         Ok(text::started(&child.key, &child.id, &child.run, &config.tool))
     }
 }

@@ -11,9 +11,8 @@ use agent_core::{
         Emitter, EngineCx, EngineKey, EventHub, ModelHooksLayer, ModelWrapLayer, RunDriver, RunLog, RunParts,
         ToolHooksLayer, ToolWrapLayer,
     },
-    journal::JournalWriter,
+    journal::{EntryBody, JournalWriter},
     middleware::Middlewares,
-    run::checkpoint::Phase,
 };
 use serde_json::Value;
 use tower::{Layer, service_fn};
@@ -45,7 +44,7 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
     let (cx, step) = (run.cx(), run.cx().step());
     let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
     let globals = GlobalStorage::restore(serde_json::from_str(&json).expect("parses"));
-    let left = engine(cx).log().at_rest(Phase::default());
+    let left = engine(cx).log().at_rest();
     on_a_fresh_journal((**cx.ids()).clone(), globals, |parts| {
         parts.step = step;
         parts.log.adopt(&left);
@@ -59,7 +58,9 @@ pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDrive
     let ids = Arc::new(above.ids().child("helper", None, None));
     let emitter =
         Emitter::new(ids.clone(), engine(above).emitter().hub().clone(), Some(engine(above).emitter().clone()));
-    build(ids, emitter, engine(above).log().writer().expect("under way"), above.globals().clone(), edit)
+    let (log, run) = (engine(above).log(), ids.run_id.clone());
+    log.record(EntryBody::SubAgentLinked { call_id: "call".into(), key: "helper".into(), run, background: false });
+    build(ids, emitter, log.writer().expect("under way"), above.globals().clone(), Some(log), edit)
 }
 
 fn on_a_fresh_journal(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
@@ -67,7 +68,7 @@ fn on_a_fresh_journal(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mu
     let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
     let hub = EventHub::new(Arc::new(journal), ids.session.clone());
     let ids = Arc::new(ids);
-    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, edit)
+    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, None, edit)
 }
 
 fn build(
@@ -75,10 +76,11 @@ fn build(
     emitter: Emitter,
     writer: Arc<dyn JournalWriter>,
     globals: GlobalStorage,
+    above: Option<&RunLog>,
     edit: impl FnOnce(&mut RunParts),
 ) -> RunDriver {
     let state = State::default();
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above);
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals, parts.key) = (state, globals, Some(*KEY));
     edit(&mut parts);

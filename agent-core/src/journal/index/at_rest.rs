@@ -53,8 +53,10 @@ impl States {
         state.trail.children.iter().filter_map(|child| self.0.get(&child.run))
     }
 
-    fn tree_usage(&self, state: &RunState) -> Usage {
+    /// What the run used with all runs below it.
+    pub(super) fn tree_usage(&self, state: &RunState) -> Usage {
         let mut all = state.usage;
+        all += state.trail.gone;
         self.children(state).for_each(|child| all += self.tree_usage(child));
         all
     }

@@ -28,7 +28,7 @@ use crate::{
     error::Result,
     history::History,
     state::RunStatus,
-    state::{Phase, RunIds, RunState},
+    state::{RunIds, RunState},
     usage::Usage,
 };
 
@@ -263,15 +263,14 @@ impl SessionIndex {
         self.states.get(run).expect("a run under way has a state")
     }
 
-    /// Where a run stands, and the runs below that it waits for; `phase` is what comes next, where only the run knows.
-    pub(crate) fn at_rest(&self, run: &str, phase: Phase) -> RunState {
-        let state = self.state(run);
-        let mut rest = self.states.at_rest(state);
-        rest.phase = match phase {
-            Phase::Tools(turn) => Phase::Tools(self.states.with_children(state, &turn)),
-            phase => phase,
-        };
-        rest
+    /// Where a run stands, and the runs below that it waits for.
+    pub(crate) fn at_rest(&self, run: &str) -> RunState {
+        self.states.at_rest(self.state(run))
+    }
+
+    /// What a run used with all runs below it.
+    pub(crate) fn tree_usage(&self, run: &str) -> Usage {
+        self.states.tree_usage(self.state(run))
     }
 
     // --- views ---
