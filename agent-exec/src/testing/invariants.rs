@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Finished, History, Journal, Usage,
+    Checkpoint, Finished, History, Journal, Usage,
     journal::{Entry, EntryBody},
 };
 
@@ -19,6 +19,20 @@ pub(super) async fn check(world: &World, finished: Option<&Finished>, entries: &
         return Err(format!("done twice in silence: {}", doubled.join(", ")));
     }
     Ok(())
+}
+
+/// Checks that a checkpoint is where the journal says that the run stands.
+pub(super) async fn check_checkpoint(world: &World, checkpoint: &Checkpoint) -> Result<(), String> {
+    let index = world.kept.index(SESSION).await.map_err(|e| format!("the journal is not read: {e}"))?;
+    let kept = index.look(|index| index.unfinished(&checkpoint.ids.agent_id));
+    let mut kept = kept.ok_or("a run has a checkpoint, and its journal says that it is over")?;
+    kept.elapsed_ms = checkpoint.elapsed_ms; // until the last entry, and until now
+    match kept == *checkpoint {
+        true => Ok(()),
+        false => {
+            Err(format!("the checkpoint is not what the journal tells:\njournal {kept:#?}\ncheckpoint {checkpoint:#?}"))
+        }
+    }
 }
 
 /// Checks that the run's end is what the journal tells.

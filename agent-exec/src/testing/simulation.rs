@@ -25,7 +25,7 @@ const TROUBLED: u32 = 12;
 ///
 /// [`run`](Self::run) goes on with the run, process after process, until it is finished, and checks what must hold then:
 /// the conversation is paired, the journal says the same as the run's end, nothing was done twice in silence, usage adds up,
-/// and the run came to its end.
+/// and the run came to its end. Wherever it stops on its way, its checkpoint is what its journal tells.
 ///
 /// ```
 /// use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
@@ -223,6 +223,9 @@ impl<B: Fn(&World) -> Result<Agent>> Story<B> {
                 End::Came(Ok(stopped)) => {
                     self.counts.stops += u32::from(stopped.as_str() != "interrupted");
                     handed_over = stopped.checkpoint().cloned();
+                    if let Some(checkpoint) = &handed_over {
+                        invariants::check_checkpoint(&self.world, checkpoint).await?;
+                    }
                 }
                 End::Came(Err(e)) => {
                     self.counts.failures += 1;
