@@ -24,6 +24,6 @@ pub use self::{
     usage_meter::UsageMeter,
 };
 pub(crate) use self::{
-    run_cx::{Control, Inner, id_below},
+    run_cx::{Control, Inner},
     tasks::Tasks,
 };
