@@ -8,10 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::{
-    FutureExt,
-    future::{BoxFuture, ready},
-};
+use futures::{FutureExt, future::BoxFuture};
 
 use crate::error::{Error, Result};
 
@@ -40,10 +37,14 @@ pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
 pub fn catch_panic<'a, T: Send + 'a>(
     make: impl FnOnce() -> BoxFuture<'a, Result<T>>,
     error: impl FnOnce(Box<dyn Any + Send>) -> Error + Send + 'a,
-) -> BoxFuture<'a, Result<T>> {
-    match catch_unwind(AssertUnwindSafe(make)) {
-        Ok(made) => AssertUnwindSafe(made).catch_unwind().map(|done| done.unwrap_or_else(|e| Err(error(e)))).boxed(),
-        Err(panic) => ready(Err(error(panic))).boxed(),
+) -> impl Future<Output = Result<T>> + Send + 'a {
+    let made = catch_unwind(AssertUnwindSafe(make));
+    async move {
+        let done = match made {
+            Ok(made) => AssertUnwindSafe(made).catch_unwind().await,
+            Err(panic) => Err(panic),
+        };
+        done.unwrap_or_else(|panic| Err(error(panic)))
     }
 }
 

@@ -22,6 +22,6 @@ pub use self::{
     run_cx::RunCx,
 };
 pub(crate) use self::{
-    run_cx::{Control, Inner, id_below},
+    run_cx::{Control, Inner},
     tasks::Tasks,
 };

@@ -24,7 +24,7 @@ use crate::{
     history::{History, ReplaceReason},
     log::RunLog,
     message::Message,
-    state::{Answer, BackgroundRun, Checkpoint, Question, RunIds},
+    state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_below},
     storage::{CallStorage, GlobalStorage, Resources, State},
     usage::Usage,
 };
@@ -350,11 +350,6 @@ impl RunCx {
     pub(crate) fn wanted(&self) -> Option<MutexGuard<'_, Control>> {
         self.0.control.get().map(|control| control.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// What follows after `place/` in a question's id.
-pub(crate) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
-    id.strip_prefix(place)?.strip_prefix('/')
 }
 
 impl fmt::Debug for RunCx {

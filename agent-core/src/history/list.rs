@@ -1,18 +1,21 @@
 //! A persistent list of messages: cheap to share, and what is done to one copy no other sees.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::message::Message;
 
-/// Bits of a message's place that choose a child. More make a push to a shared list copy more, fewer make the tree higher.
+/// Bits of a message's place that choose a child. More make a copy of a node dearer, fewer make the tree higher.
 const BITS: u32 = 4;
 const WIDTH: usize = 1 << BITS;
 
-/// All leaves of a tree are equally deep, and all nodes full but the last ones.
-#[derive(Clone, Debug)]
+/// What a node holds. A place is taken once: lists that share a node may all append to it, and each knows its own length.
+type Places<T> = [OnceLock<Arc<T>>; WIDTH];
+
+/// All leaves of a tree are equally deep.
+#[derive(Debug)]
 enum Node {
-    Leaf(Vec<Arc<Message>>),
-    Inner(Vec<Arc<Self>>),
+    Leaf(Places<Message>),
+    Inner(Places<Self>),
 }
 
 /// The child of a node at `height` in which the message at `at` is.
@@ -21,46 +24,73 @@ fn child(at: usize, height: u32) -> usize {
 }
 
 impl Node {
-    fn get(&self, at: usize, height: u32) -> &Message {
+    fn empty(height: u32) -> Arc<Self> {
+        Arc::new(if height == 0 { Self::Leaf(Places::default()) } else { Self::Inner(Places::default()) })
+    }
+
+    fn get(&self, at: usize, height: u32) -> Option<&Message> {
         match self {
-            Self::Leaf(messages) => &messages[child(at, 0)],
-            Self::Inner(nodes) => nodes[child(at, height)].get(at, height - 1),
+            Self::Leaf(messages) => Some(messages[child(at, 0)].get()?),
+            Self::Inner(nodes) => nodes[child(at, height)].get()?.get(at, height - 1),
         }
     }
 
-    /// Puts `message` at `at`, where one is or where the next one comes.
-    fn put(&mut self, at: usize, height: u32, message: Message) {
-        let place = child(at, height);
+    /// Puts `message` at `at`; gives it back if another list has one there.
+    fn put(&self, at: usize, height: u32, message: Arc<Message>) -> Result<(), Arc<Message>> {
         match self {
-            Self::Leaf(messages) if place == messages.len() => messages.push(message.into()),
-            Self::Leaf(messages) => messages[place] = message.into(),
+            Self::Leaf(messages) => messages[child(at, 0)].set(message),
             Self::Inner(nodes) => {
-                if place == nodes.len() {
-                    nodes.push(Arc::new(if height == 1 { Self::Leaf(Vec::new()) } else { Self::Inner(Vec::new()) }));
-                }
-                Arc::make_mut(&mut nodes[place]).put(at, height - 1, message);
+                nodes[child(at, height)].get_or_init(|| Self::empty(height - 1)).put(at, height - 1, message)
             }
         }
     }
 
-    /// True if the node is `earlier`, or a copy of it to which messages were pushed.
-    fn continues(&self, earlier: &Self) -> bool {
-        match (self, earlier) {
-            (Self::Leaf(own), Self::Leaf(earlier)) => begins_with(own, earlier, |_, _| false),
-            (Self::Inner(own), Self::Inner(earlier)) => begins_with(own, earlier, Self::continues),
+    /// A copy with `message` at `at`: other nodes on the way there, and the same ones beside it.
+    fn with(&self, at: usize, height: u32, message: Arc<Message>) -> Arc<Self> {
+        let place = child(at, height);
+        Arc::new(match self {
+            Self::Leaf(messages) => {
+                let mut messages = messages.clone();
+                messages[place] = message.into();
+                Self::Leaf(messages)
+            }
+            Self::Inner(nodes) => {
+                let mut nodes = nodes.clone();
+                let below = nodes[place].get_or_init(|| Self::empty(height - 1)).with(at, height - 1, message);
+                nodes[place] = below.into();
+                Self::Inner(nodes)
+            }
+        })
+    }
+
+    /// True if the first `len` messages are those of `other`: the same places in memory.
+    fn begins_like(&self, other: &Self, len: usize, height: u32) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        match (self, other) {
+            (Self::Leaf(own), Self::Leaf(other)) => is_each(own, other, len, |_, _, _| false),
+            (Self::Inner(own), Self::Inner(other)) => {
+                let below = 1 << (BITS * height);
+                is_each(own, other, len.div_ceil(below), |at, own, other| {
+                    own.begins_like(other, below.min(len - at * below), height - 1)
+                })
+            }
             _ => false,
         }
     }
 }
 
-/// True if the first of `own` are those of `earlier`: the same places in memory, or for those that are not, if `continues` says so.
-fn begins_with<T>(own: &[Arc<T>], earlier: &[Arc<T>], continues: impl Fn(&T, &T) -> bool) -> bool {
-    let is_same = |(own, earlier): (&Arc<T>, &Arc<T>)| Arc::ptr_eq(own, earlier) || continues(own, earlier);
-    own.len() >= earlier.len() && own.iter().zip(earlier).all(is_same)
+/// True if in the first `len` places is the same in both, or what is the same as far as `is_same` says.
+fn is_each<T>(own: &Places<T>, other: &Places<T>, len: usize, is_same: impl Fn(usize, &T, &T) -> bool) -> bool {
+    own.iter().zip(other).take(len).enumerate().all(|(at, pair)| match (pair.0.get(), pair.1.get()) {
+        (Some(own), Some(other)) => Arc::ptr_eq(own, other) || is_same(at, own, other),
+        _ => false,
+    })
 }
 
-/// A tree whose leaves are the messages. Copies share all nodes that are alike: a clone is one reference count, and a push to a
-/// list that has clones copies the nodes on the way to its end.
+/// A tree whose leaves are the messages. Copies share all nodes that are alike: a clone is one reference count. A push takes
+/// a place that is free; where another copy took that place, the nodes on the way to it are copied.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     root: Arc<Node>,
@@ -70,7 +100,7 @@ pub(super) struct List {
 
 impl Default for List {
     fn default() -> Self {
-        Self { root: Arc::new(Node::Leaf(Vec::new())), height: 0, len: 0 }
+        Self { root: Node::empty(0), height: 0, len: 0 }
     }
 }
 
@@ -80,7 +110,7 @@ impl List {
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Message> {
-        (at < self.len).then(|| self.root.get(at, self.height))
+        if at < self.len { self.root.get(at, self.height) } else { None }
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
@@ -88,21 +118,25 @@ impl List {
     }
 
     pub(super) fn iter_from(&self, from: usize) -> impl DoubleEndedIterator<Item = &Message> + Clone {
-        (from..self.len).map(|at| self.root.get(at, self.height))
+        (from..self.len).filter_map(|at| self.root.get(at, self.height))
     }
 
     pub(super) fn push(&mut self, message: Message) {
         if self.len == WIDTH << (BITS * self.height) {
-            self.root = Arc::new(Node::Inner(vec![self.root.clone()]));
+            let mut places = Places::default();
+            places[0] = self.root.clone().into();
+            self.root = Arc::new(Node::Inner(places));
             self.height += 1;
         }
-        Arc::make_mut(&mut self.root).put(self.len, self.height, message);
+        if let Err(message) = self.root.put(self.len, self.height, message.into()) {
+            self.root = self.root.with(self.len, self.height, message);
+        }
         self.len += 1;
     }
 
     /// Puts `message` in the place of the one at `at`, which is there.
     pub(super) fn replace(&mut self, at: usize, message: Message) {
-        Arc::make_mut(&mut self.root).put(at, self.height, message);
+        self.root = self.root.with(at, self.height, message.into());
     }
 
     /// True if this list is `earlier`, or a copy of it to which messages were pushed.
@@ -110,9 +144,10 @@ impl List {
         let mut node = &self.root;
         for _ in earlier.height..self.height {
             let Node::Inner(nodes) = &**node else { return false };
-            node = &nodes[0];
+            let Some(first) = nodes[0].get() else { return false };
+            node = first;
         }
-        earlier.len <= self.len && (Arc::ptr_eq(node, &earlier.root) || node.continues(&earlier.root))
+        earlier.len <= self.len && node.begins_like(&earlier.root, earlier.len, earlier.height)
     }
 }
 
@@ -130,32 +165,42 @@ mod tests {
 
     /// Nodes of `node` that are not in `other`, as far as they have the same places.
     fn own_nodes(node: &Arc<Node>, other: Option<&Arc<Node>>) -> usize {
-        match (&**node, other.map(|other| &**other)) {
-            _ if other.is_some_and(|other| Arc::ptr_eq(node, other)) => 0,
-            (Node::Inner(nodes), Some(Node::Inner(others))) => {
-                1 + nodes.iter().enumerate().map(|(at, node)| own_nodes(node, others.get(at))).sum::<usize>()
-            }
-            (Node::Inner(nodes), None) => 1 + nodes.iter().map(|node| own_nodes(node, None)).sum::<usize>(),
-            _ => 1,
+        if other.is_some_and(|other| Arc::ptr_eq(node, other)) {
+            return 0;
         }
+        let Node::Inner(nodes) = &**node else { return 1 };
+        let others = other.and_then(|other| match &**other {
+            Node::Inner(others) => Some(others),
+            Node::Leaf(_) => None,
+        });
+        let other = |at: usize| others.and_then(|others| others[at].get());
+        1 + nodes.iter().enumerate().filter_map(|(at, node)| Some(own_nodes(node.get()?, other(at)))).sum::<usize>()
+    }
+
+    fn said(n: usize) -> Message {
+        Message::user(format!("{n}"))
     }
 
     #[test]
-    fn a_push_to_a_shared_list_copies_the_way_to_its_end_however_long_it_is() {
+    fn a_push_copies_nothing_and_one_where_another_copy_pushed_copies_the_way_there() {
         let mut list = List::default();
         for n in 0..10_000 {
-            let before = list.clone();
-            list.push(Message::user(format!("{n}")));
-            let copied = if list.height == before.height { own_nodes(&list.root, Some(&before.root)) } else { 0 };
+            let (before, mut other) = (list.clone(), list.clone());
+            list.push(said(n));
+            let is_higher = list.height > before.height;
+            assert!(is_higher || Arc::ptr_eq(&list.root, &before.root), "a node was copied with {n} messages");
+            other.push(said(n));
+            let copied = if is_higher { 0 } else { own_nodes(&other.root, Some(&list.root)) };
             assert!(copied <= 4, "{copied} nodes with {n} messages");
-            assert!(list.continues(&before) && !before.continues(&list));
+            assert!(list.continues(&before) && !before.continues(&list) && other.continues(&before));
+            assert!(!other.continues(&list) && !list.continues(&other));
         }
         assert_eq!(list.height, 3);
     }
 
     #[test]
     fn a_list_that_grew_by_itself_continues_no_other_that_says_the_same() {
-        let list = |len: usize| (0..len).map(|n| Message::user(format!("{n}"))).collect::<List>();
+        let list = |len: usize| (0..len).map(said).collect::<List>();
         for len in [1, WIDTH, WIDTH + 1, WIDTH * WIDTH + 1] {
             assert!(!list(len).continues(&list(len)) && list(len).continues(&List::default()));
             assert!(!list(len * WIDTH).continues(&list(len)));

@@ -7,7 +7,9 @@ use crate::{
     history::{History, NO_RESULT},
     journal::{Entry, EntryBody},
     message::{AssistantMessage, Message, ToolMessage},
-    state::{Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus},
+    state::{
+        Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus, id_below,
+    },
     tooling::{CallResult, ToolOutput},
 };
 
@@ -172,8 +174,7 @@ impl RunState {
     }
 
     fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
-        let below = format!("{call_id}/");
-        self.questions.retain(|asked| !asked.id.starts_with(&below));
+        self.questions.retain(|asked| id_below(&asked.id, call_id).is_none());
         self.begun.remove(&**call_id);
         let finished = self.finished.remove(&**call_id);
         if let Some(name) = self.trail.counted.remove(call_id) {
@@ -192,12 +193,12 @@ impl RunState {
     }
 
     fn end_turn(&mut self, exit: Option<Exit>) {
-        let places = match &self.phase {
-            Phase::Tools(turn) => turn.calls.iter().map(|call| format!("{}/", call.call_id)).collect(),
-            _ => Vec::new(),
-        };
-        let step = format!("step-{}/", self.step);
-        self.answers.retain(|id, _| !id.starts_with(&step) && !places.iter().any(|place| id.starts_with(place)));
+        let (step, phase) = (self.step, &self.phase);
+        self.answers.retain(|id, _| {
+            let is_calls = |turn: &PendingTurn| turn.calls.iter().any(|call| id_below(id, &call.call_id).is_some());
+            let is_steps = id_below(id, &format!("step-{step}")).is_some();
+            !is_steps && !matches!(phase, Phase::Tools(turn) if is_calls(turn))
+        });
         self.close_turn();
         self.end_step();
         self.set_exit(exit);

@@ -33,7 +33,7 @@ struct Sessions {
 /// The newest entries of a session, and what all of them mean.
 #[derive(Debug, Default)]
 struct Log {
-    kept: VecDeque<Arc<Entry>>,
+    kept: VecDeque<Entry>,
     /// The number of entries that came so far.
     entries: u64,
     /// Of the entries up to the one that it took last: of the others nobody may ever ask.
@@ -45,7 +45,7 @@ impl Log {
         let first = self.entries + 1;
         for entry in batch {
             self.entries += 1;
-            self.kept.push_back(Arc::new(Entry { seq: self.entries, ..entry }));
+            self.kept.push_back(Entry { seq: self.entries, ..entry });
         }
         while most.is_some_and(|most| self.kept.len() > most)
             && let Some(oldest) = self.kept.pop_front()
@@ -65,7 +65,7 @@ impl Log {
         self.index.clone()
     }
 
-    fn after(&self, seq: u64) -> impl Iterator<Item = &Arc<Entry>> {
+    fn after(&self, seq: u64) -> impl Iterator<Item = &Entry> {
         self.kept.range(self.kept.partition_point(|entry| entry.seq <= seq)..)
     }
 }
@@ -125,7 +125,7 @@ impl Journal for MemoryJournal {
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let sessions = self.lock();
         let log = sessions.logs.get(session);
-        Ok(log.map(|log| log.after(after).take(limit).cloned().collect()).unwrap_or_default())
+        Ok(log.map(|log| log.after(after).take(limit).cloned().map(Arc::new).collect()).unwrap_or_default())
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {
@@ -133,7 +133,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
-        Ok(self.lock().logs.get(session).and_then(|log| log.kept.back().cloned()))
+        Ok(self.lock().logs.get(session).and_then(|log| log.kept.back().cloned()).map(Arc::new))
     }
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {

@@ -74,6 +74,9 @@ impl RunLog {
     /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
     /// open, so that what a call changed is not taken without its result.
     pub(super) fn changes(&self) -> Option<EntryBody> {
+        if !self.0.state.has_changes() && !self.0.globals.has_changes() {
+            return None;
+        }
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
         self.steps().changed(&self.0.ids.run_id, state.keys());
         self.steps().changed(SHARED, globals.keys());

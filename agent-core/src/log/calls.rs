@@ -1,7 +1,7 @@
 //! What calls under way write to the storage and the state: kept with their results.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -62,7 +62,7 @@ impl RunLog {
         calls.values().for_each(|call| call.cut_off());
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<CallStorage>>> {
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<CallStorage>>> {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ mod tool_step;
 mod tree;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -56,7 +56,7 @@ struct Inner {
     tree: Tree,
     open: Mutex<Open>,
     /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
-    calls: Mutex<HashMap<Arc<str>, Arc<CallStorage>>>,
+    calls: Mutex<BTreeMap<Arc<str>, Arc<CallStorage>>>,
     /// What makes the run's steps.
     steps: OnceLock<Steps>,
     /// Set when a recorded run is driven again.

@@ -1,7 +1,7 @@
 //! What an attempt before a restart left of the step under way.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
@@ -19,9 +19,9 @@ pub(super) struct Restored {
     /// What the model answered, if no hook accepted it yet.
     answers: VecDeque<Arc<ModelResponse>>,
     /// Results of calls that were not answered; none where the result was given back already.
-    outputs: HashMap<Arc<str>, Option<ToolOutput>>,
+    outputs: BTreeMap<Arc<str>, Option<ToolOutput>>,
     /// Calls that were begun and left without a result.
-    begun: HashMap<Arc<str>, Begun>,
+    begun: BTreeMap<Arc<str>, Begun>,
     /// Decisions that were not read back yet.
     decisions: VecDeque<(String, Value)>,
 }

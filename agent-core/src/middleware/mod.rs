@@ -69,7 +69,10 @@ pub use self::{
     placement::Placement,
 };
 #[cfg(not(doc))]
-use crate::{BoxFuture, future::nothing};
+use crate::{
+    BoxFuture,
+    future::{boxed, nothing},
+};
 pub use crate::{
     cx::PerRun,
     flow::{Flow, Verdict},

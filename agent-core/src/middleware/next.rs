@@ -2,8 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use futures::future::BoxFuture;
-
 use super::{Middleware, hooks::panicked};
 use crate::{
     error::Result,
@@ -30,14 +28,16 @@ macro_rules! next {
             }
 
             /// Runs the rest of the stack. `next` is `Copy`: run it again to retry or to fail over.
-            pub fn run(self, req: $req) -> BoxFuture<'a, Result<$res>> {
-                match self.rest.split_first() {
-                    Some((m, rest)) => {
-                        let named = |panic: Box<dyn std::any::Any + Send>| panicked(panic).with_context("middleware", m.name());
-                        catch_panic(|| m.$hook(req, Self { rest, inner: self.inner }), named)
-                    }
+            pub fn run(self, req: $req) -> impl Future<Output = Result<$res>> + Send + 'a {
+                let first = self.rest.first();
+                let made = move || match first {
+                    Some(m) => m.$hook(req, Self { rest: &self.rest[1..], ..self }),
                     None => self.inner.run(req),
-                }
+                };
+                catch_panic(made, move |panic| match first {
+                    Some(m) => panicked(panic).with_context("middleware", m.name()),
+                    None => panicked(panic),
+                })
             }
         }
 

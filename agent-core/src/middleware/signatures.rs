@@ -11,7 +11,7 @@ macro_rules! hooks {
         $(#[$doc:meta])*
         async fn $name:ident(&self, $($params:tt)*) -> $out:ty $(;)? $({ $next:ident.run($req:ident).await })?
     )*) => {$(
-        hooks! { @params [$($params)*,] [] [] ['a 'b 'c] { $(#[$doc])* $name $out, $($next.run($req))? } }
+        hooks! { @params [$($params)*,] [] [] ['a 'b 'c] { $(#[$doc])* $name $out, $(boxed(|| $next.run($req)))? } }
     )*};
 
     // Each reference takes the next lifetime: what is left to read, what was read, the lifetimes used and those left, the rest.

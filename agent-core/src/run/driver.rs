@@ -11,9 +11,9 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks, id_below};
+use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks};
 use crate::request::SubAgents;
-use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_below};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,

@@ -14,7 +14,6 @@ mod suspension;
 mod trail;
 mod turn;
 
-pub(crate) use self::trail::{Child, Trail};
 pub use self::{
     answer::{Answer, Refusal},
     background::BackgroundRun,
@@ -26,4 +25,8 @@ pub use self::{
     run_state::{Checkpoint, RunState},
     status::RunStatus,
     turn::{Begun, CallState, PendingCall, PendingTurn, Phase},
+};
+pub(crate) use self::{
+    question::id_below,
+    trail::{Child, Trail},
 };

@@ -96,3 +96,8 @@ impl Question {
         }
     }
 }
+
+/// What follows after `place/` in a question's id.
+pub(crate) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
+    id.strip_prefix(place)?.strip_prefix('/')
+}

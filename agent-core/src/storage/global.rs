@@ -211,6 +211,11 @@ impl GlobalStorage {
         }
     }
 
+    /// True if there are changes to be taken.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.slots.has_changes()
+    }
+
     /// The keys of which another value is kept than when this was last called, with those values; `None` where one was removed.
     /// What calls under way changed is not among them.
     ///

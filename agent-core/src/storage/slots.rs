@@ -139,11 +139,12 @@ impl Slots {
         }
     }
 
+    pub(super) fn has_changes(&self) -> bool {
+        !self.read().changed.is_empty()
+    }
+
     /// Of which values another is kept than when this was last called, and which; none where one was removed.
     pub(super) fn take_changes(&self) -> Vec<(Arc<str>, Held)> {
-        if self.read().changed.is_empty() {
-            return Vec::new();
-        }
         let mut inner = self.write();
         let inner = &mut *inner;
         let slots = Arc::make_mut(&mut inner.slots);

@@ -287,6 +287,11 @@ impl State {
         slots.iter().filter_map(|(name, slot)| Some((name.to_string(), (**pick(slot)?).clone()))).collect()
     }
 
+    /// True if there are changes to be taken.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.slots.has_changes()
+    }
+
     /// The keys of which another value is kept than when this was last called, with those values. The journal takes them with
     /// each step.
     pub fn take_changes(&self) -> BTreeMap<String, Value> {

@@ -1,6 +1,7 @@
 //! The model's own call: allowance is reserved, the call is a journalled step, and what it used is counted.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -44,7 +45,8 @@ impl ModelCore {
                 booking.settle(&answered).await?;
                 answered
             };
-            let answered = cx.engine().log().model_step(cx.step(), call).await;
+            // Pinned where it is: the step would move all of it.
+            let answered = { cx.engine().log().model_step(cx.step(), pin!(call)).await };
             if let Ok(response) = &answered
                 && !is_new
             {

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Error, ErrorKind, Result, engine::catch_panic, middleware::SharedService};
+use agent_core::{BoxFuture, Error, ErrorKind, Result, boxed, engine::catch_panic, middleware::SharedService};
 use tower::Service;
 
 /// What a tower layer made, whose panic is an error that names the layer.
@@ -34,7 +34,7 @@ impl<T: Send + 'static, U: Send + 'static> Service<T> for Named<T, U> {
         let error = move |panic: Box<dyn std::any::Any + Send>| {
             Error::from_panic(ErrorKind::Middleware, &format!("the layer '{layer}'"), panic)
         };
-        catch_panic(|| self.inner.call(req), error)
+        boxed(|| catch_panic(|| self.inner.call(req), error))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tools that one run offers.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -12,7 +12,7 @@ use super::{ToolEntry, Tools};
 
 /// The tools that one run offers: the agent's own, or those that the run chose, and those of changing sets.
 pub(crate) struct ToolTable {
-    fixed: Arc<HashMap<String, Arc<ToolEntry>>>,
+    fixed: Arc<BTreeMap<String, Arc<ToolEntry>>>,
     fixed_specs: ToolSpecs,
     specs: ToolSpecs,
     /// True if changing sets are on offer too.
@@ -78,7 +78,7 @@ impl ToolTable {
     }
 }
 
-type Fixed = (Arc<HashMap<String, Arc<ToolEntry>>>, ToolSpecs);
+type Fixed = (Arc<BTreeMap<String, Arc<ToolEntry>>>, ToolSpecs);
 
 fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
     if tools.own.is_empty() {
@@ -97,7 +97,7 @@ fn replaced(tools: &Tools, model: &ModelInfo, brought: &[Arc<dyn Tool>], schema:
     if !model.tools && !brought.is_empty() {
         return Err(Error::config(format!("model '{}' takes no tools, but the run brings some", model.name)));
     }
-    let mut entries = HashMap::new();
+    let mut entries = BTreeMap::new();
     let mut specs = Vec::new();
     for tool in brought {
         let entry = tools.compose(tool, schema)?;

@@ -1,6 +1,6 @@
 //! The tools of an agent, and the stacks of tools that come later.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Deadlines, Result, StateSchema, Tool, ToolSpecs, Toolset};
 use agent_tools::ArgumentSchema;
@@ -9,7 +9,7 @@ use super::{Item, ToolEntry, composed::Composed};
 
 /// The tools of an agent, and what the stacks of others are made of.
 pub(crate) struct Tools {
-    pub(crate) own: Arc<HashMap<String, Arc<ToolEntry>>>,
+    pub(crate) own: Arc<BTreeMap<String, Arc<ToolEntry>>>,
     /// What the model is told of the agent's own, in their order.
     pub(crate) specs: ToolSpecs,
     pub(crate) sets: Arc<[Arc<dyn Toolset>]>,

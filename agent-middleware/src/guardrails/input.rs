@@ -1,6 +1,8 @@
 //! What users say.
 
-use agent_core::{BoxFuture, Message, ModelRequest, ModelResponse, Part, Result, RunCx};
+use std::pin::pin;
+
+use agent_core::{Message, ModelRequest, ModelResponse, Part, Result, RunCx};
 
 use super::{GuardStage, GuardSubject, Guarded, Guardrails, Stopped};
 
@@ -34,13 +36,13 @@ impl Guardrails {
     pub(super) async fn beside_the_call(
         &self,
         cx: &RunCx,
-        mut call: BoxFuture<'_, Result<ModelResponse>>,
+        call: impl Future<Output = Result<ModelResponse>> + Send,
     ) -> Result<Result<ModelResponse, Result<Stopped>>> {
         let parallel = || self.at(GuardStage::Input).filter(|guard| guard.config.parallel);
         if parallel().next().is_none() {
             return call.await.map(Ok);
         }
-        let mut check = std::pin::pin!(self.check_input(cx, parallel));
+        let (mut call, mut check) = (pin!(call), pin!(self.check_input(cx, parallel)));
         let (checked, answered) = tokio::select! {
             biased;
             checked = &mut check => (checked, None),

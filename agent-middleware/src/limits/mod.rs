@@ -232,7 +232,7 @@ impl Middleware for Limits {
         wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
             match self.deadline(&req.cx) {
                 Some(deadline) => boxed(|| self.model_call(deadline, req, next)),
-                None => next.run(req),
+                None => boxed(|| next.run(req)),
             }
         }
     }
@@ -241,7 +241,7 @@ impl Middleware for Limits {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
             match self.deadline(&req.cx) {
                 Some(deadline) => boxed(|| self.tool_call(deadline, req, next)),
-                None => next.run(req),
+                None => boxed(|| next.run(req)),
             }
         }
     }

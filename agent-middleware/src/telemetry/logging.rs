@@ -223,13 +223,13 @@ impl Middleware for Logging {
 
     wrap! {
         wrap_model_call(self, req: ModelRequest, next: ModelNext) -> ModelResponse {
-            if self.is_heard() { boxed(|| self.model_call(req, next)) } else { next.run(req) }
+            if self.is_heard() { boxed(|| self.model_call(req, next)) } else { boxed(|| next.run(req)) }
         }
     }
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if self.is_heard() { boxed(|| self.tool_call(req, next)) } else { next.run(req) }
+            if self.is_heard() { boxed(|| self.tool_call(req, next)) } else { boxed(|| next.run(req)) }
         }
     }
 

@@ -164,7 +164,7 @@ impl Middleware for ToolRetry {
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if self.applies_to(&req) { boxed(|| self.tries(req, next)) } else { next.run(req) }
+            if self.applies_to(&req) { boxed(|| self.tries(req, next)) } else { boxed(|| next.run(req)) }
         }
     }
 }

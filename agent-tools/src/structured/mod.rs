@@ -10,8 +10,8 @@ mod plain;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use agent_core::{
-    BoxFuture, Chunk, Error, ErrorKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext,
-    ModelRequest, ModelResponse, Placement, Result, Retry, RunCx, Verdict, async_trait,
+    Chunk, Error, ErrorKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext, ModelRequest,
+    ModelResponse, Placement, Result, Retry, RunCx, Verdict, async_trait,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -183,10 +183,10 @@ impl<T> Structured<T> {
     }
 
     /// Asks until the answer fits, or calls tools: at most twice.
-    async fn answer<'a>(
+    async fn answer<F: Future<Output = Result<ModelResponse>> + Send>(
         &self,
         req: ModelRequest,
-        ask: impl Fn(ModelRequest) -> BoxFuture<'a, Result<ModelResponse>> + Send + Sync,
+        ask: impl Fn(ModelRequest) -> F + Send + Sync,
     ) -> Result<ModelResponse> {
         let mode = self.mode.choose(req.model.as_deref(), &self.form);
         let ask = async |mut req: ModelRequest| {

@@ -1,6 +1,6 @@
 //! Where a run stands together with the runs below it: a checkpoint that stands for itself.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use crate::{
     amounts::Amounts,
@@ -8,21 +8,21 @@ use crate::{
     usage::Usage,
 };
 
-/// The states of runs, by id.
+/// The states of runs, by id. They are few, and looked up for each entry: a hash would cost more than comparing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct States(HashMap<Arc<str>, RunState>);
+pub(super) struct States(BTreeMap<Arc<str>, Box<RunState>>);
 
 impl States {
     pub(super) fn get(&self, run: &str) -> Option<&RunState> {
-        self.0.get(run)
+        self.0.get(run).map(|state| &**state)
     }
 
     pub(super) fn get_mut(&mut self, run: &str) -> Option<&mut RunState> {
-        self.0.get_mut(run)
+        self.0.get_mut(run).map(|state| &mut **state)
     }
 
     pub(super) fn insert(&mut self, state: RunState) {
-        self.0.insert(state.ids.run_id.clone(), state);
+        self.0.insert(state.ids.run_id.clone(), Box::new(state));
     }
 
     /// Takes the states of all runs whose tree has such a run at its top.
@@ -31,7 +31,10 @@ impl States {
             Some(_) => is_top(&state.ids.root_run_id),
             None => is_top(&state.ids.run_id),
         };
-        self.0.extract_if(|_, state| is_of_tree(state)).map(|(_, state)| state).collect()
+        let (taken, left): (BTreeMap<_, _>, _) =
+            mem::take(&mut self.0).into_iter().partition(|(_, state)| is_of_tree(state));
+        self.0 = left;
+        taken.into_values().map(|state| *state).collect()
     }
 
     /// Where the run stands, with where those below it stand that its open calls or its background wait for.
@@ -50,7 +53,7 @@ impl States {
     }
 
     fn children<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a RunState> {
-        state.trail.children.iter().filter_map(|child| self.0.get(&child.run))
+        state.trail.children.iter().filter_map(|child| self.get(&child.run))
     }
 
     /// What the run used with all runs below it.
@@ -97,7 +100,7 @@ impl States {
         let children = &state.trail.children;
         let mut all = Vec::new();
         for (at, child) in children.iter().enumerate() {
-            let began = self.0.get(&child.run);
+            let began = self.get(&child.run);
             let again = || children[at + 1..].iter().any(|later| later.call_id == child.call_id);
             if child.background
                 && !state.trail.reported.contains(&child.run)

@@ -7,10 +7,7 @@ mod liveness;
 mod runs;
 mod sub_agents;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -61,9 +58,9 @@ pub struct SessionIndex {
     newest: Option<(u64, Arc<str>, u64)>,
     info: SessionInfo,
     globals: BTreeMap<String, Value>,
-    agents: HashMap<Arc<str>, AgentIndex>,
+    agents: BTreeMap<Arc<str>, AgentIndex>,
     /// Whose each run is, and its place there.
-    runs: HashMap<Arc<str>, (Arc<str>, usize)>,
+    runs: BTreeMap<Arc<str>, (Arc<str>, usize)>,
     /// The runs of the newest tree of each agent at the top.
     states: States,
     sub_agents: SubAgents,

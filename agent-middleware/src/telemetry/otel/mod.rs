@@ -234,14 +234,14 @@ impl Middleware for Telemetry {
             if is_wanted() && !self.is_doubled(&req.cx) {
                 boxed(|| self.chat(req, move |req| next.run(req)))
             } else {
-                next.run(req)
+                boxed(|| next.run(req))
             }
         }
     }
 
     wrap! {
         wrap_tool_call(self, req: ToolRequest, next: ToolNext) -> ToolOutput {
-            if is_wanted() && !self.is_doubled(&req.cx) { boxed(|| self.tool(req, next)) } else { next.run(req) }
+            if is_wanted() && !self.is_doubled(&req.cx) { boxed(|| self.tool(req, next)) } else { boxed(|| next.run(req)) }
         }
     }
 }
