@@ -1,21 +1,17 @@
 //! The calls of one message: prepared, run in waves, answered in call order.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use agent_core::{
-    Checkpoint, Error, ErrorKind, Exit, ExitReason, History, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
-    ToolResults, Verdict,
-    run::checkpoint::{CallState, PendingCall, PendingTurn, Phase},
-    tool::{BatchCall, CallResult},
+    Checkpoint, Error, ErrorKind, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
+    run::checkpoint::{CallState, PendingCall, PendingTurn},
+    tool::BatchCall,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::{
-    Active, Deadline, Stop, ToolEntry,
+    Active, Deadline, ToolEntry,
     call::{self, CallEnd},
     guard::{guarded, in_grace},
     schedule::{Access, waves},
@@ -251,37 +247,6 @@ impl Active<'_> {
         None
     }
 
-    /// Writes parts of a tool's value to the state. What cannot be merged is told to the model.
-    fn write_state(&self, call_id: &Arc<str>, options: &ToolOptions, output: ToolOutput) -> ToolOutput {
-        let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
-            return output;
-        };
-        let cx = self.cx().engine().of_call(call_id);
-        for write in &options.writes {
-            let part = match &write.source {
-                Some(source) => value.get(source),
-                None => Some(value),
-            };
-            let Some(part) = part else { continue };
-            let set = || cx.state().set_value(&write.key, part.clone(), write.merge.as_ref());
-            let merged = catch_unwind(AssertUnwindSafe(set));
-            if let Err(e) = merged.unwrap_or_else(|_| Err(Error::tool("the merge failed unexpectedly"))) {
-                return ToolOutput::error(format!("The result of call '{call_id}' could not be kept: {}", e.message()));
-            }
-        }
-        output
-    }
-
-    /// Answers a call: from now on it is never run again.
-    fn answer(&self, turn: &mut PendingTurn, index: usize, output: ToolOutput) {
-        let output = shortened(output, self.executor.limits.tool_output);
-        let pending = &mut turn.calls[index];
-        if let Some(call) = turn.message.calls().nth(index) {
-            self.cx().engine().log().record_answered(&call.id, &call.name, &output);
-        }
-        pending.state = CallState::Done(output);
-    }
-
     fn end_of(&self, turn: &PendingTurn, outcome: BatchOutcome) -> Result<BatchEnd> {
         if let Some(e) = outcome.failed {
             let done = turn.calls.iter().filter(|c| matches!(c.state, CallState::Done(_)));
@@ -295,69 +260,6 @@ impl Active<'_> {
             _ => BatchEnd::Answered,
         })
     }
-
-    /// All calls are answered: the turn enters the history, and may end the run.
-    pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let exit = match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await {
-            Ok(closed) => closed,
-            Err(e) => {
-                self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
-                return Err(e);
-            }
-        };
-        match exit {
-            Some(exit) => self.exit(exit).await,
-            None => Ok(None),
-        }
-    }
-
-    /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
-    pub(super) fn cut_off(&self, mut turn: PendingTurn, deadline: Deadline) {
-        for index in 0..turn.calls.len() {
-            if !matches!(turn.calls[index].state, CallState::Done(_)) {
-                self.answer(&mut turn, index, ToolOutput::error(deadline.told()));
-            }
-        }
-        self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);
-    }
-
-    /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
-    async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
-        let (cx, step) = (self.cx(), self.cx().step());
-        let mut results = ToolResults::new(results(turn));
-        let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
-        let mut verdict = Verdict::Proceed;
-        for m in self.list.iter().rev() {
-            match cx.engine().run_hook(&**m, m.after_tools(cx, &mut results)).await? {
-                Verdict::Proceed => {}
-                wanted => verdict = wanted,
-            }
-        }
-        History::check_turn(&turn.message, results.results.iter().map(|result| &*result.call_id))?;
-        let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
-        let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
-        let exit = match (verdict, self.exit_tools.after_tools(&results)) {
-            (Verdict::Finish, _) => {
-                let said = turn.message.has_text().then(|| turn.message.text());
-                Some(Exit::new(ExitReason::Verdict, said.unwrap_or_else(|| self.last_text())))
-            }
-            (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
-            _ => None,
-        };
-        cx.engine().log().record_turn_ended(step, changed, exit.clone());
-        turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
-        self.driver.forget_answers_below(format_args!("step-{step}"));
-        Ok(exit)
-    }
-}
-
-/// The results of the calls that are done.
-fn results(turn: &PendingTurn) -> Vec<CallResult> {
-    let done = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
-        CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
-        _ => None,
-    });
-    done.collect()
 }
 
 /// Lets a call wait. A sub-agent of which nothing newer is known stands where it stood.
@@ -378,23 +280,4 @@ fn access(scheduled: &ScheduledCall) -> Access {
         whole_state: options.uses_state,
         serial: options.serial,
     }
-}
-
-/// The output with its text cut to `most` bytes, at a character's border, with a note.
-fn shortened(mut output: ToolOutput, most: usize) -> ToolOutput {
-    let size: usize = output.content().iter().filter_map(|p| p.as_text()).map(str::len).sum();
-    if size <= most {
-        return output;
-    }
-    let mut left = most;
-    for part in output.content_mut() {
-        if let agent_core::Part::Text(text) = part {
-            let cut = (0..=left.min(text.text.len())).rev().find(|at| text.text.is_char_boundary(*at)).unwrap_or(0);
-            text.text.truncate(cut);
-            left -= cut;
-        }
-    }
-    let note = format!("[Cut: {most} of {size} bytes shown; the whole result is in the journal.]");
-    output.content_mut().push(note.into());
-    output
 }

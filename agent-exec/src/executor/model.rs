@@ -2,30 +2,15 @@
 
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, Part, Result, SystemMessage, ToolMessage, ToolOutput, ToolSpecs, Verdict,
-    journal::EntryBody,
+    ModelResponse, Result, ToolOutput, ToolSpecs, Verdict,
     run::checkpoint::{PendingTurn, Phase},
 };
-use serde_json::Value;
 
 use super::{Active, Deadline, Stop, guard::guarded, table};
 use crate::engine::Opened;
-use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
-    /// Takes the system prompt that the run was given, now or when it began.
-    pub(super) async fn set_system(&mut self, rendered: Option<Result<String>>) -> Result<()> {
-        let cx = self.cx();
-        let rendered = match rendered {
-            Some(rendered) => rendered,
-            None if cx.engine().log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
-            None => return Ok(()),
-        };
-        let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;
-        self.system = Some(SystemMessage::new(vec![Part::text(text.as_str().unwrap_or_default())]));
-        Ok(())
-    }
-
+    /// Calls the model through its stack; whoever wants chunks has them meanwhile.
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
@@ -152,11 +137,6 @@ impl Active<'_> {
             log.record_answered(&call.id, &call.name, &ToolOutput::error("Not run: the run was finished."));
         }
         log.record_turn_ended(step, Default::default(), exit);
-    }
-
-    /// A turn that came with the request: the caller's own history.
-    pub(super) fn adopt_turn(&self, message: AssistantMessage, results: &[ToolMessage]) {
-        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.cx().engine().log().record(body));
     }
 }
 

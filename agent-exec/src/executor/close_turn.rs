@@ -1,0 +1,75 @@
+//! A turn whose calls are all answered.
+
+use agent_core::{
+    Exit, ExitReason, History, Result, ToolOutput, ToolResults, Verdict,
+    run::checkpoint::{CallState, PendingTurn, Phase},
+    tool::CallResult,
+};
+
+use super::{Active, Deadline, Stop, guard::guarded};
+use crate::engine::Opened;
+
+impl Active<'_> {
+    /// All calls are answered: the turn enters the history, and may end the run.
+    pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
+        let exit = match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await {
+            Ok(closed) => closed,
+            Err(e) => {
+                self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
+                return Err(e);
+            }
+        };
+        match exit {
+            Some(exit) => self.exit(exit).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
+    pub(super) fn cut_off(&self, mut turn: PendingTurn, deadline: Deadline) {
+        for index in 0..turn.calls.len() {
+            if !matches!(turn.calls[index].state, CallState::Done(_)) {
+                self.answer(&mut turn, index, ToolOutput::error(deadline.told()));
+            }
+        }
+        self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);
+    }
+
+    /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
+    async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
+        let (cx, step) = (self.cx(), self.cx().step());
+        let mut results = ToolResults::new(results(turn));
+        let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
+        let mut verdict = Verdict::Proceed;
+        for m in self.list.iter().rev() {
+            match cx.engine().run_hook(&**m, m.after_tools(cx, &mut results)).await? {
+                Verdict::Proceed => {}
+                wanted => verdict = wanted,
+            }
+        }
+        History::check_turn(&turn.message, results.results.iter().map(|result| &*result.call_id))?;
+        let changed = results.results.iter().zip(&before).filter(|(now, then)| !now.output.ptr_eq(&then.output));
+        let changed = changed.map(|(now, _)| (now.call_id.clone(), now.output.clone())).collect();
+        let exit = match (verdict, self.exit_tools.after_tools(&results)) {
+            (Verdict::Finish, _) => {
+                let said = turn.message.has_text().then(|| turn.message.text());
+                Some(Exit::new(ExitReason::Verdict, said.unwrap_or_else(|| self.last_text())))
+            }
+            (Verdict::Proceed, Some((tool, text))) => Some(Exit::new(ExitReason::Tool(tool), text)),
+            _ => None,
+        };
+        cx.engine().log().record_turn_ended(step, changed, exit.clone());
+        turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
+        self.driver.forget_answers_below(format_args!("step-{step}"));
+        Ok(exit)
+    }
+}
+
+/// The results of the calls that are done.
+fn results(turn: &PendingTurn) -> Vec<CallResult> {
+    let done = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
+        CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),
+        _ => None,
+    });
+    done.collect()
+}

@@ -1,0 +1,143 @@
+//! The loop: model call, tool calls, repeat, stopping wherever it must.
+
+use agent_core::{
+    Error, ErrorKind, EventKind, Exit, ExitReason, Result, ToolSpecs,
+    run::checkpoint::{PendingTurn, Phase},
+};
+
+use super::{Active, Deadline, Stop, batch::BatchEnd, cooperative::yield_now, guard::guarded, model};
+use crate::engine::Opened;
+
+impl Active<'_> {
+    pub(super) async fn turn_loop(&mut self) -> Result<Stop> {
+        loop {
+            if self.cx().cancellation().is_cancelled() {
+                return Ok(Stop::Cancelled);
+            }
+            if self.cx().pause_requested() {
+                return Ok(Stop::Paused);
+            }
+            let stop = match std::mem::take(&mut self.phase) {
+                Phase::BeforeModel => self.model_phase().await?,
+                Phase::Tools(turn) => self.tools_phase(turn).await?,
+                Phase::Exit(exit) => self.exit(exit).await?,
+                Phase::Ended(exit) => Some(Stop::Finished(exit.reason, exit.answer)),
+                _ => return Err(Error::config("this release does not know the checkpoint's phase")),
+            };
+            self.resumed = false;
+            if let Some(stop) = stop {
+                return Ok(stop);
+            }
+            yield_now().await;
+        }
+    }
+
+    /// One step's model call and what follows from its answer.
+    async fn model_phase(&mut self) -> Result<Option<Stop>> {
+        self.steer_as_recorded()?;
+        self.take_steering().await?;
+        if self.cx().step() >= self.executor.limits.steps {
+            return self.step_limit().await.map(Some);
+        }
+        if let Some(reason) = self.cx().stop_requested() {
+            return Ok(Some(self.finished(ExitReason::Stopped(reason))));
+        }
+        if let Some(deadline) = self.cx().deadline().filter(|deadline| deadline.left().is_zero()) {
+            return Ok(Some(self.finished(deadline.reason.clone())));
+        }
+        let cx = self.driver.cx();
+        guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await?;
+        self.commit().await?;
+        let step = self.driver.next_step();
+        self.step_deadline = Deadline::of_step(&self.executor.deadlines);
+        self.cx().emit(EventKind::StepStarted { step });
+        let specs = self.table.specs().clone();
+        let mut answered = self.call_model(specs.clone()).await;
+        if let Ok(silent) = &answered
+            && self.is_silent(silent)
+        {
+            self.take_back(silent);
+            answered = self.call_model(specs).await;
+        }
+        match answered {
+            Ok(response) => self.accept(step, response).await,
+            Err(stop) => self.not_answered(stop),
+        }
+    }
+
+    /// Takes the messages that wait into the history; true if there were any.
+    pub(super) async fn take_steering(&self) -> Result<bool> {
+        let waiting = self.driver.take_steering();
+        let (taken, left) = self.cx().engine().log().steering_step(self.cx().step(), waiting).await?;
+        left.into_iter().try_for_each(|message| self.cx().steer(message))?;
+        let is_steered = !taken.is_empty();
+        taken.into_iter().try_for_each(|message| self.driver.push(message))?;
+        Ok(is_steered)
+    }
+
+    /// In a replay: what steered the recorded run after this step, unless a hook said it again.
+    pub(super) fn steer_as_recorded(&self) -> Result<()> {
+        let messages = self.cx().engine().log().replayed_messages(self.cx().step());
+        if messages.is_empty() || self.driver.has_steering() {
+            return Ok(());
+        }
+        messages.into_iter().try_for_each(|message| self.cx().steer(message))
+    }
+
+    /// A model call without an answer: the step did not happen.
+    fn not_answered(&self, error: Error) -> Result<Option<Stop>> {
+        self.driver.undo_step();
+        match error.kind() {
+            ErrorKind::Interrupted => Ok(Some(Stop::Interrupted)),
+            ErrorKind::Cancelled if self.cx().cancellation().is_cancelled() => Ok(Some(Stop::Cancelled)),
+            ErrorKind::Stopped => Ok(Some(self.finished(ExitReason::Stopped(error.message().to_owned())))),
+            ErrorKind::Limit if error.context("budget").is_some() => Ok(Some(self.finished(ExitReason::Budget))),
+            _ => Err(error),
+        }
+    }
+
+    /// The step limit is reached: the run ends, after one more answer without tools if that is wanted.
+    async fn step_limit(&mut self) -> Result<Stop> {
+        let limit = self.executor.limits.steps;
+        let message = format!("the step limit of {limit} is reached");
+        self.cx().emit(EventKind::Warning { message });
+        if self.executor.limits.final_answer && !self.cx().history().is_empty() {
+            let step = self.driver.next_step();
+            self.step_deadline = Deadline::of_step(&self.executor.deadlines);
+            match self.call_model(ToolSpecs::default()).await {
+                Ok(mut response) => {
+                    response.message = model::without_calls(response.message);
+                    let exit = Exit::new(ExitReason::StepLimit, response.message.text());
+                    self.cx().engine().log().record_accepted(step, &response.message, Some(exit));
+                }
+                Err(e) => {
+                    if let Some(stop) = self.not_answered(e)? {
+                        return Ok(stop);
+                    }
+                }
+            }
+        }
+        Ok(self.finished(ExitReason::StepLimit))
+    }
+
+    /// Runs what is left of a turn's calls and brings the turn into the history.
+    async fn tools_phase(&mut self, mut turn: PendingTurn) -> Result<Option<Stop>> {
+        if self.table.is_stale() {
+            let cx = self.driver.cx();
+            if let Err(e) = guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await {
+                self.phase = Phase::Tools(turn);
+                return Err(e);
+            }
+        }
+        let ended = self.run_batch(&mut turn).await;
+        let stop = match ended {
+            Ok(BatchEnd::Answered) => return self.end_turn(turn).await,
+            Ok(BatchEnd::Suspended) => Ok(Some(Stop::Interrupted)),
+            Ok(BatchEnd::Paused) => Ok(Some(Stop::Paused)),
+            Ok(BatchEnd::Cancelled) => Ok(Some(Stop::Cancelled)),
+            Err(e) => Err(e),
+        };
+        self.phase = Phase::Tools(turn);
+        stop
+    }
+}
