@@ -85,6 +85,11 @@ impl<'a> EngineCx<'a> {
         self.0.asked_by(call_id)
     }
 
+    /// Counts against the run's budgets what steps used that are not made again.
+    pub fn count_uncounted(self) {
+        self.0.count_uncounted();
+    }
+
     /// Notes that these were asked when the call was made before.
     pub fn asked_before(self, questions: &[Question]) {
         self.0.asked_before(questions);

@@ -108,6 +108,12 @@ impl Inbox {
         self.lock().messages.drain(..).collect()
     }
 
+    /// Puts messages back that were taken, before those that came since.
+    pub(crate) fn put_back(&self, messages: Vec<Message>) {
+        let mut state = self.lock();
+        messages.into_iter().rev().for_each(|message| state.messages.push_front(message));
+    }
+
     /// True if no message waits.
     pub fn is_empty(&self) -> bool {
         self.lock().messages.is_empty()

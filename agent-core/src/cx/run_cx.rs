@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ask, Clock, EngineKey, Inbox, Pause, clock::millis, per_run::Live, tasks::Tasks};
 use crate::{
+    amounts::Amounts,
     budget::Budget,
     deadlines::RunDeadline,
     error::Result,
@@ -162,7 +163,9 @@ impl RunCx {
     /// Those of `decide`; [`Store`](crate::ErrorKind::Store) if it cannot be kept; in a replay,
     /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        self.0.log.decision(name, decide).await
+        let value = self.0.log.decision(name, decide).await?;
+        self.count_uncounted();
+        Ok(value)
     }
 
     /// Waits until this time has passed since it was first asked for: when the run is driven again after a restart, for what is
@@ -186,6 +189,15 @@ impl RunCx {
         let until = self.decide(&name, async { Ok(self.now().saturating_add(millis(time)).into()) }).await?;
         let left = until.as_u64().unwrap_or_default().saturating_sub(self.now());
         self.0.log.sleep_step(&name, Duration::from_millis(left)).await
+    }
+
+    /// Counts what steps used that are not made again.
+    pub(crate) fn count_uncounted(&self) {
+        let used = self.0.log.take_uncounted();
+        if used != Usage::default() {
+            let used = Amounts::none().tokens(used.total()).cost(used.cost).model_calls(used.calls);
+            self.0.budget.count_again(used);
+        }
     }
 
     /// The engine that keeps steps, and the run's side of the journal.

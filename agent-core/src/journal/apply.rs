@@ -28,6 +28,7 @@ impl RunState {
         self.tick(entry);
         match &entry.body {
             EntryBody::RunResumed { attempt, .. } => self.resume(attempt),
+            EntryBody::Imported { state } => self.import(state),
             EntryBody::RunEnded { status, usage, answer, .. } => {
                 self.usage = **usage;
                 self.end(status, answer.as_deref());
@@ -42,6 +43,7 @@ impl RunState {
             EntryBody::ModelAccepted { step, message, exit } => {
                 self.accept(*step, message.as_ref(), exit.as_deref().cloned());
             }
+            EntryBody::ExitDeclined {} => self.leave_exit(),
             EntryBody::ToolStarted { call_id, name, effect, attempt } => {
                 self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
                 self.trail.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
@@ -85,6 +87,7 @@ impl RunState {
             }
             EntryBody::SubAgentReported { run, message } => {
                 self.trail.reported.insert(run.clone());
+                self.questions.retain(|asked| id_below(&asked.id, run).is_none());
                 self.steering.extend(message.clone());
             }
             EntryBody::Steered { message } => self.steering.push(message.clone()),
@@ -125,6 +128,19 @@ impl RunState {
         self.trail.last_time = entry.time;
     }
 
+    fn import(&mut self, state: &Self) {
+        let phase = match std::mem::take(&mut self.phase) {
+            turn @ Phase::Tools(_) => turn,
+            _ => state.phase.clone(),
+        };
+        let (history, values) = (std::mem::take(&mut self.history), std::mem::take(&mut self.state));
+        let mut trail = std::mem::take(&mut self.trail);
+        trail.gone = state.tree_usage;
+        trail.gone -= state.usage;
+        *self = Self { phase, history, state: values, trail, ..state.clone() };
+        self.count_open_calls();
+    }
+
     fn resume(&mut self, attempt: &str) {
         self.attempt = Some(attempt.into());
         self.trail.status = None;
@@ -147,8 +163,8 @@ impl RunState {
     }
 
     fn append(&mut self, message: &Message) {
-        if self.steering.first() == Some(message) {
-            self.steering.remove(0);
+        if let Some(at) = self.steering.iter().position(|waits| waits == message) {
+            self.steering.remove(at);
         }
         self.close_turn();
         push(&mut self.history, message.clone());

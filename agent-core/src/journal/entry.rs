@@ -10,7 +10,7 @@ use crate::{
     history::{History, ReplaceReason},
     llm::ModelResponse,
     message::{AssistantMessage, Message, ToolMessage},
-    state::{Answer, Exit, Question, RunIds, RunStatus},
+    state::{Answer, Exit, Question, RunIds, RunState, RunStatus},
     tooling::{Effect, ToolOutput},
     usage::Usage,
 };
@@ -67,6 +67,12 @@ pub enum EntryBody {
         /// The attempt's nonce.
         attempt: String,
     },
+    /// A run goes on here that was kept elsewhere, or is a fork: what the entries before this one, which the import wrote too,
+    /// do not tell of where it stood.
+    Imported {
+        /// Without the conversation, the values of the state and the storage, and the runs below.
+        state: Box<RunState>,
+    },
     /// A run ended, or stopped for now.
     RunEnded {
         /// How.
@@ -117,6 +123,8 @@ pub enum EntryBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Box<Exit>>,
     },
+    /// A hook declined the run's end: another answer is wanted.
+    ExitDeclined {},
     /// A tool is about to run: the intent, before the effect.
     ToolStarted {
         /// The call.

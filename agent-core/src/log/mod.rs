@@ -2,6 +2,7 @@
 
 mod append;
 mod calls;
+mod import;
 mod restored;
 mod run_step;
 mod step;
@@ -75,7 +76,7 @@ struct Open {
     answered: Option<AssistantMessage>,
     /// What models beside the agent's own used since the last decision.
     beside: Usage,
-    /// What runs below used that were not driven again, until a budget counts it.
+    /// What steps used that were not made again, until a budget counts it.
     uncounted: Usage,
 }
 
@@ -193,12 +194,6 @@ impl RunLog {
             self.0.tree.apply(&entry);
             open.pending.push(entry);
         }
-    }
-
-    /// Notes entries that tell of what was [adopted](Self::adopt), or of runs below that are not driven again.
-    pub fn import(&self, entries: impl IntoIterator<Item = (Arc<str>, EntryBody)>) {
-        let entries = entries.into_iter().map(|(run, body)| Entry::new(run, self.0.tree.now(), body));
-        self.open().pending.extend(entries);
     }
 
     /// Notes a message that neither calls a tool nor answers a call.

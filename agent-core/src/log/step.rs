@@ -77,6 +77,7 @@ impl RunLog {
         {
             let mut open = self.open();
             if !is_new && beside != Usage::default() {
+                open.uncounted += beside;
                 self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(beside) });
             }
             let (name, beginning) = (name.to_owned(), !open.entered);
@@ -138,7 +139,7 @@ impl RunLog {
         }
     }
 
-    /// What the runs below used that are not driven again, since this was last called.
+    /// What steps used that are not made again, runs below and models beside the agent's own, since this was last called.
     pub fn take_uncounted(&self) -> Usage {
         std::mem::take(&mut self.open().uncounted)
     }

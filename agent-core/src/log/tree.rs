@@ -26,17 +26,17 @@ struct Shared {
 
 impl Default for Tree {
     fn default() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let began = (millis(since.as_millis()), Instant::now());
+        let began = (system_now(), Instant::now());
         Self(Arc::new(Shared { index: Mutex::default(), began }))
     }
 }
 
 impl Tree {
-    /// Milliseconds since 1970. Entries are as far apart as deadlines count, whoever sets the system's clock meanwhile.
+    /// Milliseconds since 1970. Entries are at least as far apart as deadlines count, whoever sets the system's clock back
+    /// meanwhile; while a machine sleeps, the system's clock alone goes on.
     pub(super) fn now(&self) -> u64 {
         let (at, began) = self.0.began;
-        at.saturating_add(millis(began.elapsed().as_millis()))
+        at.saturating_add(millis(began.elapsed().as_millis())).max(system_now())
     }
 
     pub(super) fn apply(&self, entry: &Entry) {
@@ -49,6 +49,11 @@ impl Tree {
 
     pub(super) fn adopt(&self, checkpoint: &RunState) {
         self.lock().adopt(checkpoint);
+    }
+
+    /// True if the newest state of a run is this one.
+    pub(super) fn knows(&self, child: &RunState) -> bool {
+        self.lock().knows(child)
     }
 
     /// Where the run stands now, and the runs below that it waits for.
@@ -66,6 +71,10 @@ impl Tree {
     pub(super) fn lock(&self) -> MutexGuard<'_, SessionIndex> {
         self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn system_now() -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis())
 }
 
 fn millis(time: u128) -> u64 {

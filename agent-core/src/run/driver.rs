@@ -182,6 +182,11 @@ impl RunDriver {
         self.0.0.inbox.take()
     }
 
+    /// Puts messages back that were taken and did not come to their turn.
+    pub fn put_back_steering(&self, messages: Vec<Message>) {
+        self.0.0.inbox.put_back(messages);
+    }
+
     /// True if messages that steer the run are waiting.
     pub fn has_steering(&self) -> bool {
         !self.0.0.inbox.is_empty()
@@ -229,11 +234,6 @@ impl RunDriver {
             let id = id.to_string();
             control.answers.retain(|question, _| id_below(question, &id).is_none());
         }
-    }
-
-    /// All answers given so far, by question id.
-    pub fn answers(&self) -> BTreeMap<String, Answer> {
-        self.0.wanted().map(|control| control.answers.clone()).unwrap_or_default()
     }
 }
 

@@ -108,7 +108,16 @@ impl SubRun {
     /// # Errors
     /// Those of the sub-agent.
     pub async fn run(self) -> Result<RunEnd> {
-        self.cx.log().run_step(&self.key, &self.run_id, self.service.run(self.request)).await
+        let log = self.cx.log();
+        let end = log.run_step(&self.key, &self.run_id, self.service.run(self.request)).await;
+        let stands = match &end {
+            Ok(end) => end.checkpoint(),
+            Err(e) => e.checkpoint(),
+        };
+        if let Some(stands) = stands.filter(|stands| stands.ids.run_id == self.run_id) {
+            log.hand_up(stands);
+        }
+        end
     }
 
     /// Drives it to its end for a caller that waits. If it has to wait for an answer, so has the caller.

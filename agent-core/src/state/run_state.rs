@@ -88,8 +88,8 @@ pub struct RunState {
     /// How often each tool was run.
     #[serde(default)]
     pub tool_calls: BTreeMap<String, u32>,
-    /// What counts against the budgets of the run and everything below it beside [`tree_usage`](Self::tree_usage): what calls
-    /// cost that were cut off, and each try at a tool.
+    /// What budgets counted for the run and everything below it: model calls that were limited, what cut-off ones may have used
+    /// included, and each try at a tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Amounts,
     /// Milliseconds for which the run was under way, over all its attempts; waiting for an answer is not part of it.

@@ -63,11 +63,7 @@ impl RunState {
         }
         self.trail.earlier = children.len();
         if let Phase::Tools(turn) = &mut self.phase {
-            for (call, pending) in turn.message.calls().zip(&mut turn.calls) {
-                let id = &*pending.call_id;
-                if self.finished.contains_key(id) || self.begun.contains_key(id) {
-                    self.trail.counted.insert(pending.call_id.clone(), call.name.clone());
-                }
+            for pending in &mut turn.calls {
                 if let CallState::Suspended { child } = &mut pending.state
                     && let Some(state) = child.take()
                 {
@@ -78,7 +74,18 @@ impl RunState {
             }
         }
         self.trail.children = children;
+        self.count_open_calls();
         states
+    }
+
+    /// The begun calls of the open turn count as the tools that they name, when they are answered.
+    pub(crate) fn count_open_calls(&mut self) {
+        let Phase::Tools(turn) = &self.phase else { return };
+        for call in turn.message.calls() {
+            if self.finished.contains_key(&*call.id) || self.begun.contains_key(&*call.id) {
+                self.trail.counted.insert(call.id.clone(), call.name.clone());
+            }
+        }
     }
 }
 

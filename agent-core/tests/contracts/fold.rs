@@ -1,8 +1,11 @@
 //! The same entries mean the same history: APPEND adds, REPLACE anchors, UNDO cuts to before a run.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Journal, MemoryJournal, Message, ModelResponse, ToolOutput, Usage, journal::EntryBody};
+use agent_core::{
+    Journal, MemoryJournal, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    journal::{Entry, EntryBody, SessionIndex},
+};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -213,4 +216,36 @@ async fn a_session_of_many_pages_folds_like_its_entries() {
         let view = journal.index("s").await.expect("folds").look(|index| index.view("a"));
         assert_eq!((view.history.len(), &view), (length, &log.fold("a")));
     }
+}
+
+#[test]
+fn what_a_run_below_does_not_ask_any_more_those_above_it_do_not_ask_either() {
+    let asked = |place: &str| {
+        let mut question = Question::new(format!("{place}q/input"), "input", json!({}));
+        question.digest = "the child's".into();
+        EntryBody::Asked { question: question.into() }
+    };
+    let (above, below) = (RunIds::root("a", "s"), "below");
+    let child = Arc::new(above.child("b", None, Some(below.into())));
+    let top = above.run_id.clone();
+    let link = EntryBody::SubAgentLinked { call_id: "c".into(), key: "b".into(), run: below.into(), background: false };
+    let mut index = SessionIndex::default();
+    let mut seq = 0;
+    let mut apply = |index: &mut SessionIndex, run: &str, body| {
+        seq += 1;
+        let mut entry = Entry::new(run.into(), seq, body);
+        entry.seq = seq;
+        index.apply(&entry);
+    };
+    apply(&mut index, &top, EntryBody::RunStarted { ids: Arc::new(above), fingerprint: String::new() });
+    apply(&mut index, &top, link);
+    apply(&mut index, below, EntryBody::RunStarted { ids: child, fingerprint: String::new() });
+    apply(&mut index, below, asked(""));
+    apply(&mut index, &top, asked("c/"));
+    let questions = |index: &SessionIndex| index.unfinished("a").expect("open").questions.len();
+    assert_eq!(questions(&index), 1);
+    let by_default =
+        EntryBody::Answered { id: "q/input".into(), answer: json!(1), by: None, digest: "the child's".into() };
+    apply(&mut index, below, by_default);
+    assert_eq!(questions(&index), 0, "nobody waits for it");
 }

@@ -151,6 +151,19 @@ impl World {
         (own, written)
     }
 
+    /// Where the run stands for whoever recovers it from another journal, into which it was imported.
+    fn stands_elsewhere(&self) -> (RunState, RunState) {
+        let own = self.log.at_rest();
+        let elsewhere = Self::new();
+        elsewhere.log.adopt(&own);
+        elsewhere.log.import(&own);
+        elsewhere.log.flush();
+        let index = block_on(elsewhere.hub.journal().index("s")).expect("reads");
+        let mut written = index.look(|index| index.unfinished("a")).expect("it did not end");
+        written.elapsed_ms = own.elapsed_ms;
+        (own, written)
+    }
+
     /// All entries, without what is another one's in every run.
     fn entries(&self) -> Vec<(u64, EntryBody)> {
         let journal = self.hub.journal();
@@ -213,6 +226,8 @@ proptest! {
             let (own, written) = world.stands();
             prop_assert_eq!(own, written);
         }
+        let (own, imported) = world.stands_elsewhere();
+        prop_assert_eq!(own, imported);
         let expected: Vec<_> = (1..).zip(world.expected.entries.iter().cloned()).collect();
         prop_assert_eq!(world.entries(), expected);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Checkpoint, Error, ErrorKind, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
+    Error, ErrorKind, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
     run::checkpoint::{CallState, PendingCall, PendingTurn},
     tool::BatchCall,
 };
@@ -227,18 +227,9 @@ impl Active<'_> {
         let child = self.driver.take_child(&pending.call_id);
         let waits = child.is_some() || self.driver.has_question_below(&pending.call_id);
         match end {
-            CallEnd::Suspended(handed_up) => {
-                suspend(pending, handed_up.or(child));
-                outcome.suspended = true;
-            }
-            CallEnd::Cancelled(handed_up) => {
-                suspend(pending, handed_up.or(child));
-                outcome.cancelled = true;
-            }
-            CallEnd::Done(_) | CallEnd::Failed(_) if waits => {
-                suspend(pending, child);
-                outcome.suspended = true;
-            }
+            CallEnd::Suspended => outcome.suspended = true,
+            CallEnd::Cancelled => outcome.cancelled = true,
+            CallEnd::Done(_) | CallEnd::Failed(_) if waits => outcome.suspended = true,
             CallEnd::Done(output) => return Some(output),
             CallEnd::Failed(e) => {
                 outcome.failed.get_or_insert(e);
@@ -260,15 +251,6 @@ impl Active<'_> {
             _ => BatchEnd::Answered,
         })
     }
-}
-
-/// Lets a call wait. A sub-agent of which nothing newer is known stands where it stood.
-fn suspend(pending: &mut PendingCall, child: Option<Box<Checkpoint>>) {
-    let before = match &mut pending.state {
-        CallState::Suspended { child } => child.take(),
-        _ => None,
-    };
-    pending.state = CallState::Suspended { child: child.or(before) };
 }
 
 /// What a call does with the state: it reads what the model left out.

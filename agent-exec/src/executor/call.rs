@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use agent_core::{Checkpoint, Error, ErrorKind, Result, ToolOutput, ToolRequest};
+use agent_core::{Error, ErrorKind, Result, ToolOutput, ToolRequest};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
@@ -11,10 +11,10 @@ use super::{Deadline, ToolEntry};
 /// How a call ended.
 pub(super) enum CallEnd {
     Done(ToolOutput),
-    /// It waits for an answer; a sub-agent's call says where the sub-agent stands.
-    Suspended(Option<Box<Checkpoint>>),
+    /// It waits for an answer.
+    Suspended,
     /// It was cancelled with the run.
-    Cancelled(Option<Box<Checkpoint>>),
+    Cancelled,
     /// It fails the run.
     Failed(Error),
 }
@@ -24,7 +24,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
     let cx = request.cx.clone();
     let cancel = cx.cancellation();
     if cancel.is_cancelled() {
-        return CallEnd::Cancelled(None); // it was waiting for its turn, and is not to begin now
+        return CallEnd::Cancelled; // it was waiting for its turn, and is not to begin now
     }
     // A panic of the tool is told to the model further in, and one of a hook or a layer has its name. Any other fails the run,
     // and not its siblings' results.
@@ -47,7 +47,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
     };
     match (late, result) {
         (None, Some(result)) => ended(result, cancel),
-        (None, None) => CallEnd::Cancelled(None),
+        (None, None) => CallEnd::Cancelled,
         (Some(late), None) => CallEnd::Done(ToolOutput::error(late.told())),
         // A sub-agent's time was up with its caller's, and it says so itself.
         (Some(late), Some(result)) => match ended(result, cancel) {
@@ -60,12 +60,10 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
 fn ended(result: Result<ToolOutput>, cancel: &CancellationToken) -> CallEnd {
     match result {
         Ok(output) => CallEnd::Done(output),
-        Err(e) if e.kind() == ErrorKind::Interrupted => CallEnd::Suspended(e.into_suspension().1),
-        Err(e) if e.kind() == ErrorKind::Cancelled && cancel.is_cancelled() => {
-            CallEnd::Cancelled(e.into_suspension().1)
-        }
+        Err(e) if e.kind() == ErrorKind::Interrupted => CallEnd::Suspended,
+        Err(e) if e.kind() == ErrorKind::Cancelled && cancel.is_cancelled() => CallEnd::Cancelled,
         Err(e) if e.kind() == ErrorKind::Cancelled => CallEnd::Done(ToolOutput::error(e.message().to_owned())),
-        Err(_) if cancel.is_cancelled() => CallEnd::Cancelled(None),
+        Err(_) if cancel.is_cancelled() => CallEnd::Cancelled,
         // What it wanted is used up; the run has to go on to say so, and with every call answered.
         Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
             CallEnd::Done(ToolOutput::error(format!("Not run: {}", e.message())))

@@ -3,6 +3,7 @@
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
     ModelResponse, Result, ToolOutput, ToolSpecs, Verdict,
+    journal::EntryBody,
     run::checkpoint::{PendingTurn, Phase},
 };
 
@@ -89,7 +90,6 @@ impl Active<'_> {
 
     /// Asks the hooks whether the run may end, and whether somebody has more to say.
     pub(super) async fn exit(&mut self, mut exit: Exit) -> Result<Option<Stop>> {
-        self.phase = Phase::Exit(exit.clone()); // until the hooks have answered
         let cx = self.cx().clone();
         let hooks = async {
             let mut go_on = false;
@@ -99,7 +99,9 @@ impl Active<'_> {
             Ok(go_on)
         };
         let go_on = guarded(&cx, "on_exit", hooks).await?;
-        self.phase = Phase::BeforeModel;
+        if go_on {
+            cx.engine().log().record(EntryBody::ExitDeclined {});
+        }
         self.steer_as_recorded()?;
         // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
         let ends = match cx.engine().log().steps().keeps() {

@@ -69,7 +69,7 @@ impl Active<'_> {
     pub(super) async fn take_steering(&self) -> Result<bool> {
         let waiting = self.driver.take_steering();
         let (taken, left) = self.cx().engine().log().steering_step(self.cx().step(), waiting).await?;
-        left.into_iter().try_for_each(|message| self.cx().steer(message))?;
+        self.driver.put_back_steering(left);
         let is_steered = !taken.is_empty();
         taken.into_iter().try_for_each(|message| self.driver.push(message))?;
         Ok(is_steered)

@@ -11,7 +11,7 @@ use std::{
 use crate::engine::Opened;
 use agent_core::{
     BoxFuture, Deadlines, Effect, Error, Part, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest,
-    ToolSpec, Usage, boxed,
+    ToolSpec, boxed,
     budget::Amounts,
     engine::{CallWitness, ToolStep},
     run::{DeadlineKind, checkpoint::Begun},
@@ -276,11 +276,7 @@ impl Service<ToolRequest> for ToolCore {
             {
                 cx.engine().asked_before(e.questions());
             }
-            let below = cx.engine().log().take_uncounted();
-            if below != Usage::default() {
-                let used = Amounts::none().tokens(below.total()).cost(below.cost).model_calls(below.calls);
-                cx.budget().count_again(used);
-            }
+            cx.engine().count_uncounted();
             result
         })
     }

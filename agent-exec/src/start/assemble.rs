@@ -36,8 +36,12 @@ pub(super) fn assemble<'a>(
         (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
         phase = checkpoint.phase;
     }
+    let driver = RunDriver::new(parts);
+    if resumed {
+        driver.keep_steering(); // what steered the earlier attempt is written down again
+    }
     Ok(Job {
-        driver: RunDriver::new(parts),
+        driver,
         lifecycle: (!is_replay).then_some(&agent.lifecycle),
         system,
         messages: beginning.messages,

@@ -119,6 +119,7 @@ struct Over(RunLog);
 
 impl Drop for Over {
     fn drop(&mut self) {
+        self.0.flush(); // the run above may go on, and knows this one as far as it came
         self.0.close();
     }
 }

@@ -1,6 +1,7 @@
 //! Sub-agents that run while their caller goes on.
 
 use agent_core::{ErrorKind, EventKind, RunRequest};
+use agent_middleware::Snapshots;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -236,6 +237,26 @@ async fn what_one_of_them_asks_comes_up_when_the_run_has_nothing_else_to_do() {
     assert_eq!((kind, without_ids(&id).as_str()), ("interrupted", "ID/k/input"));
     let end = finished(agent().start(RunRequest::resume(checkpoint, [(id, json!("yes"))])).await);
     assert!(end.answer.contains("they said yes"), "{}", end.answer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_outer_hook_keeps_of_a_stopped_run_has_its_sub_agents_as_they_stopped() {
+    let model = thinks(|spoke, _| if spoke == 0 { ask("a", "help", BACKGROUND()) } else { "I wait.".into() });
+    let helper = thinks(|_, _| call("k", "careful", json!({})));
+    let helper = built(Agent::builder("helper", helper).tool(careful()));
+    let kept = Arc::new(std::sync::Mutex::new(None));
+    let keeps = kept.clone();
+    let snapshots = Snapshots::new(move |checkpoint: Checkpoint| {
+        *keeps.lock().expect("a lock") = Some(checkpoint);
+        async { Ok("here".to_owned()) }
+    });
+    let agent = Agent::builder("boss", model).middleware(snapshots).middleware(delegation(helper));
+    let (_, mut checkpoint) = stopped(built(agent).run("go").await);
+    assert_eq!(checkpoint.saved_as.take().as_deref(), Some("here"));
+    let mut kept = kept.lock().expect("a lock").take().expect("kept");
+    kept.elapsed_ms = checkpoint.elapsed_ms;
+    assert_eq!((kept.questions.len(), kept.background.len()), (1, 1));
+    assert_eq!(kept, checkpoint);
 }
 
 #[tokio::test(start_paused = true)]

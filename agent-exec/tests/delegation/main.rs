@@ -6,6 +6,7 @@ mod common;
 mod ask_parent;
 mod background;
 mod crash;
+mod elsewhere;
 mod events;
 mod late;
 mod limits;

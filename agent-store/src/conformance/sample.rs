@@ -8,6 +8,7 @@ use agent_core::{
     budget::Amounts,
     journal::{Entry, EntryBody, RunStatus},
     message::{Origin, Raw, Reasoning},
+    run::checkpoint::RunState,
 };
 use serde_json::{Value, json};
 
@@ -63,6 +64,8 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::RunStarted { ids: ids.clone(), fingerprint: "f".into() },
         EntryBody::RunResumed { ids: ids.clone(), attempt: "a".into() },
         EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
+        EntryBody::Imported { state: Box::new(RunState::new((*ids).clone(), "f")) },
+        EntryBody::ExitDeclined {},
         EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
         EntryBody::BudgetReserved { call: 0, amounts: Amounts::none().tokens(100) },
         EntryBody::ModelFinished {

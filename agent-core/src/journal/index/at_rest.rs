@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, mem, sync::Arc};
 
 use crate::{
     amounts::Amounts,
+    journal::Entry,
     state::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, RunStatus, Trail},
     usage::Usage,
 };
@@ -23,6 +24,40 @@ impl States {
 
     pub(super) fn insert(&mut self, state: RunState) {
         self.0.insert(state.ids.run_id.clone(), Box::new(state));
+    }
+
+    /// A run begins, perhaps once more: then what it used before still counts.
+    pub(super) fn insert_again(&mut self, mut state: RunState) {
+        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
+            state.trail.gone = self.tree_usage(before);
+            state.spent = self.tree_spent(before);
+        }
+        self.insert(state);
+    }
+
+    /// A run goes on from where it stood, perhaps once more: then what it used since still counts.
+    pub(super) fn insert_from(&mut self, mut state: RunState, checkpoint: &RunState) {
+        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
+            let mut since = self.tree_usage(before);
+            since -= checkpoint.tree_usage;
+            state.trail.gone += since;
+            state.spent = state.spent.plus(self.tree_spent(before).minus(checkpoint.spent));
+        }
+        self.insert(state);
+    }
+
+    /// Takes the next entry of a run. What a run below does not ask any more, those above it that handed it up do not either.
+    pub(super) fn apply(&mut self, entry: &Entry) {
+        let Some(state) = self.0.get_mut(&entry.run) else { return };
+        let asked: Vec<_> = state.questions.iter().map(|question| question.digest.clone()).collect();
+        state.apply(entry);
+        let over = |digest: &String| !digest.is_empty() && state.questions.iter().all(|still| still.digest != *digest);
+        let over: Vec<_> = asked.into_iter().filter(over).collect();
+        let mut above = state.ids.parent_run_id.clone().filter(|_| !over.is_empty());
+        while let Some(state) = above.and_then(|above| self.0.get_mut(&above)) {
+            state.questions.retain(|question| !over.contains(&question.digest));
+            above = state.ids.parent_run_id.clone();
+        }
     }
 
     /// Takes the states of all runs whose tree has such a run at its top.

@@ -166,9 +166,7 @@ impl SessionIndex {
         if let Some(agent) = self.agents.get_mut(agent) {
             agent.apply_to_run(*at, entry);
         }
-        if let Some(state) = self.states.get_mut(&entry.run) {
-            state.apply(entry);
-        }
+        self.states.apply(entry);
     }
 
     fn begin(&mut self, ids: &RunIds, fingerprint: &str, entry: &Entry) {
@@ -178,7 +176,7 @@ impl SessionIndex {
         // What an earlier run left open is the earlier run's: undoing this one keeps it.
         let before = self.history(&ids.agent_id);
         self.enter(ids, entry.seq, entry.time, before.clone());
-        self.states.insert(RunState::begin(ids, fingerprint, before, entry.time));
+        self.states.insert_again(RunState::begin(ids, fingerprint, before, entry.time));
     }
 
     /// A run of an agent begins, with the conversation `before`.
@@ -243,16 +241,23 @@ impl SessionIndex {
             self.enter(ids, 0, 0, history.clone());
         }
         self.agents.entry(ids.agent_id.clone()).or_default().history = history.clone();
-        self.states.insert(RunState::begin(ids, "", history, 0));
+        self.states.insert_again(RunState::begin(ids, "", history, 0));
     }
 
     /// Takes where a run stood, with the runs below that it waits for, as if their entries had been taken.
     pub(crate) fn adopt(&mut self, checkpoint: &RunState) {
         let mut state = checkpoint.clone();
+        state.saved_as = None; // that is where the earlier one is
         let children = state.adopt_children();
         self.enter(&state.ids, 0, 0, state.history.clone());
-        self.states.insert(state);
+        self.states.insert_from(state, checkpoint);
         children.iter().for_each(|child| self.adopt(child));
+    }
+
+    /// True if the newest attempt at a run that is known is that of this checkpoint.
+    pub(crate) fn knows(&self, checkpoint: &RunState) -> bool {
+        let known = self.states.get(&checkpoint.ids.run_id);
+        known.is_some_and(|known| known.attempt.is_some() && known.attempt == checkpoint.attempt)
     }
 
     /// The state of a run that was seeded or adopted, or has begun.
