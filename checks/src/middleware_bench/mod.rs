@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> agent::Result<bool> {
         "ten built-ins, allocations of a step: {early:.1} at the beginning and {late:.1} at the end of {}",
         args.long
     );
-    // The tree of a history is a level higher by then: each message that is appended copies a node more.
+    // The tree of a history is a level higher by then.
     let flat = late <= early + 3.0;
 
     for (holds, what) in [(free, "telemetry without a subscriber allocates"), (flat, "a step costs more late in a run")]
