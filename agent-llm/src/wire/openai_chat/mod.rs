@@ -14,12 +14,12 @@
 //! * An assistant message holds no images: another provider's stands as `[image]`.
 //! * Nothing marks a failed tool result: its text has to say so.
 
+mod answer;
 mod assistant;
-mod candidate;
 mod choices;
-mod decode;
 mod details;
 mod encode;
+mod events;
 mod fold;
 mod fold_call;
 mod message;
@@ -31,8 +31,6 @@ mod read_part;
 mod request;
 mod request_message;
 mod settings;
-mod speak;
-mod stream;
 mod tools;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
@@ -41,7 +39,7 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
 pub use self::model::{OpenAiChat, OpenAiChatBuilder};
-use self::{message::Manner, stream::StreamDecoder};
+use self::{answer::Answer, message::Manner};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
@@ -113,7 +111,7 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), self.origin())
+        answer::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -125,6 +123,6 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
     }
 }

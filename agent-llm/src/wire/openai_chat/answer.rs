@@ -1,0 +1,257 @@
+//! An answer under way. One that came whole is one event.
+
+use agent_core::{
+    Chunk, Error, FinishReason, ModelResponse, Result,
+    message::{Origin, Raw},
+};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    choices::{Choices, Numbered},
+    details::{Details, parse},
+    events::{Choice, Frame},
+    fold::Fold,
+    read::{Field, ORDER, Reading, read},
+    usage,
+};
+use crate::{
+    Decoder, Progress, ProviderError,
+    error::{not_the_protocol, truncated},
+    wire::{lenient::Str, surrogates::mend_surrogates},
+};
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Answer {
+    origin: Origin,
+    is_heard: bool,
+    id: String,
+    model: String,
+    /// The newest account: it is read at the end.
+    usage: String,
+    details: Details,
+    /// The answer; none until it begins.
+    first: Option<Candidate>,
+    others: Vec<Candidate>,
+    has_ended: bool,
+}
+
+/// In which form an answer comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Streamed,
+}
+
+impl Form {
+    fn is_not_met(self) -> &'static str {
+        match self {
+            Self::Whole => "the answer is not a chat completion",
+            Self::Streamed => "an event of the stream is not a chat completion chunk",
+        }
+    }
+}
+
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let mut answer = Answer::new(origin.clone(), false);
+    answer.event(body, Form::Whole, &mut Vec::new())?;
+    if answer.first.as_ref().is_none_or(|first| first.whole.is_none()) {
+        return Err(not_the_protocol(origin.provider(), Form::Whole.is_not_met(), body));
+    }
+    answer.respond(&mut Vec::new())
+}
+
+impl Answer {
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        Self {
+            origin,
+            is_heard,
+            id: String::new(),
+            model: String::new(),
+            usage: String::new(),
+            details: Details::default(),
+            first: None,
+            others: Vec::new(),
+            has_ended: false,
+        }
+    }
+
+    fn event(&mut self, json: &str, form: Form, out: &mut Vec<Chunk>) -> Result<()> {
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(form, json, e))?;
+        let behind = frame.choices.as_ref().and_then(|choices| choices.first.as_ref()?.error);
+        if let Some(error) = frame.error.or(behind) {
+            return Err(provider_error(error, &self.origin));
+        }
+        self.take(frame, form, out).map_err(|e| self.unreadable(form, json, e))
+    }
+
+    fn unreadable(&self, form: Form, json: &str, e: serde_json::Error) -> Error {
+        not_the_protocol(self.origin.provider(), form.is_not_met(), json).with_source(e)
+    }
+
+    fn take(&mut self, frame: Frame<'_>, form: Form, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        keep_first(&mut self.id, frame.id.as_ref());
+        keep_first(&mut self.model, frame.model.as_ref());
+        let usual = [
+            ("system_fingerprint", frame.system_fingerprint),
+            ("service_tier", frame.service_tier),
+            ("provider", frame.provider),
+        ];
+        usual.into_iter().for_each(|(name, json)| json.into_iter().for_each(|json| self.details.add(name, json)));
+        frame.rest.iter().for_each(|(name, json)| self.details.add(&name.0, json));
+        let Choices { first, others } = frame.choices.unwrap_or_default();
+        if let Some(said) = frame.usage.or(first.as_ref().and_then(|choice| choice.usage)) {
+            self.usage.clear();
+            self.usage.push_str(said.get());
+        }
+        if let Some(choice) = first {
+            let answer = self.first.get_or_insert_with(|| Candidate::new(0, self.is_heard));
+            answer.take(&choice, form, &self.origin, out)?;
+        }
+        others.iter().try_for_each(|choice| self.take_other(choice, form))
+    }
+
+    /// What is said of a choice that is told beside the answer.
+    fn take_other(&mut self, choice: &Choice<'_>, form: Form) -> serde_json::Result<()> {
+        let index = choice.number();
+        let at = self.others.iter().position(|known| known.index == index).unwrap_or_else(|| {
+            self.others.push(Candidate::new(index, false));
+            self.others.len() - 1
+        });
+        self.others[at].take(choice, form, &self.origin, &mut Vec::new())
+    }
+
+    fn respond(self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let Self { origin, id, model, usage, details, first, others, .. } = self;
+        let unmet = |what| not_the_protocol(origin.provider(), what, "");
+        let mut first = first.ok_or_else(|| unmet("the stream held no answer"))?;
+        let unreadable = |e| unmet("the events of the stream make no chat completion").with_source(e);
+        let (json, order) = first.message(&id).map_err(unreadable)?;
+        let mut reading = read(&json, &origin, &id, order).map_err(unreadable)?;
+        reading.blocks = first.fold.finish(reading.blocks, out);
+        let mut response = answered(reading, json, &origin, &first.finish);
+        response.details = details.into_fields(&first.details);
+        if !others.is_empty() {
+            response.details.insert("choices".into(), others.into_iter().map(|other| other.into_value(&id)).collect());
+        }
+        if let Ok(json) = serde_json::from_str(&usage) {
+            usage::read(json, &mut response);
+        }
+        response.model = Some(model).filter(|m| !m.is_empty()).map(|model| origin.answered_by(&model));
+        response.id = Some(id).filter(|id| !id.is_empty()).map(Into::into);
+        Ok(response)
+    }
+}
+
+impl Decoder for Answer {
+    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let data = data.trim();
+        self.has_ended |= data == "[DONE]";
+        if self.has_ended || data.is_empty() {
+            return Ok(());
+        }
+        self.event(&mend_surrogates(data), Form::Streamed, chunks)
+    }
+
+    fn progress(&self) -> Progress {
+        let is_finished = self.first.as_ref().is_some_and(|first| !first.finish.is_empty());
+        match (self.has_ended, is_finished) {
+            (true, _) => Progress::Ended,
+            (false, true) => Progress::Complete,
+            (false, false) => Progress::Open,
+        }
+    }
+
+    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        match self.progress() {
+            Progress::Open => Err(truncated(self.origin.provider())),
+            _ => self.respond(chunks),
+        }
+    }
+}
+
+/// A choice under way.
+#[derive(Debug)]
+struct Candidate {
+    index: u64,
+    fold: Fold,
+    /// The message, if it came whole.
+    whole: Option<Box<RawValue>>,
+    finish: String,
+    details: Details,
+}
+
+impl Candidate {
+    fn new(index: u64, is_heard: bool) -> Self {
+        Self { index, fold: Fold::new(is_heard), whole: None, finish: String::new(), details: Details::default() }
+    }
+
+    fn take(
+        &mut self,
+        choice: &Choice<'_>,
+        form: Form,
+        origin: &Origin,
+        out: &mut Vec<Chunk>,
+    ) -> serde_json::Result<()> {
+        match form {
+            Form::Whole => self.whole = choice.message.map(ToOwned::to_owned),
+            Form::Streamed => choice.delta.iter().try_for_each(|delta| self.fold.push(delta, origin, out))?,
+        }
+        keep_first(&mut self.finish, choice.finish_reason.as_ref());
+        if let Some(json) = choice.logprobs {
+            self.details.append("logprobs", json);
+        }
+        choice.rest.iter().for_each(|(name, json)| self.details.append(&name.0, json));
+        Ok(())
+    }
+
+    /// The message as it came whole, or would have come in the response of this id, and the order of its fields.
+    fn message(&mut self, response: &str) -> serde_json::Result<(Box<RawValue>, [Field; 5])> {
+        match self.whole.take() {
+            Some(whole) => Ok((whole, ORDER)),
+            None => Ok((self.fold.json(response)?, self.fold.order())),
+        }
+    }
+
+    /// What is told of the choice beside the answer.
+    fn into_value(mut self, response: &str) -> Value {
+        let message = self.message(response).ok().and_then(|(json, _)| parse(&json)).unwrap_or_default();
+        let mut fields = self.details.into_fields(&Details::default());
+        fields.insert("index".into(), self.index.into());
+        fields.insert("message".into(), message);
+        if !self.finish.is_empty() {
+            fields.insert("finish_reason".into(), self.finish.into());
+        }
+        fields.into()
+    }
+}
+
+/// The response of a message that was read from `json`.
+fn answered(reading: Reading, json: Box<RawValue>, origin: &Origin, finish: &str) -> ModelResponse {
+    let refused = reading.refused;
+    let message = reading.into_message(Raw::new(origin.clone(), json));
+    let finish = match finish {
+        "" | "stop" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
+        "" | "stop" | "tool_calls" | "function_call" if refused => FinishReason::ContentFilter,
+        "" | "stop" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    };
+    ModelResponse::new(message).with_finish(finish)
+}
+
+/// The error in an object that stands in place of an answer, or in the middle of one.
+fn provider_error(json: &RawValue, origin: &Origin) -> Error {
+    ProviderError::from_json(&json!({ "error": parse(json).unwrap_or_default() })).into_error(origin.provider())
+}
+
+fn keep_first(known: &mut String, said: Option<&Str<'_>>) {
+    if let Some(said) = said
+        && known.is_empty()
+    {
+        known.push_str(&said.0);
+    }
+}
