@@ -101,10 +101,13 @@ impl<K: Copy + PartialEq> Blocks<K> {
     /// Where that cannot be done, since a block was taken back or changed its place, listeners hear the answer again from
     /// the start.
     pub(crate) fn finish(mut self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
+        if !self.is_heard {
+            return blocks;
+        }
         let is_kind = |(slot, block): (&Slot<K>, &Block)| discriminant(&slot.block) == discriminant(block);
         if self.slots.len() > blocks.len() || !self.slots.iter().zip(&blocks).all(is_kind) {
             self.slots.clear();
-            self.tell(out, || Chunk::Restart);
+            out.push(Chunk::Restart);
         }
         for (at, block) in blocks.into_iter().enumerate() {
             if at < self.slots.len() {

@@ -1,5 +1,7 @@
 //! An answer under way. One that came whole is one event.
 
+use std::sync::Arc;
+
 use agent_core::{
     Chunk, Error, FinishReason, ModelResponse, Result,
     message::{Origin, Raw},
@@ -25,8 +27,8 @@ use crate::{
 pub(super) struct Answer {
     origin: Origin,
     is_heard: bool,
-    id: String,
-    model: String,
+    id: Option<Arc<str>>,
+    model: Option<Arc<str>>,
     /// The newest account: it is read at the end.
     usage: String,
     details: Details,
@@ -67,8 +69,8 @@ impl Answer {
         Self {
             origin,
             is_heard,
-            id: String::new(),
-            model: String::new(),
+            id: None,
+            model: None,
             usage: String::new(),
             details: Details::default(),
             first: None,
@@ -91,8 +93,12 @@ impl Answer {
     }
 
     fn take(&mut self, frame: Frame<'_>, form: Form, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        keep_first(&mut self.id, frame.id.as_ref());
-        keep_first(&mut self.model, frame.model.as_ref());
+        if let (None, Some(id)) = (&self.id, frame.id.filter(|id| !id.is_empty())) {
+            self.id = Some(id.0.into());
+        }
+        if let (None, Some(model)) = (&self.model, frame.model.filter(|model| !model.is_empty())) {
+            self.model = Some(self.origin.answered_by(&model.0));
+        }
         let usual = [
             ("system_fingerprint", frame.system_fingerprint),
             ("service_tier", frame.service_tier),
@@ -127,19 +133,19 @@ impl Answer {
         let unmet = |what| not_the_protocol(origin.provider(), what, "");
         let mut first = first.ok_or_else(|| unmet("the stream held no answer"))?;
         let unreadable = |e| unmet("the events of the stream make no chat completion").with_source(e);
-        let (json, order) = first.message(&id).map_err(unreadable)?;
-        let mut reading = read(&json, &origin, &id, order).map_err(unreadable)?;
+        let name = id.as_deref().unwrap_or_default();
+        let (json, order) = first.message(name).map_err(unreadable)?;
+        let mut reading = read(&json, &origin, name, order).map_err(unreadable)?;
         reading.blocks = first.fold.finish(reading.blocks, out);
         let mut response = answered(reading, json, &origin, &first.finish);
         response.details = details.into_fields(&first.details);
         if !others.is_empty() {
-            response.details.insert("choices".into(), others.into_iter().map(|other| other.into_value(&id)).collect());
+            response.details.insert("choices".into(), others.into_iter().map(|other| other.into_value(name)).collect());
         }
         if let Ok(json) = serde_json::from_str(&usage) {
             usage::read(json, &mut response);
         }
-        response.model = Some(model).filter(|m| !m.is_empty()).map(|model| origin.answered_by(&model));
-        response.id = Some(id).filter(|id| !id.is_empty()).map(Into::into);
+        (response.model, response.id) = (model, id);
         Ok(response)
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
         None if answer.status.is_some() => none(),
         _ => return Err(unreadable()),
     };
-    Ok(respond(&answer, output, origin))
+    Ok(respond(&answer, output, origin, |blocks| blocks))
 }
 
 /// A list of no items.
@@ -84,12 +84,17 @@ pub(super) fn none() -> Box<RawValue> {
     RawValue::from_string("[]".into()).expect("it is JSON")
 }
 
-/// The response that `answer` is about, of these items.
-pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origin) -> ModelResponse {
+/// The response that `answer` is about, of these items. Those who listen are told by `tell` which blocks it has.
+pub(super) fn respond(
+    answer: &Answer<'_>,
+    output: Box<RawValue>,
+    origin: &Origin,
+    tell: impl FnOnce(Vec<Block>) -> Vec<Block>,
+) -> ModelResponse {
     let id = answer.id.as_ref().filter(|id| !id.is_empty()).map(|id| Arc::<str>::from(&*id.0));
     let mut blocks: Vec<Block> = items(output.get()).into_iter().flat_map(|item| read(item, origin)).collect();
     let named = name_calls(&mut blocks, id.as_deref().unwrap_or_default(), 0);
-    let mut message = AssistantMessage::from_provider(blocks, Raw::new(origin.clone(), output));
+    let mut message = AssistantMessage::from_provider(tell(blocks), Raw::new(origin.clone(), output));
     if named {
         message.blocks_mut(); // the results will name ids that the raw message does not have
     }

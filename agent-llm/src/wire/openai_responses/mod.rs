@@ -53,7 +53,6 @@ mod profile;
 mod read;
 mod request;
 mod settings;
-mod speak;
 mod stream;
 mod tools;
 mod turns;
