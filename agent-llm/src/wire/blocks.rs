@@ -43,6 +43,11 @@ impl<K: Copy + PartialEq> Blocks<K> {
         self.slots.iter().filter_map(|slot| slot.key)
     }
 
+    /// The blocks so far, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.slots.iter().map(|slot| &slot.block)
+    }
+
     /// The text, the thoughts or the arguments of a block so far; nothing if it has not begun.
     pub(crate) fn said(&self, key: K) -> &str {
         self.at(key).and_then(|at| words(&self.slots[at].block)).map_or("", String::as_str)

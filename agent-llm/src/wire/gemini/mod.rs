@@ -37,7 +37,6 @@ mod assistant;
 mod candidate;
 mod citations;
 mod contents;
-mod decode;
 mod encode;
 mod fold;
 mod manner;
@@ -50,7 +49,6 @@ mod rest;
 mod schema;
 mod settings;
 mod speak;
-mod stream;
 mod tools;
 mod usage;
 mod wrapper;
@@ -59,7 +57,7 @@ use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, to
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
-use self::{manner::Manner, stream::StreamDecoder};
+use self::{answer::Answer, manner::Manner};
 pub use self::{
     model::{Gemini, GeminiBuilder},
     profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
@@ -139,7 +137,7 @@ impl Codec for GeminiCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), &self.manner)
+        answer::decode(&text_of(body), &self.manner)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -147,6 +145,6 @@ impl Codec for GeminiCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.clone(), chunks))
+        Box::new(Answer::new(self.manner.clone(), chunks))
     }
 }
