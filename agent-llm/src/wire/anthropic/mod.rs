@@ -14,6 +14,9 @@
 //! # What the wire cannot say
 //!
 //! * There is no seed, and no form of the answer but a JSON Schema.
+//! * A model that thinks takes no temperature but 1 and no `top_p` below 0.95: a request with one of them and with an
+//!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
+//! * Sound, film and HEIC pictures are an error; documents of text go as text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
 //!   [`AnthropicBuilder::max_output`] says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
@@ -29,6 +32,7 @@ mod claude;
 mod decode;
 mod encode;
 mod fold;
+mod media;
 mod messages;
 mod model;
 mod parts;
@@ -47,7 +51,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-use self::{claude::Claude, stream::StreamDecoder};
+use self::{claude::Claude, settings::Settings, stream::StreamDecoder};
 pub use self::{
     claude::ClaudeThinking,
     model::{Anthropic, AnthropicBuilder},
@@ -144,7 +148,10 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let write = |out: &mut Draft| encode::encode(req, &self.origin, &self.claude, self.key, out);
+        media::check(&req.messages)?;
+        let settings = Settings::of(req, self.origin.model(), &self.claude);
+        settings.check()?;
+        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, self.key, out);
         let mut request = post(self.uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
         Ok(request)

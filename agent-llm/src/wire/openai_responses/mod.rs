@@ -33,8 +33,9 @@
 //!
 //! # What the wire cannot say
 //!
-//! * OpenAI knows no stop sequences, and refuses a request with some; a seed is not sent to it. Other servers know `stop`
-//!   and `seed`.
+//! * The API knows no stop sequences: a request with [`stop`](agent_core::ModelParams::stop) is an error. A server that
+//!   knows them is told in [`ModelParams::extra`](agent_core::ModelParams::extra).
+//! * A seed is not sent to OpenAI; other servers know it.
 //! * An assistant message holds no images: another provider's stands as `[image]`.
 //! * Nothing marks a failed tool result: its text has to say so.
 //! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
@@ -57,7 +58,7 @@ mod stream;
 mod tools;
 mod turns;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
@@ -128,6 +129,10 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        if !req.params.stop.is_empty() {
+            let message = "OpenAI Responses knows no stop sequences: leave out `stop`, or put it into `extra`";
+            return Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent));
+        }
         let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }

@@ -86,10 +86,6 @@ fn params(said: &Value) -> ModelParams {
     params.temperature = said["temperature"].as_f64();
     params.top_p = said["top_p"].as_f64();
     params.max_tokens = said["max_output_tokens"].as_u64();
-    params.stop = match &said["stop"] {
-        Value::String(text) => vec![text.clone()],
-        list => Vec::deserialize(list).unwrap_or_default(),
-    };
     params.seed = said["seed"].as_i64();
     params.parallel_tool_calls = said["parallel_tool_calls"].as_bool();
     params.effort = said.pointer("/reasoning/effort").and_then(|effort| Effort::deserialize(effort).ok());
