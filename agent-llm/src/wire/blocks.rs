@@ -11,8 +11,22 @@ use agent_core::{Block, Chunk};
 /// its provider's events is a delta, a block or an end.
 ///
 /// Texts, thoughts and arguments are owned here alone: [`said`](Self::said) gives them back.
+///
+/// ```
+/// use agent_core::{Block, Chunk};
+/// use agent_llm::Blocks;
+///
+/// let (mut blocks, mut chunks) = (Blocks::new(true), Vec::new());
+/// blocks.text("greeting", "Hel", &mut chunks);
+/// blocks.text("greeting", "lo", &mut chunks);
+/// assert_eq!(blocks.said("greeting"), "Hello");
+/// let made = blocks.finish(vec![Block::text("Hello"), Block::tool_call("c1", "look", "{}")], &mut chunks);
+/// assert_eq!(made.len(), 2);
+/// assert_eq!(chunks[2], Chunk::End { index: 0 });
+/// assert_eq!(chunks[3], Chunk::ToolCall { index: 1, id: "c1".into(), name: "look".into() });
+/// ```
 #[derive(Debug)]
-pub(crate) struct Blocks<K> {
+pub struct Blocks<K> {
     /// Somebody listens.
     is_heard: bool,
     slots: Vec<Slot<K>>,
@@ -29,60 +43,61 @@ struct Slot<K> {
 }
 
 impl<K: Copy + PartialEq> Blocks<K> {
-    pub(crate) fn new(is_heard: bool) -> Self {
+    /// No block has begun. If nobody listens, no chunks are made.
+    pub fn new(is_heard: bool) -> Self {
         Self { is_heard, slots: Vec::new() }
     }
 
     /// True if the block has begun.
-    pub(crate) fn has(&self, key: K) -> bool {
+    pub fn has(&self, key: K) -> bool {
         self.at(key).is_some()
     }
 
     /// The keys of the blocks, in their order.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = K> {
+    pub fn keys(&self) -> impl Iterator<Item = K> {
         self.slots.iter().filter_map(|slot| slot.key)
     }
 
     /// The blocks so far, in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Block> {
+    pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.slots.iter().map(|slot| &slot.block)
     }
 
     /// The text, the thoughts or the arguments of a block so far; nothing if it has not begun.
-    pub(crate) fn said(&self, key: K) -> &str {
+    pub fn said(&self, key: K) -> &str {
         self.at(key).and_then(|at| words(&self.slots[at].block)).map_or("", String::as_str)
     }
 
     /// More of a text. One of which nothing was said does not begin.
-    pub(crate) fn text(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
+    pub fn text(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if !delta.is_empty() {
             self.more(key, Block::text(""), delta, out);
         }
     }
 
     /// More of the model's thoughts. They have their place even if nothing of them can be read.
-    pub(crate) fn reasoning(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
+    pub fn reasoning(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if !delta.is_empty() || !self.has(key) {
             self.more(key, Block::reasoning(""), delta, out);
         }
     }
 
     /// A call begins, unless it has begun.
-    pub(crate) fn call(&mut self, key: K, id: &str, name: &str, out: &mut Vec<Chunk>) {
+    pub fn call(&mut self, key: K, id: &str, name: &str, out: &mut Vec<Chunk>) {
         if !self.has(key) {
             self.begin(Some(key), Block::tool_call(id, name, ""), out);
         }
     }
 
     /// More of the arguments of a call that has begun.
-    pub(crate) fn arguments(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
+    pub fn arguments(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if let Some(at) = self.at(key).filter(|at| matches!(self.slots[*at].block, Block::ToolCall(_))) {
             self.say(at, delta, out);
         }
     }
 
     /// Ends the texts and the thoughts under way, but for those of `key`: of wires that do not say when they end.
-    pub(crate) fn turn_to(&mut self, key: K, out: &mut Vec<Chunk>) {
+    pub fn turn_to(&mut self, key: K, out: &mut Vec<Chunk>) {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
             if slot.key != Some(key) && matches!(slot.block, Block::Text(_) | Block::Reasoning(_)) {
@@ -93,7 +108,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
 
     /// Ends a block, which is `block`. One that is of another kind than what was said of it is mended at the
     /// [end](Self::finish) of the answer.
-    pub(crate) fn settle(&mut self, key: K, block: Block, out: &mut Vec<Chunk>) {
+    pub fn settle(&mut self, key: K, block: Block, out: &mut Vec<Chunk>) {
         match self.at(key) {
             Some(at) if discriminant(&self.slots[at].block) != discriminant(&block) => {}
             Some(at) => self.settle_at(at, block, out),
@@ -105,7 +120,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
     ///
     /// Where that cannot be done, since a block was taken back or changed its place, listeners hear the answer again from
     /// the start.
-    pub(crate) fn finish(mut self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
+    pub fn finish(mut self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
         if !self.is_heard {
             return blocks;
         }
@@ -125,7 +140,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
     }
 
     /// The blocks as they stand.
-    pub(crate) fn into_blocks(self) -> Vec<Block> {
+    pub fn into_blocks(self) -> Vec<Block> {
         self.slots.into_iter().map(|slot| slot.block).collect()
     }
 

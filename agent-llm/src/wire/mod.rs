@@ -1,7 +1,7 @@
 //! The wires, one folder per protocol, and what they share.
 
 pub(crate) mod anthropic;
-mod blocks;
+pub(crate) mod blocks;
 mod body;
 mod cache_control;
 mod content;

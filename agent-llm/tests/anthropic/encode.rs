@@ -8,7 +8,7 @@ use agent_core::{
     message::{Cache, MediaSource, Origin, Raw},
     model::Effort,
 };
-use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec};
+use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,7 +3,7 @@
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::MediaSource, model::Effort, testing::detached_run,
 };
-use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas, ParsedRequest};
+use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas, ParsedRequest, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{

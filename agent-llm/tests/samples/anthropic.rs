@@ -12,7 +12,7 @@ use super::Row;
 
 pub(super) const ROW: Row = Row { wire: "anthropic-messages", codec, samples };
 
-fn codec() -> Arc<dyn Codec> {
+fn codec() -> Arc<dyn RequestReader> {
     let profile = AnthropicProfile::compatible("acme", "http://acme.test");
     Arc::new(AnthropicCodec::new("claude-opus-4-6", profile).expect("a codec"))
 }

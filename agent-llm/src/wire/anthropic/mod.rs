@@ -38,8 +38,8 @@ mod model;
 mod parts;
 mod profile;
 mod read;
+#[cfg(feature = "requests")]
 mod request;
-mod request_parts;
 mod schema;
 mod settings;
 mod stream;
@@ -58,7 +58,7 @@ pub use self::{
     profile::AnthropicProfile,
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
@@ -157,10 +157,6 @@ impl Codec for AnthropicCodec {
         Ok(request)
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode_request(body, &self.origin, &self.claude)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         decode::decode(&text_of(body), &self.origin)
     }
@@ -179,5 +175,12 @@ impl Codec for AnthropicCodec {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         Box::new(StreamDecoder::new(self.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for AnthropicCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(body, &self.origin, &self.claude)
     }
 }

@@ -44,6 +44,7 @@ mod model;
 mod part;
 mod partial;
 mod profile;
+#[cfg(feature = "requests")]
 mod request;
 mod rest;
 mod schema;
@@ -63,7 +64,7 @@ pub use self::{
     profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
@@ -131,11 +132,6 @@ impl Codec for GeminiCodec {
         Ok(post(uri.clone(), self.bodies.body(write)))
     }
 
-    /// The body does not say whether the answer is to be streamed: the address does.
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.manner)
     }
@@ -146,5 +142,13 @@ impl Codec for GeminiCodec {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         Box::new(Answer::new(self.manner.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for GeminiCodec {
+    /// The body does not say whether the answer is to be streamed: the address does.
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode(&text_of(body), &self.profile, &self.manner)
     }
 }

@@ -28,8 +28,8 @@ mod parts;
 mod read;
 mod read_call;
 mod read_part;
+#[cfg(feature = "requests")]
 mod request;
-mod request_message;
 mod settings;
 mod tools;
 
@@ -42,7 +42,7 @@ pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{answer::Answer, message::Manner};
 use super::{profile, usage};
 use crate::{
-    Codec, Decoder, ParsedRequest, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
@@ -106,10 +106,6 @@ impl Codec for OpenAiChatCodec {
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode_request(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin())
     }
@@ -124,5 +120,12 @@ impl Codec for OpenAiChatCodec {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         Box::new(Answer::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for OpenAiChatCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(&text_of(body), &self.profile, &self.manner)
     }
 }

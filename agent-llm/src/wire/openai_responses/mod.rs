@@ -52,11 +52,11 @@ mod model;
 mod parts;
 mod profile;
 mod read;
+#[cfg(feature = "requests")]
 mod request;
 mod settings;
 mod stream;
 mod tools;
-mod turns;
 
 use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin, tool::WireKey};
 use bytes::Bytes;
@@ -69,7 +69,7 @@ pub use self::{
     profile::ResponsesProfile,
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
@@ -137,10 +137,6 @@ impl Codec for OpenAiResponsesCodec {
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::read(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         decode::decode(&text_of(body), self.origin())
     }
@@ -155,5 +151,12 @@ impl Codec for OpenAiResponsesCodec {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for OpenAiResponsesCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::read(&text_of(body), &self.profile, &self.manner)
     }
 }

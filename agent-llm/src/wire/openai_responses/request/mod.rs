@@ -1,5 +1,8 @@
 //! Reading requests.
 
+mod tools;
+mod turns;
+
 use agent_core::{
     Error, ErrorKind, History, Message, ModelParams, OutputFormat, Part, Result, Retry, SystemMessage, ToolChoice,
     UserMessage, message::Raw, model::Effort,
@@ -7,7 +10,8 @@ use agent_core::{
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{messages::Manner, read::items, settings::Settings, tools::read_tool, turns::turns};
+use self::{tools::read_tool, turns::turns};
+use super::{messages::Manner, read::items, settings::Settings};
 use crate::{
     ParsedRequest, Profile,
     wire::{json::laid_over, lenient::Str, open_struct::open_struct},

@@ -1,5 +1,7 @@
 //! Reading requests.
 
+mod parts;
+
 use std::collections::BTreeMap;
 
 use agent_core::{
@@ -7,11 +9,8 @@ use agent_core::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    claude::Claude,
-    request_parts::{conversation, instructions, tools},
-    settings::Settings,
-};
+use self::parts::{conversation, instructions, tools};
+use super::{claude::Claude, settings::Settings};
 use crate::{
     ParsedRequest,
     error::bounded,
