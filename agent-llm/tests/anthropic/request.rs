@@ -3,7 +3,7 @@
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::Cache, model::Effort, testing::detached_run,
 };
-use agent_llm::{Codec, ParsedRequest, RequestReader};
+use agent_llm::{ParsedRequest, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{codec, common::encoded};

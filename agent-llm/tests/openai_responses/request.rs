@@ -1,7 +1,7 @@
 //! How requests are read back.
 
 use agent_core::{Block, ErrorKind, History, Message, Part, ToolChoice, model::Effort, testing::detached_run};
-use agent_llm::{Codec, ParsedRequest, RequestReader, conformance::json::not_kept};
+use agent_llm::{ParsedRequest, RequestReader, conformance::json::not_kept};
 use serde_json::{Value, json};
 
 use crate::{call, codec, codec_of, common::encoded, message, reasoning, words};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ErrorKind;
 use agent_llm::{
-    AnthropicCodec, AnthropicProfile, Codec,
+    AnthropicCodec, AnthropicProfile, RequestReader,
     conformance::{Answer, Samples},
 };
 

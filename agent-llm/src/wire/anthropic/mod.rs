@@ -26,11 +26,12 @@
 //! * A model's own images stand as `[image]`.
 
 mod amend;
+mod answer;
 mod assistant;
 mod block_fold;
 mod claude;
-mod decode;
 mod encode;
+mod finish;
 mod fold;
 mod media;
 mod messages;
@@ -42,7 +43,6 @@ mod read;
 mod request;
 mod schema;
 mod settings;
-mod stream;
 mod tools;
 mod usage;
 
@@ -51,7 +51,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-use self::{claude::Claude, settings::Settings, stream::StreamDecoder};
+use self::{answer::Answer, claude::Claude, settings::Settings};
 pub use self::{
     claude::ClaudeThinking,
     model::{Anthropic, AnthropicBuilder},
@@ -158,7 +158,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), &self.origin)
+        finish::decode(&text_of(body), &self.origin)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -174,7 +174,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.origin.clone(), chunks))
+        Box::new(Answer::new(self.origin.clone(), chunks))
     }
 }
 

@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Chunk, Error, FinishReason, ModelResponse, Result,
-    message::{Origin, Raw},
-};
-use serde_json::{Value, json, value::RawValue};
+use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 
 use super::{
+    candidate::Candidate,
     choices::{Choices, Numbered},
-    details::{Details, parse},
+    details::Details,
     events::{Choice, Frame},
-    fold::Fold,
-    read::{Field, ORDER, Reading, read},
+    finish::{answered, provider_error},
+    read::read,
     usage,
 };
 use crate::{
-    Decoder, Progress, ProviderError,
+    Decoder, Progress,
     error::{not_the_protocol, truncated},
-    wire::{lenient::Str, surrogates::mend_surrogates},
+    wire::surrogates::mend_surrogates,
 };
 
 /// An answer under way.
@@ -40,7 +37,7 @@ pub(super) struct Answer {
 
 /// In which form an answer comes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Whole,
     Streamed,
 }
@@ -174,90 +171,5 @@ impl Decoder for Answer {
             Progress::Open => Err(truncated(self.origin.provider())),
             _ => self.respond(chunks),
         }
-    }
-}
-
-/// A choice under way.
-#[derive(Debug)]
-struct Candidate {
-    index: u64,
-    fold: Fold,
-    /// The message, if it came whole.
-    whole: Option<Box<RawValue>>,
-    finish: String,
-    details: Details,
-}
-
-impl Candidate {
-    fn new(index: u64, is_heard: bool) -> Self {
-        Self { index, fold: Fold::new(is_heard), whole: None, finish: String::new(), details: Details::default() }
-    }
-
-    fn take(
-        &mut self,
-        choice: &Choice<'_>,
-        form: Form,
-        origin: &Origin,
-        out: &mut Vec<Chunk>,
-    ) -> serde_json::Result<()> {
-        match form {
-            Form::Whole => self.whole = choice.message.map(ToOwned::to_owned),
-            Form::Streamed => choice.delta.iter().try_for_each(|delta| self.fold.push(delta, origin, out))?,
-        }
-        keep_first(&mut self.finish, choice.finish_reason.as_ref());
-        if let Some(json) = choice.logprobs {
-            self.details.append("logprobs", json);
-        }
-        choice.rest.iter().for_each(|(name, json)| self.details.append(&name.0, json));
-        Ok(())
-    }
-
-    /// The message as it came whole, or would have come in the response of this id, and the order of its fields.
-    fn message(&mut self, response: &str) -> serde_json::Result<(Box<RawValue>, [Field; 5])> {
-        match self.whole.take() {
-            Some(whole) => Ok((whole, ORDER)),
-            None => Ok((self.fold.json(response)?, self.fold.order())),
-        }
-    }
-
-    /// What is told of the choice beside the answer.
-    fn into_value(mut self, response: &str) -> Value {
-        let message = self.message(response).ok().and_then(|(json, _)| parse(&json)).unwrap_or_default();
-        let mut fields = self.details.into_fields(&Details::default());
-        fields.insert("index".into(), self.index.into());
-        fields.insert("message".into(), message);
-        if !self.finish.is_empty() {
-            fields.insert("finish_reason".into(), self.finish.into());
-        }
-        fields.into()
-    }
-}
-
-/// The response of a message that was read from `json`.
-fn answered(reading: Reading, json: Box<RawValue>, origin: &Origin, finish: &str) -> ModelResponse {
-    let refused = reading.refused;
-    let message = reading.into_message(Raw::new(origin.clone(), json));
-    let finish = match finish {
-        "" | "stop" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
-        "" | "stop" | "tool_calls" | "function_call" if refused => FinishReason::ContentFilter,
-        "" | "stop" => FinishReason::Stop,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
-        "length" | "max_tokens" | "model_length" => FinishReason::Length,
-        "content_filter" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_owned()),
-    };
-    ModelResponse::new(message).with_finish(finish)
-}
-
-/// The error in an object that stands in place of an answer, or in the middle of one.
-fn provider_error(json: &RawValue, origin: &Origin) -> Error {
-    ProviderError::from_json(&json!({ "error": parse(json).unwrap_or_default() })).into_error(origin.provider())
-}
-
-fn keep_first(known: &mut String, said: Option<&Str<'_>>) {
-    if let Some(said) = said
-        && known.is_empty()
-    {
-        known.push_str(&said.0);
     }
 }

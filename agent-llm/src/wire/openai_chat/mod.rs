@@ -16,10 +16,12 @@
 
 mod answer;
 mod assistant;
+mod candidate;
 mod choices;
 mod details;
 mod encode;
 mod events;
+mod finish;
 mod fold;
 mod fold_call;
 mod message;

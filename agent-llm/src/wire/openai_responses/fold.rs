@@ -7,7 +7,7 @@ use agent_core::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    event::Place,
+    events::Place,
     read::{PARAGRAPH, name_calls, read},
 };
 use crate::wire::{blocks::Blocks, lenient::Str, open_struct::open_struct};

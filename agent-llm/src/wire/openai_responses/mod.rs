@@ -41,11 +41,12 @@
 //! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
 //!   [`ResponsesProfile::strict_tools`].
 
+mod answer;
 mod assistant;
 mod citations;
-mod decode;
 mod encode;
-mod event;
+mod events;
+mod finish;
 mod fold;
 mod messages;
 mod model;
@@ -55,7 +56,6 @@ mod read;
 #[cfg(feature = "requests")]
 mod request;
 mod settings;
-mod stream;
 mod tools;
 
 use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin, tool::WireKey};
@@ -63,7 +63,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use self::{messages::Manner, stream::StreamDecoder};
+use self::{answer::Answer, messages::Manner};
 pub use self::{
     model::{OpenAiResponses, OpenAiResponsesBuilder},
     profile::ResponsesProfile,
@@ -138,7 +138,7 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), self.origin())
+        finish::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -150,7 +150,7 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Answers that are streamed.
+//! An answer under way.
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
 
 use super::{
-    decode::{Answer, provider_error, respond},
-    event::{Event, Meaning},
+    events::{Event, Meaning},
+    finish::{ResponseSaid, provider_error, respond},
     fold::{Field, Fold},
     read::items,
 };
@@ -17,7 +17,7 @@ use crate::{
 
 /// Reads one streamed answer.
 #[derive(Debug)]
-pub(super) struct StreamDecoder {
+pub(super) struct Answer {
     origin: Origin,
     fold: Fold,
     id: String,
@@ -38,7 +38,7 @@ open_struct! {
     }
 }
 
-impl StreamDecoder {
+impl Answer {
     pub(super) fn new(origin: Origin, chunks: bool) -> Self {
         let fold = Fold::new(origin.clone(), chunks);
         Self { origin, fold, id: String::new(), model: String::new(), end: None }
@@ -87,7 +87,7 @@ impl StreamDecoder {
     }
 }
 
-impl Decoder for StreamDecoder {
+impl Decoder for Answer {
     fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
         let data = data.trim();
         if self.end.is_some() || data.is_empty() || data == "[DONE]" {
@@ -107,7 +107,7 @@ impl Decoder for StreamDecoder {
         let unreadable = |e| self.unreadable(end).with_source(e);
         let end: EndSaid<'_> = serde_json::from_str(end).map_err(unreadable)?;
         let json = end.response.map_or("{}", RawValue::get);
-        let mut answer: Answer<'_> = serde_json::from_str(json).map_err(unreadable)?;
+        let mut answer: ResponseSaid<'_> = serde_json::from_str(json).map_err(unreadable)?;
         if let Some(error) = answer.error(json, &self.origin) {
             return Err(error);
         }

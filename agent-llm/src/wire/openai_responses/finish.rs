@@ -1,4 +1,4 @@
-//! Answers that come whole.
+//! What an answer becomes: one that came whole, and one whose stream has ended.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 
 open_struct! {
     /// A response, whole or at the end of a stream.
-    Answer {
+    ResponseSaid {
         id: Str<'a> = "id",
         model: Str<'a> = "model",
         _object: &'a RawValue = "object",
@@ -67,7 +67,7 @@ const REPEATED: [&str; 27] = [
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
-    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let answer: ResponseSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     if let Some(error) = answer.error(body, origin) {
         return Err(error);
     }
@@ -86,7 +86,7 @@ pub(super) fn none() -> Box<RawValue> {
 
 /// The response that `answer` is about, of these items. Those who listen are told by `tell` which blocks it has.
 pub(super) fn respond(
-    answer: &Answer<'_>,
+    answer: &ResponseSaid<'_>,
     output: Box<RawValue>,
     origin: &Origin,
     tell: impl FnOnce(Vec<Block>) -> Vec<Block>,
@@ -109,7 +109,7 @@ pub(super) fn respond(
     response
 }
 
-impl Answer<'_> {
+impl ResponseSaid<'_> {
     /// The error that the response is, if it is one. `json` is the response.
     pub(super) fn error(&self, json: &str, origin: &Origin) -> Option<Error> {
         let failed = self.status.as_ref().is_some_and(|status| status.0 == "failed");
