@@ -1,6 +1,10 @@
 //! The blocks of an answer under way, and what listeners are told of them.
 
-use std::mem::{discriminant, replace, take};
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    mem::{discriminant, replace, take},
+};
 
 use agent_core::{Block, Chunk};
 
@@ -30,6 +34,10 @@ pub struct Blocks<K> {
     /// Somebody listens.
     is_heard: bool,
     slots: Vec<Slot<K>>,
+    /// The numbers of the blocks: a server may send a great many.
+    numbers: HashMap<K, usize>,
+    /// The numbers of the texts and thoughts that have not ended.
+    spoken: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -42,10 +50,10 @@ struct Slot<K> {
     has_ended: bool,
 }
 
-impl<K: Copy + PartialEq> Blocks<K> {
+impl<K: Copy + Eq + Hash> Blocks<K> {
     /// No block has begun. If nobody listens, no chunks are made.
     pub fn new(is_heard: bool) -> Self {
-        Self { is_heard, slots: Vec::new() }
+        Self { is_heard, slots: Vec::new(), numbers: HashMap::new(), spoken: Vec::new() }
     }
 
     /// True if the block has begun.
@@ -98,11 +106,9 @@ impl<K: Copy + PartialEq> Blocks<K> {
 
     /// Ends the texts and the thoughts under way, but for those of `key`: of wires that do not say when they end.
     pub fn turn_to(&mut self, key: K, out: &mut Vec<Chunk>) {
-        for at in 0..self.slots.len() {
-            let slot = &self.slots[at];
-            if slot.key != Some(key) && matches!(slot.block, Block::Text(_) | Block::Reasoning(_)) {
-                self.end(at, out);
-            }
+        let own = self.at(key);
+        while let Some(at) = self.spoken.iter().copied().find(|at| Some(*at) != own) {
+            self.end(at, out);
         }
     }
 
@@ -127,6 +133,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
         let is_kind = |(slot, block): (&Slot<K>, &Block)| discriminant(&slot.block) == discriminant(block);
         if self.slots.len() > blocks.len() || !self.slots.iter().zip(&blocks).all(is_kind) {
             self.slots.clear();
+            self.spoken.clear();
             out.push(Chunk::Restart);
         }
         for (at, block) in blocks.into_iter().enumerate() {
@@ -145,7 +152,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
     }
 
     fn at(&self, key: K) -> Option<usize> {
-        self.slots.iter().rposition(|slot| slot.key == Some(key))
+        self.numbers.get(&key).copied()
     }
 
     fn tell(&self, out: &mut Vec<Chunk>, chunk: impl FnOnce() -> Chunk) {
@@ -161,8 +168,13 @@ impl<K: Copy + PartialEq> Blocks<K> {
         if let (Block::ToolCall(call), true) = (&block, is_heard) {
             out.push(Chunk::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
         }
+        let at = self.slots.len();
+        if matches!(block, Block::Text(_) | Block::Reasoning(_)) {
+            self.spoken.push(at);
+        }
+        self.numbers.extend(key.map(|key| (key, at)));
         self.slots.push(Slot { key, block, is_news, has_ended: false });
-        self.slots.len() - 1
+        at
     }
 
     /// More of a block, which begins as `fresh`. What an event says of a block of another kind is none of it.
@@ -214,6 +226,7 @@ impl<K: Copy + PartialEq> Blocks<K> {
 
     fn end(&mut self, at: usize, out: &mut Vec<Chunk>) {
         if !replace(&mut self.slots[at].has_ended, true) {
+            self.spoken.retain(|spoken| *spoken != at);
             self.tell(out, || Chunk::End { index: number(at) });
         }
     }

@@ -45,7 +45,7 @@ pub(super) struct Fold {
 }
 
 /// What of a message a block is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Reasoning,
     /// A part of the content, by its place; a text alone is the first.

@@ -78,7 +78,7 @@ pub(super) struct Fold {
 }
 
 /// What a block is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     item: usize,
     /// The text of a message that it is; none if the item is the block.
