@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Chunk, Error, History, ModelParams, ModelRequest, ModelResponse, Result, RunCx, SystemMessage, ToolSpecs,
-    message::Origin,
-};
+use agent_core::{Chunk, Error, ModelRequest, ModelResponse, Result, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
@@ -23,14 +20,6 @@ pub trait Codec: Send + Sync + 'static {
     /// # Errors
     /// If the request cannot be said in this protocol.
     fn encode(&self, req: &ModelRequest) -> Result<http::Request<Bytes>>;
-
-    /// Reads a request that was written in this protocol, by this codec or by anybody: a recorded one, or one that a
-    /// client sends to a server of yours. What is not understood is kept in the raw JSON of the messages and tools, or in
-    /// [`ModelParams::extra`], so that encoding it again loses nothing.
-    ///
-    /// # Errors
-    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what is not a request of this protocol.
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest>;
 
     /// Reads an answer that came whole.
     ///
@@ -70,10 +59,6 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
         (**self).encode(req)
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        (**self).decode_request(body)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         (**self).decode(body)
     }
@@ -92,37 +77,6 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         (**self).decoder(chunks)
-    }
-}
-
-/// A request as it was read by [`Codec::decode_request`].
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ParsedRequest {
-    /// The model that is asked; empty if the body does not name it.
-    pub model: String,
-    /// The system prompt, where the protocol has it apart from the conversation.
-    pub system: Option<SystemMessage>,
-    /// The conversation. One that no provider would take was repaired.
-    pub messages: History,
-    /// The tools on offer.
-    pub tools: ToolSpecs,
-    /// How to answer.
-    pub params: ModelParams,
-    /// Whether the answer is to be streamed.
-    pub stream: bool,
-}
-
-impl ParsedRequest {
-    /// The same request as a call of the run `cx`.
-    pub fn into_request(self, cx: RunCx) -> ModelRequest {
-        let mut req = ModelRequest::new(cx);
-        req.system = self.system;
-        req.messages = self.messages;
-        req.tools = self.tools;
-        req.params = self.params.into();
-        req.stream = self.stream;
-        req
     }
 }
 

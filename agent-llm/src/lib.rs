@@ -92,6 +92,8 @@ mod model;
 pub mod models;
 pub mod offline;
 mod redact;
+#[cfg(feature = "requests")]
+mod request_reader;
 pub mod retry;
 pub mod router;
 mod service;
@@ -104,13 +106,15 @@ mod xml_tools;
 #[cfg(feature = "testing")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
+#[cfg(feature = "requests")]
+pub use self::request_reader::{ParsedRequest, RequestReader};
 #[cfg(feature = "http")]
 pub use self::transport::HttpTransport;
 pub use self::{
     breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
-    codec::{Codec, Decoder, ParsedRequest, Progress},
+    codec::{Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
     hedge::HedgeLayer,
@@ -124,6 +128,7 @@ pub use self::{
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
         anthropic::{Anthropic, AnthropicBuilder, AnthropicCodec, AnthropicProfile, ClaudeThinking},
+        blocks::Blocks,
         gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
         openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},

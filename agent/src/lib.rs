@@ -96,6 +96,7 @@ mod guide {
         testing: "guide/testing",
         tools: "guide/tools",
         tools_and_models: "guide/tools-and-models",
+        wires: "guide/wires",
         porting_agentflow: "porting/agentflow",
         porting_haystack: "porting/haystack",
         porting_langchain: "porting/langchain",

@@ -10,9 +10,9 @@ use super::{
     drive::{complaints, kept, read_events},
     json::{differences, lost},
 };
-use crate::Codec;
+use crate::{Codec, RequestReader};
 
-pub(super) fn samples_are_read(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn samples_are_read(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let mut out: Vec<String> =
         samples.answers.iter().flat_map(|answer| complaints(sample_is_read(&**codec, answer), &answer.name)).collect();
     if !samples.answers.iter().any(|answer| !answer.events.is_empty()) {
@@ -44,7 +44,7 @@ fn sample_is_read(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, Str
     Ok(out)
 }
 
-pub(super) fn fold(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn fold(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let streamed = samples.answers.iter().filter(|answer| !answer.events.is_empty());
     streamed.flat_map(|answer| complaints(fold_of(&**codec, answer), &answer.name)).collect()
 }

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{Block, Chunk, model::MessageBuilder};
 
 use super::{Samples, answers::streamed, drive::complaints};
-use crate::Codec;
+use crate::RequestReader;
 
-pub(super) fn tell_the_message(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn tell_the_message(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let answers = samples.answers.iter().filter(|answer| !answer.events.is_empty());
     let check =
         |answer| streamed(&**codec, answer).map(|(response, chunks)| misheard(&chunks, response.message.blocks()));

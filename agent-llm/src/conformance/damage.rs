@@ -14,12 +14,12 @@ use super::{
     event_stream,
     report::panicked,
 };
-use crate::Codec;
+use crate::RequestReader;
 
 /// How often each sample is damaged.
 const TIMES: u64 = 200;
 
-pub(super) fn never_panics(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn never_panics(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let codec = &**codec;
     let mut out = Vec::new();
     for seed in 0..TIMES {

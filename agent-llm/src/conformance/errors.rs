@@ -9,7 +9,7 @@ use super::{
     Samples,
     drive::{read_events, request},
 };
-use crate::{Codec, HttpModel, transport_fn};
+use crate::{Codec, HttpModel, RequestReader, transport_fn};
 
 /// The provider's delay and request id, and the key, in the errors that the suite makes.
 const DELAY: Duration = Duration::from_secs(7);
@@ -29,7 +29,7 @@ const STATUSES: [(u16, ErrorKind); 6] = [
 /// Bodies of gateways, which speak no protocol.
 const BODIES: [&str; 5] = ["", "null", "no healthy upstream", "<html><body>Bad Gateway</body></html>", "{\"error\":"];
 
-pub(super) fn say_what_layers_need(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn say_what_layers_need(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let mut out = Vec::new();
     for (status, kind) in STATUSES {
         for body in BODIES {
@@ -78,7 +78,7 @@ fn wrong(error: &Error, kind: ErrorKind) -> Option<String> {
 }
 
 /// Providers repeat keys in what they say: neither the message, nor a fact, nor a cause may show one.
-fn shows_the_key(codec: &Arc<dyn Codec>) -> Vec<String> {
+fn shows_the_key(codec: &Arc<dyn RequestReader>) -> Vec<String> {
     let said =
         format!(r#"{{"error":{{"message":"Wrong key: {KEY}","code":"{KEY}","type":"{KEY}"}},"detail":"{KEY}"}}"#);
     let mut out = Vec::new();
@@ -99,7 +99,7 @@ fn shows_the_key(codec: &Arc<dyn Codec>) -> Vec<String> {
     out
 }
 
-fn call(codec: &Arc<dyn Codec>, transport: impl crate::Transport) -> Result<()> {
+fn call(codec: &Arc<dyn RequestReader>, transport: impl crate::Transport) -> Result<()> {
     let model = HttpModel::builder(codec.clone()).api_key(KEY).transport(transport).build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Error::config("there is no runtime").with_source(error))?;

@@ -1,4 +1,4 @@
-//! What every [`Codec`] must do, checked in one call: for authors of wires.
+//! What every [`Codec`](crate::Codec) must do, checked in one call: for authors of wires.
 //!
 //! The suite knows nothing of the wire. It is given [`Samples`]: what the wire's servers say, an answer in both its forms,
 //! whole and streamed. From these it makes what else it needs: cut streams, bytes that come in pieces, fields that nobody
@@ -63,11 +63,11 @@ pub use self::{
     report::Report,
     sample::{Answer, Samples, event_stream},
 };
-use crate::Codec;
+use crate::RequestReader;
 
 /// Checks everything that must hold of a codec, and reports what does not.
-pub fn check(codec: impl Codec, samples: &Samples) -> Report {
-    let codec: Arc<dyn Codec> = Arc::new(codec);
+pub fn check(codec: impl RequestReader, samples: &Samples) -> Report {
+    let codec: Arc<dyn RequestReader> = Arc::new(codec);
     let mut report = Report::new(codec.origin());
     for (claim, check) in CLAIMS {
         report.add(claim, || check(&codec, samples));
@@ -76,7 +76,7 @@ pub fn check(codec: impl Codec, samples: &Samples) -> Report {
 }
 
 /// Says what is wrong, one line each.
-type Claim = fn(&Arc<dyn Codec>, &Samples) -> Vec<String>;
+type Claim = fn(&Arc<dyn RequestReader>, &Samples) -> Vec<String>;
 
 const CLAIMS: [(&str, Claim); 13] = [
     ("the samples are what they say", answers::samples_are_read),

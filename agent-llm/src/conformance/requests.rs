@@ -17,7 +17,7 @@ use super::{
     drive::{complaints, encoded, parsed, request},
     json::not_kept,
 };
-use crate::Codec;
+use crate::{Codec, RequestReader};
 
 /// Texts by which pieces of the suite's own conversation are found in a body, in the order in which they must stand. Calls
 /// come before all results, and results in the order of their calls.
@@ -26,7 +26,7 @@ const PIECES: [&str; 7] = ["question-1", "saying-1", "asking-1", "asking-2", "re
 /// What is another provider's own, and means nothing to this one.
 const FOREIGN: &str = "foreign-4711";
 
-pub(super) fn are_paired(codec: &Arc<dyn Codec>, _: &Samples) -> Vec<String> {
+pub(super) fn are_paired(codec: &Arc<dyn RequestReader>, _: &Samples) -> Vec<String> {
     let codec = &**codec;
     let check = |request: Result<ModelRequest, String>| request.and_then(|request| is_sound(codec, &request));
     own(codec).into_iter().flat_map(|(name, request)| complaints(check(request), name)).collect()
@@ -63,7 +63,7 @@ fn is_sound(codec: &dyn Codec, request: &ModelRequest) -> Result<Vec<String>, St
     Ok(out)
 }
 
-pub(super) fn grow(codec: &Arc<dyn Codec>, _: &Samples) -> Vec<String> {
+pub(super) fn grow(codec: &Arc<dyn RequestReader>, _: &Samples) -> Vec<String> {
     complaints(grows(&**codec), "a conversation")
 }
 
@@ -101,7 +101,7 @@ fn append(history: &mut History, rest: &[Message]) {
     appended.expect("the suite's conversation is paired");
 }
 
-pub(super) fn survive(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn survive(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let codec = &**codec;
     let own = own(codec).into_iter().flat_map(|(name, request)| {
         let sent = request.and_then(|request| encoded(codec, &request));
@@ -111,7 +111,7 @@ pub(super) fn survive(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> 
     own.chain(given.flat_map(|(at, sent)| complaints(survives(codec, sent), &format!("request {at}")))).collect()
 }
 
-fn survives(codec: &dyn Codec, sent: &str) -> Result<Vec<String>, String> {
+fn survives(codec: &dyn RequestReader, sent: &str) -> Result<Vec<String>, String> {
     let read = codec.decode_request(sent.as_bytes()).map_err(|error| format!("not read: {error:?}"))?;
     let back = encoded(codec, &read.into_request(detached_run(History::default()).cx().clone()))?;
     Ok(not_kept(&parsed(sent)?, &parsed(&back)?))

@@ -9,12 +9,12 @@ use super::{
     answers::streamed,
     drive::{complaints, read_pieces},
 };
-use crate::{Codec, Progress};
+use crate::{Codec, Progress, RequestReader};
 
 /// The most places at which one stream is split in two.
 const SPLITS: usize = 400;
 
-pub(super) fn cut(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn cut(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let answers = samples.answers.iter().filter(|answer| !answer.events.is_empty());
     answers.flat_map(|answer| complaints(cut_after_each(&**codec, answer), &answer.name)).collect()
 }
@@ -48,7 +48,7 @@ fn cut_after_each(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, Str
     Ok(out)
 }
 
-pub(super) fn split(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn split(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let answers = samples.answers.iter().filter(|answer| !answer.events.is_empty());
     answers.flat_map(|answer| complaints(split_anywhere(&**codec, answer), &answer.name)).collect()
 }

@@ -11,7 +11,7 @@ use super::{
     drive::{complaints, encoded, kept, parsed, read_events, request_after},
     json::differences,
 };
-use crate::Codec;
+use crate::{Codec, RequestReader};
 
 /// A field that no wire has, and what it holds.
 const UNKNOWN: (&str, &str) = ("x_unheard_of", "kept-4711");
@@ -19,7 +19,7 @@ const UNKNOWN: (&str, &str) = ("x_unheard_of", "kept-4711");
 /// An event that no wire has.
 const UNKNOWN_EVENT: &str = r#"{"type":"x_unheard_of","x_unheard_of":1}"#;
 
-pub(super) fn go_back(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn go_back(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     samples.answers.iter().flat_map(|answer| complaints(goes_back(&**codec, answer), &answer.name)).collect()
 }
 
@@ -57,11 +57,11 @@ fn holds(json: &Value, wanted: &Value) -> bool {
         }
 }
 
-pub(super) fn survive_an_edit(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn survive_an_edit(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     samples.answers.iter().flat_map(|answer| complaints(survives_an_edit(&**codec, answer), &answer.name)).collect()
 }
 
-fn survives_an_edit(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
+fn survives_an_edit(codec: &dyn RequestReader, answer: &Answer) -> Result<Vec<String>, String> {
     let mut message = whole(codec, answer)?.message;
     message.blocks_mut();
     let body = encoded(codec, &request_after(&message))?;
@@ -86,7 +86,7 @@ fn words(message: &AssistantMessage) -> Value {
     message.blocks().iter().map(word).collect()
 }
 
-pub(super) fn keep_unknown_fields(codec: &Arc<dyn Codec>, samples: &Samples) -> Vec<String> {
+pub(super) fn keep_unknown_fields(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
     let kept = |answer: &Answer| {
         let mut out = keeps_unknown_fields(&**codec, answer)?;
         out.extend(takes_unknown_events(&**codec, answer)?);

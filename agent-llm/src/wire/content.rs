@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Block, Media, Part, message::MediaSource};
+use agent_core::{Media, Part, message::MediaSource};
 use serde::{
     Serialize, Serializer,
     de::{DeserializeSeed, Deserializer, Error, Visitor},
@@ -67,16 +67,6 @@ pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json:
             known.push_str(object);
             Ok(())
         }
-    }
-}
-
-/// True if the block holds something that its provider needs back and no delta carries.
-pub(crate) fn says_more_than_deltas(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.raw.is_some() || !text.citations.is_empty(),
-        Block::Reasoning(r) => r.raw.is_some() || r.signature.is_some() || r.encrypted.is_some(),
-        Block::ToolCall(call) => call.raw.is_some(),
-        _ => true,
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn lay(base: &mut Value, over: &Value) {
 }
 
 /// What must be laid on `base` to make it `wanted`, as far as laying can: it takes nothing away. None if that is nothing.
+#[cfg(feature = "requests")]
 pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
     match (base, wanted) {
         (Value::Object(base), Value::Object(wanted)) => {
@@ -48,6 +49,7 @@ pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
 }
 
 /// True if `written` is JSON of the same value as `json`.
+#[cfg(feature = "requests")]
 pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
     let mut out = Vec::new();
     write(written, &mut out);
@@ -55,6 +57,7 @@ pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
 }
 
 /// As [`same`], for JSON that is written already.
+#[cfg(feature = "requests")]
 pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
     let value = |bytes| serde_json::from_slice::<Value>(bytes);
     written == json.get().as_bytes()
@@ -73,7 +76,7 @@ pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue>
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "requests"))]
 mod tests {
     use serde_json::json;
 

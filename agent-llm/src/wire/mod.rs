@@ -1,6 +1,7 @@
 //! The wires, one folder per protocol, and what they share.
 
 pub(crate) mod anthropic;
+pub(crate) mod blocks;
 mod body;
 mod cache_control;
 mod content;

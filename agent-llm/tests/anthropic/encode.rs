@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, History, Media, Message, ModelParams, OutputFormat, Part, SystemMessage, Text, ToolChoice,
-    ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, ErrorKind, History, Media, Message, ModelParams, OutputFormat, Part, SystemMessage, Text,
+    ToolChoice, ToolMessage, ToolSpec, UserMessage,
     message::{Cache, MediaSource, Origin, Raw},
     model::Effort,
 };
-use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec};
+use agent_llm::{AnthropicCodec, AnthropicProfile, ClaudeThinking, Codec, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{
@@ -245,10 +245,67 @@ fn effort_is_said_as_the_model_understands_it() {
     assert_eq!(said("claude-haiku-4-5", Effort::High, 9_000), budget(4_500));
     assert_eq!(said("claude-haiku-4-5", Effort::Low, 9_000), budget(1_125));
     assert_eq!(said("claude-haiku-4-5", Effort::Minimal, 9_000), budget(1_024));
-    assert_eq!(said("claude-haiku-4-5", Effort::High, 1_024), (Value::Null, Value::Null), "there is no room to think");
+    assert_eq!(said("claude-haiku-4-5", Effort::High, 2_048), budget(1_024));
+    assert_eq!(said("claude-haiku-4-5", Effort::High, 2_047), (Value::Null, Value::Null), "the answer needs its room");
     let told = codec_of("an-alias").with_thinking(ClaudeThinking::Budget);
     let body = with_params(&told, ModelParams::default().effort(Effort::Medium));
     assert_eq!(body["thinking"]["budget_tokens"], 8_000);
+}
+
+#[test]
+fn a_model_that_thinks_takes_no_temperature_of_ones_own() {
+    let encode = |params: ModelParams| {
+        let mut req = ask();
+        req.params = Arc::new(params);
+        codec().encode(&req)
+    };
+    let mut narrow = ModelParams::default().effort(Effort::Low);
+    narrow.top_p = Some(0.5);
+    for refused in [ModelParams::default().effort(Effort::Low).temperature(0.5), narrow] {
+        let error = encode(refused).expect_err("the provider would refuse it");
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidRequest, false));
+    }
+    assert!(encode(ModelParams::default().effort(Effort::Low).temperature(1.0)).is_ok());
+    assert!(encode(ModelParams::default().effort(Effort::None).temperature(0.5)).is_ok(), "it does not think");
+}
+
+#[test]
+fn a_model_does_not_think_where_a_tool_is_forced_on_it() {
+    let thinking = |choice: ToolChoice| {
+        let mut req = ask();
+        req.params = Arc::new(ModelParams::default().effort(Effort::High).tool_choice(choice));
+        req.tools = [ToolSpec::new("f", "does", json!({"type": "object"}))].into_iter().collect();
+        encoded(&codec(), &req)["thinking"].clone()
+    };
+    assert_eq!(thinking(ToolChoice::Tool("f".into())), Value::Null);
+    assert_eq!(thinking(ToolChoice::Required), Value::Null);
+    assert_eq!(thinking(ToolChoice::Auto), json!({"type": "adaptive"}));
+}
+
+#[test]
+fn documents_of_text_go_as_text() {
+    let parts = ["text/plain", "text/csv"].map(|mime| Part::Document(Media::base64("YSxi", mime).with_name("a")));
+    let history = History::from_messages([Message::User(UserMessage::new(parts.to_vec()))]).expect("paired");
+    let source = json!({"type": "text", "media_type": "text/plain", "data": "a,b"});
+    let document = json!({"type": "document", "source": source, "title": "a"});
+    assert_eq!(messages(history)[0]["content"], json!([document, document]));
+}
+
+#[test]
+fn media_that_no_model_takes_are_refused_before_the_call() {
+    let refused = |part: Part| {
+        let history = History::from_messages([Message::User(UserMessage::new(vec![part]))]).expect("paired");
+        codec().encode(&req_of(history))
+    };
+    for mime in ["audio/mpeg", "video/mp4", "image/heic", "image/heif"] {
+        let media = || Media::base64("QUJD", mime);
+        for part in [Part::Document(media()), Part::Image(media())] {
+            let error = refused(part).expect_err(mime);
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidRequest, false));
+            assert!(error.message().contains(mime) && error.message().contains("PDF"), "{error}");
+        }
+    }
+    assert!(refused(Part::Image(Media::base64("QUJD", "image/webp"))).is_ok());
 }
 
 #[test]

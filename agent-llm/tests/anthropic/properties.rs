@@ -1,7 +1,7 @@
 //! What holds of every answer.
 
 use agent_core::{Block, Chunk, model::MessageBuilder};
-use agent_llm::Codec;
+use agent_llm::{Codec, RequestReader};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::Cache, model::Effort, testing::detached_run,
 };
-use agent_llm::{Codec, ParsedRequest};
+use agent_llm::{ParsedRequest, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{codec, common::encoded};
@@ -106,12 +106,22 @@ fn settings_are_typed_where_writing_them_says_the_same() {
         "model": "claude-opus-4-6", "max_tokens": 9, "messages": [], "thinking": {"type": "adaptive"},
         "output_config": {"effort": "high", "format": {"type": "json_schema", "schema": schema}},
         "tools": [{"name": "f", "input_schema": {"type": "object"}}],
-        "tool_choice": {"type": "tool", "name": "f", "disable_parallel_tool_use": true},
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
     }));
     assert_eq!((params.effort, params.parallel_tool_calls), (Some(Effort::High), Some(false)));
-    assert_eq!(params.tool_choice, Some(ToolChoice::Tool("f".into())));
+    assert_eq!(params.tool_choice, Some(ToolChoice::Auto));
     assert_eq!(params.output.expect("a form").schema, schema);
     assert!(params.extra.is_empty(), "{:?}", params.extra);
+
+    for refused in [json!({"temperature": 0.5}), json!({"tool_choice": {"type": "tool", "name": "f"}})] {
+        let mut body = json!({
+            "model": "claude-opus-4-6", "max_tokens": 9, "messages": [], "thinking": {"type": "adaptive"},
+            "output_config": {"effort": "high"}, "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        });
+        let fields = body.as_object_mut().expect("an object");
+        fields.extend(refused.as_object().expect("an object").clone());
+        assert!(settings(body).extra.contains_key("thinking"), "what the API refuses together is written as it came");
+    }
 
     let params = settings(json!({
         "model": "claude-opus-4-6", "max_tokens": 9, "messages": [], "tool_choice": {"type": "any"},

@@ -13,7 +13,7 @@ use agent_core::{
     testing::detached_run,
 };
 use agent_llm::{
-    Codec, SseSplitter,
+    Codec, RequestReader, SseSplitter,
     conformance::{Mutator, Samples},
 };
 use serde_json::Value;
@@ -23,7 +23,7 @@ use crate::samples::ROWS;
 /// One wire, ready to be damaged.
 struct Target {
     wire: &'static str,
-    codec: Arc<dyn Codec>,
+    codec: Arc<dyn RequestReader>,
     samples: Samples,
 }
 

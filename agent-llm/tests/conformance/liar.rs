@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{Chunk, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin};
 use agent_llm::{
-    Codec, Decoder, ParsedRequest, Progress,
+    Codec, Decoder, ParsedRequest, Progress, RequestReader,
     conformance::{Samples, check},
 };
 use bytes::Bytes;
@@ -34,9 +34,19 @@ enum Lie {
     Panics,
 }
 
-struct Liar(Lie, Arc<dyn Codec>);
+struct Liar(Lie, Arc<dyn RequestReader>);
 
 struct LyingDecoder(Lie, Box<dyn Decoder>);
+
+impl RequestReader for Liar {
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        let mut read = self.1.decode_request(body)?;
+        if self.0 == Lie::DropsParams {
+            read.params = agent_core::ModelParams::default();
+        }
+        Ok(read)
+    }
+}
 
 impl Codec for Liar {
     fn origin(&self) -> &Origin {
@@ -53,14 +63,6 @@ impl Codec for Liar {
             *request.body_mut() = body.to_string().into();
         }
         Ok(request)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        let mut read = self.1.decode_request(body)?;
-        if self.0 == Lie::DropsParams {
-            read.params = agent_core::ModelParams::default();
-        }
-        Ok(read)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {

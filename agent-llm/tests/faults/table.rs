@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{ErrorKind, ModelResponse, Retry, engine::unique_ids};
 use agent_llm::{
-    Codec,
+    RequestReader,
     conformance::{Answer, event_stream},
 };
 use bytes::Bytes;
@@ -227,7 +227,7 @@ fn is_the_text(said: &Said, response: &ModelResponse) -> Option<String> {
 /// What the servers of one wire say.
 pub(crate) struct Said {
     row: &'static Row,
-    pub(crate) codec: Arc<dyn Codec>,
+    pub(crate) codec: Arc<dyn RequestReader>,
     /// An answer of text.
     pub(crate) text: Answer,
     /// An answer with two calls.

@@ -3,7 +3,7 @@
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::MediaSource, model::Effort, testing::detached_run,
 };
-use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas, ParsedRequest};
+use agent_llm::{GeminiCodec, GeminiProfile, GeminiSchemas, ParsedRequest, RequestReader};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,7 +15,7 @@ fn parse(body: &Value) -> ParsedRequest {
     codec().decode_request(body.to_string().as_bytes()).expect("a request")
 }
 
-fn again(codec: &impl Codec, body: &Value) -> Value {
+fn again(codec: &impl RequestReader, body: &Value) -> Value {
     let parsed = codec.decode_request(body.to_string().as_bytes()).expect("a request");
     encoded(codec, &parsed.into_request(detached_run(History::default()).cx().clone()))
 }

@@ -1,7 +1,7 @@
 //! What holds of every answer.
 
 use agent_core::{Chunk, ModelResponse};
-use agent_llm::{Codec, SseSplitter};
+use agent_llm::{Codec, RequestReader, SseSplitter};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

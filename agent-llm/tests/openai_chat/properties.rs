@@ -1,7 +1,7 @@
 //! What holds of every answer.
 
 use agent_core::{Block, Chunk, History, ModelResponse, model::MessageBuilder, testing::detached_run};
-use agent_llm::{Codec, conformance::json::differences};
+use agent_llm::{Codec, RequestReader, conformance::json::differences};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

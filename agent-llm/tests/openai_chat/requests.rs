@@ -6,7 +6,7 @@ use agent_core::{
     model::Effort,
     testing::detached_run,
 };
-use agent_llm::{Codec, OpenAiChatCodec, ParsedRequest, Profile};
+use agent_llm::{OpenAiChatCodec, ParsedRequest, Profile, RequestReader};
 use serde_json::{Value, json};
 
 use crate::common::{codec, encoded};

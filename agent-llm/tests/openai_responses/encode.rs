@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Media, Message, ModelParams, ModelRequest, OutputFormat, Part, SystemMessage, ToolCall,
-    ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, ErrorKind, Media, Message, ModelParams, ModelRequest, OutputFormat, Part, SystemMessage,
+    ToolCall, ToolChoice, ToolMessage, ToolSpec, UserMessage,
     message::{MediaSource, Origin, Raw},
     model::Effort,
 };
@@ -201,4 +201,13 @@ fn what_another_provider_said_goes_as_its_words_and_calls() {
     ]);
     assert_eq!(input(messages), expected);
     assert_eq!(codec().origin().wire(), WIRE);
+}
+
+#[test]
+fn stop_sequences_are_an_error_that_says_where_they_go() {
+    let mut req = ask();
+    Arc::make_mut(&mut req.params).stop = vec!["END".into()];
+    let error = codec().encode(&req).expect_err("the API has no such field");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidRequest, false));
+    assert!(error.message().contains("`extra`"), "{error}");
 }

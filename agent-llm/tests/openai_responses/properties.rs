@@ -1,7 +1,7 @@
 //! What holds of every answer.
 
 use agent_core::{ModelResponse, model::MessageBuilder};
-use agent_llm::{Codec, conformance::event_stream};
+use agent_llm::{Codec, RequestReader, conformance::event_stream};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

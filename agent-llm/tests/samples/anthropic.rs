@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ErrorKind;
 use agent_llm::{
-    AnthropicCodec, AnthropicProfile, Codec,
+    AnthropicCodec, AnthropicProfile, RequestReader,
     conformance::{Answer, Samples},
 };
 
@@ -12,7 +12,7 @@ use super::Row;
 
 pub(super) const ROW: Row = Row { wire: "anthropic-messages", codec, samples };
 
-fn codec() -> Arc<dyn Codec> {
+fn codec() -> Arc<dyn RequestReader> {
     let profile = AnthropicProfile::compatible("acme", "http://acme.test");
     Arc::new(AnthropicCodec::new("claude-opus-4-6", profile).expect("a codec"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ErrorKind;
 use agent_llm::{
-    Codec, GeminiCodec, GeminiProfile,
+    GeminiCodec, GeminiProfile, RequestReader,
     conformance::{Answer, Samples},
 };
 
@@ -12,7 +12,7 @@ use super::Row;
 
 pub(super) const ROW: Row = Row { wire: "gemini-generate", codec, samples };
 
-fn codec() -> Arc<dyn Codec> {
+fn codec() -> Arc<dyn RequestReader> {
     let profile = GeminiProfile::compatible("acme", "http://acme.test/v1beta");
     Arc::new(GeminiCodec::new("m", profile).expect("a codec"))
 }

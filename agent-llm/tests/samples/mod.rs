@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use agent_core::{Block, Chunk};
 use agent_llm::{
-    Codec,
+    RequestReader,
     conformance::{Answer, Samples},
 };
 
@@ -20,7 +20,7 @@ pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthr
 /// One wire.
 pub(crate) struct Row {
     pub(crate) wire: &'static str,
-    pub(crate) codec: fn() -> Arc<dyn Codec>,
+    pub(crate) codec: fn() -> Arc<dyn RequestReader>,
     pub(crate) samples: fn() -> Samples,
 }
 

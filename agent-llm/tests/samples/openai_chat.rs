@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ErrorKind;
 use agent_llm::{
-    Codec, OpenAiChatCodec, Profile,
+    OpenAiChatCodec, Profile, RequestReader,
     conformance::{Answer, Samples},
 };
 
@@ -12,7 +12,7 @@ use super::Row;
 
 pub(super) const ROW: Row = Row { wire: "openai-chat", codec, samples };
 
-fn codec() -> Arc<dyn Codec> {
+fn codec() -> Arc<dyn RequestReader> {
     Arc::new(OpenAiChatCodec::new("m", Profile::compatible("acme", "http://acme.test/v1")).expect("a codec"))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ErrorKind;
 use agent_llm::{
-    Codec, OpenAiResponsesCodec, Profile,
+    OpenAiResponsesCodec, Profile, RequestReader,
     conformance::{Answer, Samples},
 };
 
@@ -13,7 +13,7 @@ use super::Row;
 pub(super) const ROW: Row = Row { wire: "openai-responses", codec, samples };
 
 /// It says nothing of storage, so that a request that does not either is written again as it was.
-fn codec() -> Arc<dyn Codec> {
+fn codec() -> Arc<dyn RequestReader> {
     let mut profile = Profile::compatible("acme", "http://acme.test/v1");
     profile.responses.stateless = false;
     Arc::new(OpenAiResponsesCodec::new("m", profile).expect("a codec"))

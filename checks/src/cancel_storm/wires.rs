@@ -4,8 +4,8 @@ use agent::{
     ModelRequest,
     core::{History, Message, Result},
     llm::{
-        AnthropicCodec, AnthropicProfile, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-        Profile,
+        AnthropicCodec, AnthropicProfile, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec, Profile,
+        RequestReader,
     },
     testing::detached_run,
 };
@@ -14,7 +14,7 @@ use agent::{
 pub(crate) fn refusals(history: &History) -> Result<Vec<String>> {
     let mut next = history.clone();
     next.push(Message::user("and now?"))?;
-    let codecs: [(&str, Box<dyn Codec>); 4] = [
+    let codecs: [(&str, Box<dyn RequestReader>); 4] = [
         ("chat completions", Box::new(OpenAiChatCodec::new("m", Profile::openai())?)),
         ("responses", Box::new(OpenAiResponsesCodec::new("m", Profile::openai())?)),
         ("messages", Box::new(AnthropicCodec::new("m", AnthropicProfile::anthropic())?)),
@@ -25,7 +25,7 @@ pub(crate) fn refusals(history: &History) -> Result<Vec<String>> {
 }
 
 /// Writes the conversation and reads it again: every call must stand there with its one answer.
-fn refused(codec: &dyn Codec, history: &History) -> std::result::Result<(), String> {
+fn refused(codec: &dyn RequestReader, history: &History) -> std::result::Result<(), String> {
     let request = ModelRequest::new(detached_run(history.clone()).cx().clone());
     let sent = codec.encode(&request).map_err(|e| format!("not written: {e}"))?;
     let read = codec.decode_request(sent.body()).map_err(|e| format!("not read: {e}"))?;

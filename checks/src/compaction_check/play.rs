@@ -12,8 +12,8 @@ use agent::{
         model::{ApproximateCounter, PriceTable},
     },
     llm::{
-        AnthropicCodec, AnthropicProfile, Catalogue, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,
-        OpenAiResponsesCodec, Profile, conformance::refusals,
+        AnthropicCodec, AnthropicProfile, Catalogue, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
+        Profile, RequestReader, conformance::refusals,
     },
     middleware::{
         ContextCompaction,
@@ -30,7 +30,7 @@ use super::transcript::Transcript;
 pub(crate) struct Player {
     model: String,
     prices: CachePrices,
-    codecs: Arc<[Arc<dyn Codec>]>,
+    codecs: Arc<[Arc<dyn RequestReader>]>,
 }
 
 /// What came of it.
@@ -50,7 +50,7 @@ impl Player {
         Self { model: model.to_owned(), prices, codecs: codecs().into() }
     }
 
-    pub(crate) fn codecs(&self) -> &[Arc<dyn Codec>] {
+    pub(crate) fn codecs(&self) -> &[Arc<dyn RequestReader>] {
         &self.codecs
     }
 
@@ -111,14 +111,14 @@ fn stack(list: &Middlewares, provider: &Arc<Mutex<Provider>>) -> ModelService {
 struct Provider {
     prices: CachePrices,
     window: u64,
-    codecs: Arc<[Arc<dyn Codec>]>,
+    codecs: Arc<[Arc<dyn RequestReader>]>,
     last: History,
     cost: f64,
     invalid: Vec<String>,
 }
 
 impl Provider {
-    fn new(prices: CachePrices, window: u64, codecs: Arc<[Arc<dyn Codec>]>) -> Self {
+    fn new(prices: CachePrices, window: u64, codecs: Arc<[Arc<dyn RequestReader>]>) -> Self {
         Self { prices, window, codecs, last: History::default(), cost: 0.0, invalid: Vec::new() }
     }
 
@@ -151,9 +151,9 @@ impl Provider {
     }
 }
 
-fn codecs() -> Vec<Arc<dyn Codec>> {
+fn codecs() -> Vec<Arc<dyn RequestReader>> {
     let openai = || Profile::compatible("any", "http://server.test/v1");
-    let codecs: [agent::Result<Arc<dyn Codec>>; 4] = [
+    let codecs: [agent::Result<Arc<dyn RequestReader>>; 4] = [
         OpenAiChatCodec::new("m", openai()).map(|codec| Arc::new(codec) as _),
         OpenAiResponsesCodec::new("m", openai()).map(|codec| Arc::new(codec) as _),
         AnthropicCodec::new("m", AnthropicProfile::compatible("any", "http://server.test"))

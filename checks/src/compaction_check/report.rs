@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent::{
     core::{TokenCounter, event::CompactionMode, model::ApproximateCounter},
-    llm::Codec,
+    llm::RequestReader,
 };
 
 use super::{play::Played, strategies::PLANNER, transcript::Transcript};
@@ -30,7 +30,7 @@ struct Row {
 }
 
 impl Report {
-    pub(crate) fn new(transcripts: &[Transcript], codecs: &[Arc<dyn Codec>]) -> Self {
+    pub(crate) fn new(transcripts: &[Transcript], codecs: &[Arc<dyn RequestReader>]) -> Self {
         let sizes = transcripts.iter().map(|transcript| {
             let Transcript { wire, sessions, history } = transcript;
             let tokens = ApproximateCounter.history(history);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, path::Path};
 
 use agent::{
     core::{History, TokenCounter, model::ApproximateCounter},
-    llm::Codec,
+    llm::RequestReader,
 };
 
 use crate::recordings::{Exchange, WIRES};
@@ -46,7 +46,7 @@ const LARGEST: u64 = 400;
 fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
     let wire = WIRES.iter().find(|wire| wire.api() == exchange.api)?;
     let body = exchange.request.json.as_ref().filter(|_| exchange.status().is_success())?;
-    let codec: Box<dyn Codec> = wire.codec(exchange).ok()?;
+    let codec: Box<dyn RequestReader> = wire.codec(exchange).ok()?;
     let history = codec.decode_request(body.to_string().as_bytes()).ok()?.messages;
     let has_turn = history.len() > 2 && history.iter().any(|message| message.as_assistant().is_some());
     let is_even = history.iter().all(|message| ApproximateCounter.message(message) <= LARGEST);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agent::{
     Error, ModelRequest, ModelResponse, Result,
     core::{Chunk, message::Origin},
-    llm::{Codec, Decoder, ParsedRequest, Progress},
+    llm::{Codec, Decoder, ParsedRequest, Progress, RequestReader},
 };
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -75,7 +75,17 @@ enum Lie {
 /// The first wire, with a codec that lies.
 struct Lying(Lie);
 
-struct LyingCodec(Lie, Box<dyn Codec>);
+struct LyingCodec(Lie, Box<dyn RequestReader>);
+
+impl RequestReader for LyingCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
+        let mut read = self.1.decode_request(body)?;
+        if self.0 == Lie::Unasks {
+            read.params.temperature = None;
+        }
+        Ok(read)
+    }
+}
 
 impl Codec for LyingCodec {
     fn origin(&self) -> &Origin {
@@ -84,14 +94,6 @@ impl Codec for LyingCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<http::Request<bytes::Bytes>> {
         self.1.encode(req)
-    }
-
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        let mut read = self.1.decode_request(body)?;
-        if self.0 == Lie::Unasks {
-            read.params.temperature = None;
-        }
-        Ok(read)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
@@ -133,7 +135,7 @@ impl Wire for Lying {
         WIRES[0].api()
     }
 
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         Ok(Box::new(LyingCodec(self.0, WIRES[0].codec(exchange)?)))
     }
 

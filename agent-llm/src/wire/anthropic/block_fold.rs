@@ -9,7 +9,6 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{parts::Input, read};
 use crate::wire::{
-    content::says_more_than_deltas,
     ids::{NAMELESS, call_id},
     lenient::Str,
     merge::merge_field,
@@ -55,6 +54,11 @@ impl Kind {
             Self::Other => None,
         }
     }
+
+    /// The field of a block that has its words.
+    fn said(self) -> Option<&'static str> {
+        self.name().filter(|_| matches!(self, Self::Text | Self::Thinking))
+    }
 }
 
 impl Delta<'_> {
@@ -75,54 +79,38 @@ pub(super) struct BlockFold {
     /// The provider's number for it, which another block may have later.
     pub(super) index: u64,
     pub(super) kind: Kind,
-    /// Its place among the blocks that say something.
-    pub(super) number: Option<u32>,
-    /// The text, or the thinking.
-    pub(super) said: String,
-    /// The block with its JSON, once it has ended.
-    pub(super) done: Option<(String, Block)>,
     has_started: bool,
-    /// What it began with, and what else came.
+    /// What it began with, and what came but for what it says.
     fields: Map<String, Value>,
-    input: String,
-    /// Bytes of the input that were spoken.
-    spoken: usize,
+    /// What of a call's arguments has not been spoken.
+    pub(super) input: String,
+    /// The block as it would have come whole, once it has ended.
+    pub(super) json: String,
 }
 
 impl BlockFold {
     /// A block of which a delta came first.
     pub(super) fn unstarted(index: u64, kind: Kind) -> Self {
-        Self {
-            index,
-            kind,
-            number: None,
-            said: String::new(),
-            done: None,
-            has_started: false,
-            fields: Map::new(),
-            input: String::new(),
-            spoken: 0,
-        }
+        Self { index, kind, has_started: false, fields: Map::new(), input: String::new(), json: String::new() }
     }
 
-    pub(super) fn started(index: u64, json: &str) -> serde_json::Result<Self> {
-        let fields: Map<String, Value> = serde_json::from_str(json)?;
+    /// A block that begins as this JSON, and what it says already.
+    pub(super) fn started(index: u64, json: &str) -> serde_json::Result<(Self, String)> {
+        let mut fields: Map<String, Value> = serde_json::from_str(json)?;
         let kind = Kind::of(fields.get("type").and_then(Value::as_str).unwrap_or_default());
-        let mut start = Self { has_started: true, fields, ..Self::unstarted(index, kind) };
-        if let Kind::Text | Kind::Thinking = kind
-            && let Some(Value::String(said)) = kind.name().and_then(|name| start.fields.get_mut(name))
-        {
-            start.said = std::mem::take(said);
-        }
-        Ok(start)
+        let said = match kind.said().and_then(|name| fields.get_mut(name)) {
+            Some(Value::String(said)) => std::mem::take(said),
+            _ => String::new(),
+        };
+        Ok((Self { has_started: true, fields, ..Self::unstarted(index, kind) }, said))
     }
 
     /// True if the block came before its start, which is this, or is a call that has no id yet.
-    pub(super) fn goes_on_with(&self, start: &Self) -> bool {
+    pub(super) fn goes_on_with(&self, start: &Self, has_said: bool) -> bool {
         let is_same = self.kind == start.kind;
         match self.has_started {
             true => is_same && self.kind == Kind::ToolUse && self.text("id").is_empty(),
-            false => is_same || self.number.is_none(),
+            false => is_same || !has_said,
         }
     }
 
@@ -143,7 +131,7 @@ impl BlockFold {
         self.kind == Kind::Other || kind.is_none_or(|kind| kind == self.kind)
     }
 
-    /// Takes what is not [`said`](Self::said).
+    /// Takes what is not the block's words.
     pub(super) fn push(&mut self, delta: &Delta<'_>) -> serde_json::Result<()> {
         if let Some(more) = &delta.partial_json {
             self.input.push_str(&more.0);
@@ -187,66 +175,66 @@ impl BlockFold {
         (!id.is_empty() && !name.is_empty()).then_some((id, name))
     }
 
-    pub(super) fn unspoken(&self) -> &str {
-        self.input.get(self.spoken..).unwrap_or_default()
-    }
-
-    pub(super) fn speak(&mut self) {
-        self.spoken = self.input.len();
-    }
-
-    /// The JSON of the whole block, of which no more comes. A call that was never named gets a name and an id.
-    pub(super) fn end(&mut self, response: &str, at: usize) -> String {
+    /// No more of the block comes. A call that was never named gets a name and an id; one without `arguments` so far, those
+    /// that it began with.
+    pub(super) fn end(&mut self, response: &str, at: usize, lacks_arguments: bool) {
         if let Some(name) = self.kind.name() {
             self.fields.entry("type").or_insert_with(|| name.into());
         }
-        match self.kind {
-            Kind::Text => drop(self.fields.insert("text".into(), std::mem::take(&mut self.said).into())),
-            Kind::Thinking => drop(self.fields.insert("thinking".into(), std::mem::take(&mut self.said).into())),
-            Kind::ToolUse => {
-                if self.text("id").is_empty() {
-                    self.fields.insert("id".into(), call_id(response, at).into());
-                }
-                if self.text("name").is_empty() {
-                    self.fields.insert("name".into(), NAMELESS.into());
-                }
-                if self.input.is_empty() {
-                    let input = self.fields.remove("input").filter(Value::is_object);
-                    self.input = input.map_or_else(|| "{}".to_owned(), |input| input.to_string());
-                }
-            }
-            Kind::Other => {}
+        if let Some(said) = self.kind.said() {
+            self.fields.entry(said).or_insert_with(|| "".into());
         }
-        serde_json::to_string(&Whole(self)).expect("its keys are texts and its numbers finite")
+        if self.kind != Kind::ToolUse {
+            return;
+        }
+        if self.text("id").is_empty() {
+            self.fields.insert("id".into(), call_id(response, at).into());
+        }
+        if self.text("name").is_empty() {
+            self.fields.insert("name".into(), NAMELESS.into());
+        }
+        if lacks_arguments && self.input.is_empty() {
+            let input = self.fields.remove("input").filter(Value::is_object);
+            self.input = input.map_or_else(|| "{}".to_owned(), |input| input.to_string());
+        }
     }
 
-    /// The block that was put together as `json`.
-    pub(super) fn read(&self, json: &str, origin: &Origin) -> Block {
-        let mut block = read::block(json, origin);
-        if let (Block::ToolCall(call), Input::Invalid { text }) = (&mut block, Input::new(&self.input)) {
+    /// The JSON of the whole block, which has said this.
+    pub(super) fn whole(&self, said: &str) -> String {
+        serde_json::to_string(&Whole { block: self, said }).expect("its keys are texts and its numbers finite")
+    }
+
+    /// The block, which was put together.
+    pub(super) fn read(&self, said: &str, origin: &Origin) -> Block {
+        let mut block = read::block(&self.json, origin);
+        if let (Block::ToolCall(call), Input::Invalid { text }) = (&mut block, Input::new(said)) {
             text.clone_into(&mut call.arguments); // what the model wrote, not what the API takes for it
         }
         block
     }
-
-    /// True if the block holds something that no delta carried.
-    pub(super) fn says_more(&self, block: &Block) -> bool {
-        says_more_than_deltas(block) || matches!(block, Block::ToolCall(call) if call.arguments != self.input)
-    }
 }
 
 /// The block as it would have come whole.
-struct Whole<'a>(&'a BlockFold);
+struct Whole<'a> {
+    block: &'a BlockFold,
+    said: &'a str,
+}
 
 impl Serialize for Whole<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(block) = self;
+        let Self { block: BlockFold { kind, fields, input, .. }, said } = self;
+        // What a call of the provider's own is called with, nobody hears.
+        let input = if *kind == Kind::ToolUse { said } else { input.as_str() };
         let mut map = serializer.serialize_map(None)?;
-        let has_input = !block.input.is_empty();
-        let fields = block.fields.iter().filter(|(name, _)| !(has_input && *name == "input"));
-        fields.into_iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
-        if has_input {
-            map.serialize_entry("input", &Input::new(&block.input))?;
+        for (name, value) in fields {
+            match name.as_str() {
+                "input" if !input.is_empty() => {}
+                name if Some(name) == kind.said() => map.serialize_entry(name, said)?,
+                name => map.serialize_entry(name, value)?,
+            }
+        }
+        if !input.is_empty() {
+            map.serialize_entry("input", &Input::new(input))?;
         }
         map.end()
     }

@@ -3,7 +3,6 @@
 use agent_core::{ModelRequest, SystemMessage, message::Origin, tool::WireKey};
 
 use super::{
-    claude::Claude,
     messages::write_messages,
     parts::{BlockJson, part_json},
     settings::Settings,
@@ -15,9 +14,9 @@ use crate::wire::{
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, origin: &Origin, claude: &Claude, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, settings: &Settings<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
     let extra = &req.params.extra;
-    write_with(&Settings::of(req, origin.model(), claude), extra, out);
+    write_with(settings, extra, out);
     out.pop(); // the closing brace
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);

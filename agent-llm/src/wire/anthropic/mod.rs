@@ -14,6 +14,9 @@
 //! # What the wire cannot say
 //!
 //! * There is no seed, and no form of the answer but a JSON Schema.
+//! * A model that thinks takes no temperature but 1 and no `top_p` below 0.95: a request with one of them and with an
+//!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
+//! * Sound, film and HEIC pictures are an error; documents of text go as text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
 //!   [`AnthropicBuilder::max_output`] says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
@@ -23,22 +26,23 @@
 //! * A model's own images stand as `[image]`.
 
 mod amend;
+mod answer;
 mod assistant;
 mod block_fold;
 mod claude;
-mod decode;
 mod encode;
+mod finish;
 mod fold;
+mod media;
 mod messages;
 mod model;
 mod parts;
 mod profile;
 mod read;
+#[cfg(feature = "requests")]
 mod request;
-mod request_parts;
 mod schema;
 mod settings;
-mod stream;
 mod tools;
 mod usage;
 
@@ -47,14 +51,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-use self::{claude::Claude, stream::StreamDecoder};
+use self::{answer::Answer, claude::Claude, settings::Settings};
 pub use self::{
     claude::ClaudeThinking,
     model::{Anthropic, AnthropicBuilder},
     profile::AnthropicProfile,
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
@@ -144,18 +148,17 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let write = |out: &mut Draft| encode::encode(req, &self.origin, &self.claude, self.key, out);
+        media::check(&req.messages)?;
+        let settings = Settings::of(req, self.origin.model(), &self.claude);
+        settings.check()?;
+        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, self.key, out);
         let mut request = post(self.uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
         Ok(request)
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode_request(body, &self.origin, &self.claude)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), &self.origin)
+        finish::decode(&text_of(body), &self.origin)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -171,6 +174,13 @@ impl Codec for AnthropicCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.origin.clone(), chunks))
+        Box::new(Answer::new(self.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for AnthropicCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(body, &self.origin, &self.claude)
     }
 }

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    Media, Part, Text,
-    message::{Cache, MediaSource, Origin},
+    Part, Text,
+    message::{Cache, Origin},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::read;
+use super::{
+    media::{Source, media_json},
+    read,
+};
 pub(super) use crate::wire::content::EMPTY;
 use crate::wire::{cache_control::CacheControl, json::own};
 
@@ -58,14 +61,6 @@ pub(super) enum BlockJson<'a> {
     /// The provider's own JSON with another cache mark.
     #[serde(untagged)]
     Marked(Value),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Source<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
-    Url { url: &'a str },
-    File { file_id: &'a str },
 }
 
 /// The arguments of a call: an object, whatever the model wrote.
@@ -126,33 +121,8 @@ pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson
     (!text.text.trim().is_empty()).then(|| BlockJson::Text { text: Cow::Borrowed(&text.text), cache_control })
 }
 
-fn media_json<'a>(origin: &Origin, media: &'a Media, is_document: bool) -> BlockJson<'a> {
-    if let Some(raw) = own(origin, media.raw.as_ref())
-        && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
-        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
-    {
-        return with_mark(raw, was.cache, media.cache);
-    }
-    let mime = media.mime.as_deref();
-    let source = match &media.source {
-        MediaSource::Base64(data) => {
-            let usual = if is_document { "application/pdf" } else { "image/png" };
-            Source::Base64 { media_type: mime.unwrap_or(usual), data }
-        }
-        MediaSource::File(file_id) => Source::File { file_id },
-        MediaSource::Url(url) => Source::Url { url },
-        _ => Source::Url { url: "" },
-    };
-    let cache_control = media.cache.map(CacheControl::from);
-    if is_document {
-        BlockJson::Document { source, title: media.name.as_deref(), cache_control }
-    } else {
-        BlockJson::Image { source, cache_control }
-    }
-}
-
 /// The provider's own JSON, with the cache mark that is wanted now.
-fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
+pub(super) fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
     if was == wanted { BlockJson::Raw(raw) } else { BlockJson::Marked(marked(raw, wanted)) }
 }
 

@@ -1,6 +1,6 @@
 //! Everything of a request but the conversation and the tools.
 
-use agent_core::{ModelParams, ModelRequest, OutputFormat, ToolChoice, model::Effort};
+use agent_core::{Error, ErrorKind, ModelParams, ModelRequest, OutputFormat, Result, Retry, ToolChoice, model::Effort};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,6 +11,9 @@ use super::{
 
 /// The least budget for thinking that the API takes.
 const LEAST_BUDGET: u64 = 1_024;
+
+/// The least `top_p` that the API takes of a model that thinks.
+const LEAST_TOP_P: f64 = 0.95;
 
 #[derive(Serialize)]
 pub(super) struct Settings<'a> {
@@ -41,7 +44,7 @@ struct Choice<'a> {
     disable_parallel_tool_use: bool,
 }
 
-#[derive(Serialize)]
+#[derive(PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Thinking {
     Adaptive,
@@ -73,6 +76,9 @@ impl<'a> Settings<'a> {
     pub(super) fn new(params: &'a ModelParams, has_tools: bool, stream: bool, model: &'a str, claude: &Claude) -> Self {
         let max_tokens = params.max_tokens.unwrap_or(claude.max_tokens);
         let (thinking, effort) = params.effort.map_or((None, None), |effort| think(effort, max_tokens, claude));
+        // The API forces no tool on a model that thinks.
+        let is_forced = has_tools && matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
+        let thinking = thinking.filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
         Self {
             model,
             max_tokens,
@@ -84,6 +90,21 @@ impl<'a> Settings<'a> {
             output_config: OutputConfig { effort, format: params.output.as_deref().and_then(Format::new) },
             stream: stream.then_some(true),
         }
+    }
+
+    /// Checks that the API takes these settings together.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidRequest`] for a model that is to think and to choose its words in a way of its own.
+    pub(super) fn check(&self) -> Result<()> {
+        let thinks = self.thinking.as_ref().is_some_and(|thinking| *thinking != Thinking::Disabled);
+        let is_own = self.temperature.is_some_and(|t| t != 1.0) || self.top_p.is_some_and(|p| p < LEAST_TOP_P);
+        if !(thinks && is_own) {
+            return Ok(());
+        }
+        let message =
+            "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort";
+        Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
     }
 }
 
@@ -105,7 +126,7 @@ fn word(effort: Effort) -> &'static str {
     }
 }
 
-/// A share of the answer's tokens; none if that is less than the API takes.
+/// A share of the answer's tokens; none if the least that the API takes would not leave as much for the answer.
 fn budget(effort: Effort, max_tokens: u64) -> Option<Thinking> {
     let share = match effort {
         Effort::None | Effort::Minimal => 0,
@@ -113,7 +134,7 @@ fn budget(effort: Effort, max_tokens: u64) -> Option<Thinking> {
         Effort::Medium => max_tokens / 4,
         _ => max_tokens / 2,
     };
-    (max_tokens > LEAST_BUDGET).then(|| Thinking::Enabled { budget_tokens: share.max(LEAST_BUDGET) })
+    (max_tokens >= 2 * LEAST_BUDGET).then(|| Thinking::Enabled { budget_tokens: share.max(LEAST_BUDGET) })
 }
 
 impl<'a> Choice<'a> {

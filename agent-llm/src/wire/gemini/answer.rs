@@ -1,24 +1,23 @@
 //! What a provider answers, put together from one response or from the many of a stream.
 
-use agent_core::{AssistantMessage, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry, message::Raw};
+use agent_core::{AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry, message::Raw};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     assistant::content,
     candidate::{Candidate, CandidateSaid},
-    citations::cite,
-    fold::Heard,
     manner::Manner,
     part::raw,
     rest::Rest,
     usage::usage,
 };
 use crate::{
-    ProviderError,
-    error::not_the_protocol,
+    Decoder, Progress, ProviderError,
+    error::{not_the_protocol, truncated},
     wire::{
         lenient::{Str, each},
         open_struct::open_struct,
+        surrogates::mend_surrogates,
     },
 };
 
@@ -40,26 +39,72 @@ open_struct! {
     }
 }
 
-/// An answer under way.
+/// An answer under way: responses, of which each holds the next piece. The last says why it ended.
 #[derive(Debug)]
 pub(super) struct Answer {
     manner: Manner,
+    is_heard: bool,
     id: String,
     model: String,
     candidates: Vec<Candidate>,
     rest: Rest,
+    /// A proxy said that nothing follows.
+    has_ended: bool,
+}
+
+/// Reads the body of an answer that came whole. It may be the list of what a stream would have held: so the API streams to
+/// those who do not ask for events.
+pub(super) fn decode(body: &str, manner: &Manner) -> Result<ModelResponse> {
+    let (mut answer, mut nobody) = (Answer::new(manner.clone(), false), Vec::new());
+    if body.trim_start().starts_with('[') {
+        let pieces: Vec<&RawValue> = serde_json::from_str(body).map_err(|e| answer.unreadable(body).with_source(e))?;
+        for piece in pieces {
+            answer.take(piece.get(), &mut nobody)?;
+        }
+        return answer.respond(None, &mut nobody);
+    }
+    let sent = answer.take(body, &mut nobody)?;
+    answer.respond(sent, &mut nobody)
+}
+
+impl Decoder for Answer {
+    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let data = data.trim();
+        self.has_ended |= data == "[DONE]";
+        if self.has_ended || data.is_empty() {
+            return Ok(());
+        }
+        self.take(&mend_surrogates(data), chunks).map(drop)
+    }
+
+    fn progress(&self) -> Progress {
+        let is_complete = self.candidates.iter().any(|candidate| candidate.index == 0 && !candidate.finish.is_empty());
+        match (self.has_ended, is_complete) {
+            (true, _) => Progress::Ended,
+            (false, true) => Progress::Complete,
+            (false, false) => Progress::Open,
+        }
+    }
+
+    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        match self.progress() {
+            Progress::Open => Err(truncated(self.manner.origin.provider())),
+            _ => self.respond(None, chunks),
+        }
+    }
 }
 
 impl Answer {
-    pub(super) fn new(manner: Manner) -> Self {
-        Self { manner, id: String::new(), model: String::new(), candidates: Vec::new(), rest: Rest::default() }
+    pub(super) fn new(manner: Manner, is_heard: bool) -> Self {
+        let (id, model) = (String::new(), String::new());
+        Self { manner, is_heard, id, model, candidates: Vec::new(), rest: Rest::default(), has_ended: false }
     }
 
     /// Adds a response, and gives back the content of its first candidate.
     ///
     /// # Errors
     /// The provider's error if the response is one; [`ContentFiltered`](ErrorKind::ContentFiltered) if it refused the prompt.
-    pub(super) fn take<'a>(&mut self, json: &'a str, heard: &mut Heard<'_>) -> Result<Option<&'a RawValue>> {
+    fn take<'a>(&mut self, json: &'a str, out: &mut Vec<Chunk>) -> Result<Option<&'a RawValue>> {
         let unreadable = |e| self.unreadable(json).with_source(e);
         let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(unreadable)?;
         if said.error.is_some() {
@@ -75,7 +120,7 @@ impl Answer {
             if candidate.index.unwrap_or(0) == 0 {
                 first = first.or(candidate.content);
             }
-            self.candidate(&candidate, heard)
+            self.candidate(&candidate, out)
         };
         let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
         taken.map_err(|e| self.unreadable(json).with_source(e))?;
@@ -88,14 +133,14 @@ impl Answer {
         Ok(first)
     }
 
-    fn candidate(&mut self, said: &CandidateSaid<'_>, heard: &mut Heard<'_>) -> serde_json::Result<()> {
+    fn candidate(&mut self, said: &CandidateSaid<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         let index = said.index.unwrap_or(0);
         let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
-            self.candidates.push(Candidate::new(index, self.manner.origin.clone()));
+            let is_heard = self.is_heard && index == 0;
+            self.candidates.push(Candidate::new(index, self.manner.origin.clone(), is_heard));
             self.candidates.len() - 1
         });
-        let mut nobody = Heard(None);
-        self.candidates[at].take(said, &self.id, if index == 0 { heard } else { &mut nobody })
+        self.candidates[at].take(said, &self.id, out)
     }
 
     /// A prompt that was refused has no answer.
@@ -110,23 +155,17 @@ impl Answer {
             .with_context("code", reason.0))
     }
 
-    /// True if the first candidate has ended.
-    pub(super) fn is_complete(&self) -> bool {
-        self.candidates.iter().any(|candidate| candidate.index == 0 && !candidate.finish.is_empty())
-    }
-
     /// The response. `sent` is the content if it came whole; else it is put together.
     ///
     /// # Errors
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
-    pub(super) fn finish(mut self, sent: Option<&RawValue>, heard: &mut Heard<'_>) -> Result<ModelResponse> {
+    fn respond(mut self, sent: Option<&RawValue>, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
             let provider = self.manner.origin.provider();
             return Err(not_the_protocol(provider, "the answer is none", "it holds no candidate"));
         };
         let first = self.candidates.remove(first);
-        let mut blocks = first.fold.finish(heard);
-        cite(&mut blocks, &first.rest, heard);
+        let blocks = first.fold.finish(&first.rest, out);
         let origin = &self.manner.origin;
         let raw = match sent {
             Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
@@ -155,14 +194,14 @@ impl Answer {
         Ok(response)
     }
 
-    pub(super) fn unreadable(&self, json: &str) -> Error {
+    fn unreadable(&self, json: &str) -> Error {
         not_the_protocol(self.manner.origin.provider(), "the answer is not a response of generateContent", json)
     }
 }
 
 /// A further candidate, as it would have come whole.
 fn told(candidate: Candidate, manner: &Manner) -> Value {
-    let blocks = candidate.fold.finish(&mut Heard(None));
+    let blocks = candidate.fold.finish(&Rest::default(), &mut Vec::new());
     let mut fields = Map::new();
     fields.insert("index".into(), candidate.index.into());
     let content = content(manner, &blocks, &candidate.content.unwrap_or_default());

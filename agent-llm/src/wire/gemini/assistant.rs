@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    fold::{Fold, Heard},
+    fold::Fold,
     manner::Manner,
     part::PartSaid,
     profile::GeminiGeneration,
@@ -142,9 +142,9 @@ impl Projection<'_> {
 
     /// True if the provider's JSON is still of one block that `says` the same: the block may have been edited.
     fn is_of(&self, own: &RawValue, says: impl FnOnce(&Block) -> bool) -> bool {
-        let mut fold = Fold::new(self.manner.origin.clone());
-        items(own).into_iter().for_each(|part| fold.push(part, "", &mut Heard(None)));
-        matches!(&*fold.finish(&mut Heard(None)), [was] if says(was))
+        let (mut fold, mut nobody) = (Fold::new(self.manner.origin.clone(), false), Vec::new());
+        items(own).into_iter().for_each(|part| fold.push(part, "", &mut nobody));
+        matches!(&*fold.finish(&Rest::default(), &mut nobody), [was] if says(was))
     }
 }
 

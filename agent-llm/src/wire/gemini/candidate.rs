@@ -1,12 +1,9 @@
 //! One of the answers that were asked for.
 
-use agent_core::message::Origin;
+use agent_core::{Chunk, message::Origin};
 use serde_json::value::RawValue;
 
-use super::{
-    fold::{Fold, Heard},
-    rest::Rest,
-};
+use super::{fold::Fold, rest::Rest};
 use crate::wire::{
     lenient::{Str, each},
     open_struct::open_struct,
@@ -41,8 +38,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    pub(super) fn new(index: u64, origin: Origin) -> Self {
-        Self { index, content: None, fold: Fold::new(origin), finish: String::new(), rest: Rest::default() }
+    pub(super) fn new(index: u64, origin: Origin, is_heard: bool) -> Self {
+        Self { index, content: None, fold: Fold::new(origin, is_heard), finish: String::new(), rest: Rest::default() }
     }
 
     /// Adds a piece. `response` is the id of the response.
@@ -50,14 +47,14 @@ impl Candidate {
         &mut self,
         said: &CandidateSaid<'_>,
         response: &str,
-        heard: &mut Heard<'_>,
+        out: &mut Vec<Chunk>,
     ) -> serde_json::Result<()> {
         if let Some(content) = said.content {
             let content: ContentSaid<'_> = serde_json::from_str(content.get())?;
             let kept = self.content.get_or_insert_default();
             content.rest.iter().for_each(|(name, json)| kept.take(&name.0, json.get()));
             let push = |part| {
-                self.fold.push(part, response, heard);
+                self.fold.push(part, response, out);
                 Ok(())
             };
             content.parts.map_or(Ok(()), |parts| each(parts, push))?;

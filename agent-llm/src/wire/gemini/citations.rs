@@ -1,9 +1,9 @@
 //! Where the model has its words from.
 
-use agent_core::{Block, message::Citation};
+use agent_core::{Block, Text, message::Citation};
 use serde::Deserialize;
 
-use super::{fold::Heard, rest::Rest};
+use super::rest::Rest;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -49,36 +49,38 @@ struct Recitations {
     citations: Vec<Page>,
 }
 
-/// Puts citations to the texts that they speak of, and tells listeners.
+/// The texts that have sources, with their citations, each with its place among the blocks.
 ///
 /// The search names the words that a source supports: its sources belong to the text that holds these words. What was
 /// recited is named by its place, of which it is only certain in an answer of one text. Sources that belong to no text for
 /// certain are in the details alone.
-pub(super) fn cite(blocks: &mut [Block], rest: &Rest, heard: &mut Heard<'_>) {
+pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Rest) -> Vec<(usize, Block)> {
     let grounding: Grounding = read(rest, "groundingMetadata");
-    let mut cited = vec![Vec::new(); blocks.len()];
-    for support in grounding.grounding_supports.iter().filter(|support| !support.segment.text.is_empty()) {
-        let holds = |block: &Block| matches!(block, Block::Text(text) if text.text.contains(&support.segment.text));
-        if let Some(at) = blocks.iter().position(holds) {
-            let sources = support.grounding_chunk_indices.iter().filter_map(|n| grounding.grounding_chunks.get(*n));
-            cited[at].extend(sources.filter_map(Source::citation));
-        }
-    }
     let recited: Recitations = read(rest, "citationMetadata");
-    let mut texts = (0..).zip(&*blocks).filter(|(_, block)| matches!(block, Block::Text(_)));
-    if let (Some((at, _)), None) = (texts.next(), texts.next()) {
-        let at: usize = at;
-        cited[at].extend(recited.citations.iter().filter_map(Page::citation));
+    if grounding.grounding_supports.is_empty() && recited.citations.is_empty() {
+        return Vec::new();
     }
-    for ((index, block), cited) in (0..).zip(blocks).zip(cited) {
-        let Block::Text(text) = block else { continue };
-        for citation in cited {
-            if !text.citations.contains(&citation) {
-                text.citations.push(citation);
-            }
+    let texts = blocks.enumerate().filter_map(|(at, block)| match block {
+        Block::Text(text) => Some((at, text.clone())),
+        _ => None,
+    });
+    let mut texts: Vec<(usize, Text)> = texts.collect();
+    for support in grounding.grounding_supports.iter().filter(|support| !support.segment.text.is_empty()) {
+        if let Some((_, text)) = texts.iter_mut().find(|(_, text)| text.text.contains(&support.segment.text)) {
+            let sources = support.grounding_chunk_indices.iter().filter_map(|n| grounding.grounding_chunks.get(*n));
+            cite(text, sources.filter_map(Source::citation));
         }
-        if !text.citations.is_empty() {
-            heard.retell(index, block);
+    }
+    if let [(_, only)] = &mut *texts {
+        cite(only, recited.citations.iter().filter_map(Page::citation));
+    }
+    texts.into_iter().map(|(at, text)| (at, Block::Text(text))).collect()
+}
+
+fn cite(text: &mut Text, sources: impl Iterator<Item = Citation>) {
+    for source in sources {
+        if !text.citations.contains(&source) {
+            text.citations.push(source);
         }
     }
 }

@@ -7,27 +7,13 @@ use agent_core::{
 use serde_json::value::RawValue;
 
 use super::{
+    citations::cited,
     part::{CallSaid, PartSaid, raw},
     partial::Partial,
+    rest::Rest,
     speak::{PartJson, write_list},
 };
-use crate::wire::ids::call_id;
-
-/// Those who listen to a message under way, if anybody does.
-pub(super) struct Heard<'a>(pub(super) Option<&'a mut Vec<Chunk>>);
-
-impl Heard<'_> {
-    fn say(&mut self, chunk: impl FnOnce() -> Chunk) {
-        if let Some(chunks) = &mut self.0 {
-            chunks.push(chunk());
-        }
-    }
-
-    /// Tells the final form of a block that has ended.
-    pub(super) fn retell(&mut self, index: u32, block: &Block) {
-        self.say(|| Chunk::Block { index, block: block.clone() });
-    }
-}
+use crate::wire::{blocks::Blocks, ids::call_id};
 
 /// A message under way.
 ///
@@ -38,7 +24,9 @@ impl Heard<'_> {
 #[derive(Debug)]
 pub(super) struct Fold {
     origin: Origin,
-    blocks: Vec<Block>,
+    blocks: Blocks<usize>,
+    /// The blocks that have ended, which is the number of the one under way.
+    ended: usize,
     /// The text or the thoughts under way.
     run: Option<Run>,
     /// The call under way, if it comes in pieces.
@@ -49,7 +37,6 @@ pub(super) struct Fold {
 #[derive(Debug, Default)]
 struct Run {
     is_thought: bool,
-    text: String,
     /// The bytes of the text that `parts` holds.
     told: usize,
     /// The JSON of the parts so far; none while no part says more than its text.
@@ -58,23 +45,23 @@ struct Run {
 }
 
 impl Fold {
-    pub(super) fn new(origin: Origin) -> Self {
-        Self { origin, blocks: Vec::new(), run: None, partial: None, calls: 0 }
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        Self { origin, blocks: Blocks::new(is_heard), ended: 0, run: None, partial: None, calls: 0 }
     }
 
     /// Adds a part. `response` is the id of the response, and part of the ids of calls that have none.
-    pub(super) fn push(&mut self, part: &RawValue, response: &str, heard: &mut Heard<'_>) {
+    pub(super) fn push(&mut self, part: &RawValue, response: &str, out: &mut Vec<Chunk>) {
         let json = part.get();
         let said = PartSaid::read(json);
         match &said {
-            Some(said) if said.is_text() => self.say(said, part, heard),
+            Some(said) if said.is_text() => self.say(said, part, out),
             Some(said @ PartSaid { call: Some(call), .. })
                 if call.is_piece() || self.partial.is_some() && call.name.is_none() =>
             {
-                self.call(said, call, response, heard);
+                self.call(said, call, response, out);
             }
             _ => {
-                self.cut(heard);
+                self.cut(out);
                 let calls = self.calls;
                 let name = || call_id(response, calls);
                 let block = match said {
@@ -82,135 +69,117 @@ impl Fold {
                     None => Block::Other(raw(json, &self.origin)),
                 };
                 self.calls += usize::from(matches!(block, Block::ToolCall(_)));
-                self.add(block, heard);
+                self.end(block, out);
             }
         }
     }
 
-    fn say(&mut self, said: &PartSaid<'_>, part: &RawValue, heard: &mut Heard<'_>) {
+    fn say(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let is_thought = said.is_thought();
         let text = said.text.as_ref().map_or("", |text| &text.0);
         if self.partial.is_some() {
-            self.cut(heard);
+            self.cut(out);
         }
         if text.is_empty() && !is_thought {
-            return self.sign(said, part, heard);
+            return self.sign(said, part, out);
         }
         if text.is_empty() && said.signed().is_none() {
             return;
         }
         if self.run.as_ref().is_some_and(|run| run.is_thought != is_thought) {
-            self.cut(heard);
+            self.cut(out);
         }
         let run = self.run.get_or_insert_with(|| Run { is_thought, ..Run::default() });
         if said.says_more_than_text() {
-            run.tell();
+            run.tell(self.blocks.said(self.ended));
             run.parts.push(part.to_owned());
             run.told += text.len();
             run.signature = said.signed().map(str::to_owned).or(run.signature.take());
         }
-        run.text.push_str(text);
-        let (index, delta) = (self.blocks.len() as u32, || text.to_owned());
-        heard.say(|| match is_thought {
-            true => Chunk::Reasoning { index, delta: delta() },
-            false => Chunk::Text { index, delta: delta() },
-        });
+        match is_thought {
+            true => self.blocks.reasoning(self.ended, text, out),
+            false => self.blocks.text(self.ended, text, out),
+        }
     }
 
     /// A piece of a call. The first has its name; the last says that nothing follows.
-    fn call(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>, response: &str, heard: &mut Heard<'_>) {
+    fn call(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>, response: &str, out: &mut Vec<Chunk>) {
         if self.partial.is_none() || call.name.is_some() {
-            self.cut(heard);
+            self.cut(out);
             let partial = Partial::new(call, || call_id(response, self.calls));
             self.calls += 1;
-            let (index, id, name) = (self.blocks.len() as u32, partial.id().into(), partial.name().into());
-            heard.say(|| Chunk::ToolCall { index, id, name });
+            self.blocks.call(self.ended, partial.id(), partial.name(), out);
             self.partial = Some(partial);
         }
         if let Some(partial) = &mut self.partial {
             partial.take(said, call);
         }
         if call.continues != Some(true) {
-            self.cut(heard);
+            self.cut(out);
         }
     }
 
     /// A signature that stands alone.
-    fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, heard: &mut Heard<'_>) {
+    fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let Some(signature) = said.signed() else { return };
-        self.cut(heard);
+        self.cut(out);
         let raw = Some(raw(part.get(), &self.origin));
         let proof = Reasoning { signature: Some(signature.to_owned()), raw, ..Reasoning::default() };
-        self.add(Block::Reasoning(proof), heard);
+        self.end(Block::Reasoning(proof), out);
     }
 
     /// Ends the text, the thoughts or the call under way.
-    pub(super) fn cut(&mut self, heard: &mut Heard<'_>) {
+    pub(super) fn cut(&mut self, out: &mut Vec<Chunk>) {
         if let Some(call) = self.partial.take() {
             let block = call.finish(&self.origin);
-            self.end(block, heard);
+            self.end(block, out);
         }
-        let Some(mut run) = self.run.take() else { return };
-        let raw = run.raw(&self.origin);
-        let says_more = raw.is_some();
-        let block = match run.is_thought {
-            true => Block::Reasoning(Reasoning { text: run.text, signature: run.signature, encrypted: None, raw }),
-            false => Block::Text(Text::new(run.text).with_raw(raw)),
-        };
-        if says_more {
-            heard.retell(self.blocks.len() as u32, &block);
-        }
-        self.end(block, heard);
+        let Some(run) = self.run.take() else { return };
+        let text = self.blocks.said(self.ended).to_owned();
+        let block = run.finish(text, &self.origin);
+        self.end(block, out);
     }
 
-    /// Adds a block that came whole.
-    fn add(&mut self, block: Block, heard: &mut Heard<'_>) {
-        let index = self.blocks.len() as u32;
-        match &block {
-            Block::ToolCall(call) => {
-                heard.say(|| Chunk::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
-            }
-            _ => heard.retell(index, &block),
-        }
-        self.end(block, heard);
+    /// Ends the block under way, or adds one that came whole.
+    fn end(&mut self, block: Block, out: &mut Vec<Chunk>) {
+        self.blocks.settle(self.ended, block, out);
+        self.ended += 1;
     }
 
-    /// Ends a block, of which all was told that has no end.
-    fn end(&mut self, block: Block, heard: &mut Heard<'_>) {
-        let index = self.blocks.len() as u32;
-        if let Block::ToolCall(call) = &block {
-            heard.say(|| Chunk::Arguments { index, delta: call.arguments.clone() });
-            if call.raw.is_some() {
-                heard.retell(index, &block);
-            }
+    /// The blocks of the whole message, of which `rest` says where its words are from.
+    pub(super) fn finish(mut self, rest: &Rest, out: &mut Vec<Chunk>) -> Vec<Block> {
+        self.cut(out);
+        for (at, block) in cited(self.blocks.iter(), rest) {
+            self.blocks.settle(at, block, out);
         }
-        heard.say(|| Chunk::End { index });
-        self.blocks.push(block);
-    }
-
-    /// The blocks of the whole message.
-    pub(super) fn finish(mut self, heard: &mut Heard<'_>) -> Vec<Block> {
-        self.cut(heard);
-        self.blocks
+        self.blocks.into_blocks()
     }
 }
 
 impl Run {
     /// Makes a part of the text that no part holds yet.
-    fn tell(&mut self) {
-        let text = &self.text[self.told..];
-        if !text.is_empty() {
-            let part = PartJson::text(text, self.is_thought);
+    fn tell(&mut self, text: &str) {
+        let untold = &text[self.told..];
+        if !untold.is_empty() {
+            let part = PartJson::text(untold, self.is_thought);
             self.parts.push(serde_json::value::to_raw_value(&part).expect("texts are JSON"));
-            self.told = self.text.len();
+            self.told = text.len();
         }
     }
 
-    fn raw(&mut self, origin: &Origin) -> Option<Raw> {
+    fn finish(mut self, text: String, origin: &Origin) -> Block {
+        let raw = self.raw(&text, origin);
+        match self.is_thought {
+            true => Block::Reasoning(Reasoning { text, signature: self.signature, encrypted: None, raw }),
+            false => Block::Text(Text::new(text).with_raw(raw)),
+        }
+    }
+
+    fn raw(&mut self, text: &str, origin: &Origin) -> Option<Raw> {
         if self.parts.is_empty() {
             return None;
         }
-        self.tell();
+        self.tell(text);
         let mut parts = std::mem::take(&mut self.parts);
         match parts.len() {
             1 => parts.pop().map(|part| Raw::new(origin.clone(), part)),

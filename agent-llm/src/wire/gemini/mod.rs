@@ -37,7 +37,6 @@ mod assistant;
 mod candidate;
 mod citations;
 mod contents;
-mod decode;
 mod encode;
 mod fold;
 mod manner;
@@ -45,12 +44,12 @@ mod model;
 mod part;
 mod partial;
 mod profile;
+#[cfg(feature = "requests")]
 mod request;
 mod rest;
 mod schema;
 mod settings;
 mod speak;
-mod stream;
 mod tools;
 mod usage;
 mod wrapper;
@@ -59,13 +58,13 @@ use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, to
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
-use self::{manner::Manner, stream::StreamDecoder};
+use self::{answer::Answer, manner::Manner};
 pub use self::{
     model::{Gemini, GeminiBuilder},
     profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, ProviderError,
+    Codec, Decoder, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
@@ -133,13 +132,8 @@ impl Codec for GeminiCodec {
         Ok(post(uri.clone(), self.bodies.body(write)))
     }
 
-    /// The body does not say whether the answer is to be streamed: the address does.
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), &self.manner)
+        answer::decode(&text_of(body), &self.manner)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -147,6 +141,14 @@ impl Codec for GeminiCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.clone(), chunks))
+        Box::new(Answer::new(self.manner.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for GeminiCodec {
+    /// The body does not say whether the answer is to be streamed: the address does.
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode(&text_of(body), &self.profile, &self.manner)
     }
 }

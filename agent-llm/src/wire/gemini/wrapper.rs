@@ -24,6 +24,7 @@ impl<'a> Wrapper<'a> {
     }
 
     /// True if the list has this name.
+    #[cfg(feature = "requests")]
     pub(super) fn is_named(&self, list: &str) -> bool {
         self.list == list
     }
@@ -50,6 +51,7 @@ impl<'a> Wrapper<'a> {
     }
 
     /// The JSON of the object with only these items in its list.
+    #[cfg(feature = "requests")]
     pub(super) fn with(&self, items: &[&RawValue]) -> String {
         let mut out = Vec::new();
         self.open(&mut out);

@@ -1,51 +1,46 @@
-//! One choice of a streamed answer, put together.
+//! A choice under way.
 
-use serde::de::IgnoredAny;
+use agent_core::{Chunk, message::Origin};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    choices::Numbered,
-    details::{Details, further, parse},
-    fold::{Delta, Fold},
+    answer::Form,
+    details::{Details, parse},
+    events::Choice,
+    fold::Fold,
+    read::{Field, ORDER},
 };
-use crate::wire::{lenient::Str, open_struct::open_struct};
-
-open_struct! {
-    /// What one event says of a choice.
-    Choice {
-        index: u64 = "index",
-        delta: Delta<'a> = "delta",
-        finish_reason: Str<'a> = "finish_reason",
-        logprobs: &'a RawValue = "logprobs",
-        // Some servers have the usage here.
-        usage: &'a RawValue = "usage",
-        error: &'a RawValue = "error",
-        // All that was said so far, which the deltas said already.
-        _message: IgnoredAny = "message",
-    }
-}
-
-impl Numbered for Choice<'_> {
-    fn number(&self) -> u64 {
-        self.index.unwrap_or(0)
-    }
-}
 
 /// A choice under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) index: u64,
     pub(super) fold: Fold,
+    /// The message, if it came whole.
+    pub(super) whole: Option<Box<RawValue>>,
     pub(super) finish: String,
     pub(super) details: Details,
 }
 
 impl Candidate {
-    pub(super) fn push(&mut self, choice: &Choice<'_>) -> serde_json::Result<()> {
-        if let Some(delta) = &choice.delta {
-            self.fold.push(delta)?;
+    pub(super) fn new(index: u64, is_heard: bool) -> Self {
+        Self { index, fold: Fold::new(is_heard), whole: None, finish: String::new(), details: Details::default() }
+    }
+
+    pub(super) fn take(
+        &mut self,
+        choice: &Choice<'_>,
+        form: Form,
+        origin: &Origin,
+        out: &mut Vec<Chunk>,
+    ) -> serde_json::Result<()> {
+        match form {
+            Form::Whole => self.whole = choice.message.map(ToOwned::to_owned),
+            Form::Streamed => choice.delta.iter().try_for_each(|delta| self.fold.push(delta, origin, out))?,
         }
-        keep_first(&mut self.finish, choice.finish_reason.as_ref());
+        if let Some(finish) = choice.finish_reason.as_ref().filter(|_| self.finish.is_empty()) {
+            self.finish.push_str(&finish.0);
+        }
         if let Some(json) = choice.logprobs {
             self.details.append("logprobs", json);
         }
@@ -53,17 +48,23 @@ impl Candidate {
         Ok(())
     }
 
-    /// The choice as it would have come whole in the response of this id.
-    pub(super) fn into_value(self, response: &str) -> Value {
-        let message = self.fold.json(response).ok().and_then(|json| parse(&json)).unwrap_or_default();
-        further(self.index, message, &self.finish, self.details.into_fields(&Details::default()))
+    /// The message as it came whole, or would have come in the response of this id, and the order of its fields.
+    pub(super) fn message(&mut self, response: &str) -> serde_json::Result<(Box<RawValue>, [Field; 5])> {
+        match self.whole.take() {
+            Some(whole) => Ok((whole, ORDER)),
+            None => Ok((self.fold.json(response)?, self.fold.order())),
+        }
     }
-}
 
-pub(super) fn keep_first(known: &mut String, said: Option<&Str<'_>>) {
-    if let Some(said) = said
-        && known.is_empty()
-    {
-        known.push_str(&said.0);
+    /// What is told of the choice beside the answer.
+    pub(super) fn into_value(mut self, response: &str) -> Value {
+        let message = self.message(response).ok().and_then(|(json, _)| parse(&json)).unwrap_or_default();
+        let mut fields = self.details.into_fields(&Details::default());
+        fields.insert("index".into(), self.index.into());
+        fields.insert("message".into(), message);
+        if !self.finish.is_empty() {
+            fields.insert("finish_reason".into(), self.finish.into());
+        }
+        fields.into()
     }
 }

@@ -2,26 +2,7 @@
 
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::{json::lay, lenient::Str};
-
-/// Adds fields to those of an answer that came whole.
-pub(super) fn add_all(details: &mut Map<String, Value>, fields: &[(Str<'_>, &RawValue)]) {
-    for (name, json) in fields {
-        if let Some(value) = parse(json) {
-            lay(details.entry(&*name.0).or_insert(Value::Null), &value);
-        }
-    }
-}
-
-/// What else is said of a choice that is not the answer.
-pub(super) fn further(index: u64, message: Value, finish: &str, mut details: Map<String, Value>) -> Value {
-    details.insert("index".into(), index.into());
-    details.insert("message".into(), message);
-    if !finish.is_empty() {
-        details.insert("finish_reason".into(), finish.into());
-    }
-    Value::Object(details)
-}
+use crate::wire::json::lay;
 
 /// JSON that was read as such and holds numbers that no number is, is kept nowhere.
 pub(super) fn parse(json: &RawValue) -> Option<Value> {

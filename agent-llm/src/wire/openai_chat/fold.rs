@@ -1,5 +1,6 @@
 //! Putting a message together from its deltas, in the shape in which it would have come whole.
 
+use agent_core::{Block, Chunk, message::Origin};
 use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},
@@ -10,110 +11,206 @@ use serde_json::{
 };
 
 use super::{
-    fold_call::{CallDelta, CallFold, WholeCall},
-    read::{Field, ORDER},
-    read_part::plain,
+    events::{CallDelta, Delta},
+    fold_call::{CallFold, WholeCall},
+    read::{Field, ORDER, details_text},
+    read_part::{part, plain},
 };
 use crate::wire::{
-    lenient::{Content, Str},
+    blocks::Blocks,
+    lenient::Content,
     merge::{merge, merge_field},
-    open_struct::open_struct,
 };
 
-open_struct! {
-    /// One delta of a message.
-    Delta {
-        role: Str<'a> = "role",
-        content: Content<'a> = "content",
-        reasoning_content: Content<'a> = "reasoning_content",
-        reasoning: Content<'a> = "reasoning",
-        refusal: Str<'a> = "refusal",
-        tool_calls: Vec<CallDelta<'a>> = "tool_calls",
-    }
-}
-
 /// A message under way.
-#[derive(Debug, Default)]
+///
+/// It has one text and one block of reasoning, however often the model goes back to one of them; only a content that is a
+/// list of parts may have more.
+#[derive(Debug)]
 pub(super) struct Fold {
+    blocks: Blocks<Key>,
     role: Option<String>,
-    content: Option<String>,
+    /// A content came, if only an empty one. Its text is a block's.
+    has_content: bool,
     /// A content that comes as a list; it then holds the text before it, too.
     parts: Vec<Value>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
+    /// Servers that send reasoning in two spellings say it twice: only the first is heard.
+    spelling: Option<Spelling>,
     refusal: Option<String>,
     calls: Vec<CallFold>,
     /// Everything else, merged.
     rest: Map<String, Value>,
-    /// Fields in the order in which they first said something.
-    seen: Vec<Field>,
 }
 
+/// What of a message a block is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Reasoning,
+    /// A part of the content, by its place; a text alone is the first.
+    Content(usize),
+    Call(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    Content,
+    Plain,
+    Details,
+}
+
+impl Key {
+    fn field(self) -> Field {
+        match self {
+            Self::Reasoning => Field::Reasoning,
+            Self::Content(_) => Field::Content,
+            Self::Call(_) => Field::Calls,
+        }
+    }
+}
+
+const TEXT: Key = Key::Content(0);
+
 impl Fold {
-    pub(super) fn push(&mut self, delta: &Delta<'_>) -> serde_json::Result<()> {
+    pub(super) fn new(is_heard: bool) -> Self {
+        Self {
+            blocks: Blocks::new(is_heard),
+            role: None,
+            has_content: false,
+            parts: Vec::new(),
+            reasoning_content: None,
+            reasoning: None,
+            spelling: None,
+            refusal: None,
+            calls: Vec::new(),
+            rest: Map::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, delta: &Delta<'_>, origin: &Origin, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         if let (None, Some(role)) = (&self.role, &delta.role) {
             self.role = Some(role.0.to_string());
         }
-        for (known, more) in
-            [(&mut self.reasoning_content, &delta.reasoning_content), (&mut self.reasoning, &delta.reasoning)]
-        {
-            if let Some(more) = more {
-                let more = plain(more)?;
-                known.get_or_insert_default().push_str(&more);
-                see(&mut self.seen, Field::Reasoning, !more.is_empty());
+        self.think(delta, out)?;
+        match &delta.content {
+            Some(Content::Text(more)) if self.parts.is_empty() => {
+                self.has_content = true;
+                self.say(TEXT, more, out);
             }
-        }
-        if let Some(content) = &delta.content {
-            self.push_content(content)?;
+            Some(Content::Text(more)) => self.push_part(text_part(more), Block::text(&**more), out),
+            Some(Content::Parts(parts)) => {
+                self.begin_parts();
+                for json in parts {
+                    self.push_part(serde_json::from_str(json.get())?, part(json, origin)?, out);
+                }
+            }
+            None => {}
         }
         if let Some(more) = &delta.refusal {
             self.refusal.get_or_insert_default().push_str(&more.0);
-            see(&mut self.seen, Field::Refusal, !more.is_empty());
         }
-        for call in delta.tool_calls.iter().flatten() {
-            let at = self.call_of(call);
-            self.calls[at].push(call)?;
-        }
-        // In the order in which they are heard: of a call without a name nobody has.
-        let is_heard = self.calls.first().is_some_and(|call| call.can_be_spoken(self.calls.len() > 1));
-        see(&mut self.seen, Field::Calls, is_heard);
+        self.push_calls(delta.tool_calls.as_deref().unwrap_or_default(), out)?;
         for (name, json) in &delta.rest {
-            match &*name.0 {
-                "reasoning_details" => see(&mut self.seen, Field::Reasoning, json.get() != "[]"),
-                "images" => see(&mut self.seen, Field::Images, true),
-                _ => {}
-            }
             merge_field(&mut self.rest, name.0.to_string(), serde_json::from_str(json.get())?);
         }
         Ok(())
     }
 
-    fn push_content(&mut self, content: &Content<'_>) -> serde_json::Result<()> {
-        match content {
-            Content::Text(more) if self.parts.is_empty() => {
-                self.content.get_or_insert_default().push_str(more);
-                see(&mut self.seen, Field::Content, !more.is_empty());
-            }
-            Content::Text(more) => self.push_part(text_part(more)),
-            Content::Parts(parts) => {
-                if let Some(before) = self.content.take().filter(|text| !text.is_empty()) {
-                    self.parts.push(text_part(&before));
-                }
-                for part in parts {
-                    see(&mut self.seen, Field::Content, true);
-                    self.push_part(serde_json::from_str(part.get())?);
-                }
+    fn think(&mut self, delta: &Delta<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        if let Some(more) = &delta.reasoning_content {
+            let more = plain(more)?;
+            self.reasoning_content.get_or_insert_default().push_str(&more);
+            self.think_aloud(Spelling::Content, &more, out);
+        }
+        if let Some(more) = &delta.reasoning {
+            let more = plain(more)?;
+            self.reasoning.get_or_insert_default().push_str(&more);
+            self.think_aloud(Spelling::Plain, &more, out);
+        }
+        let details = delta.rest.iter().find(|(name, _)| name.0 == "reasoning_details");
+        if let Some(details) = details.and_then(|(_, json)| details_text(json)) {
+            self.think_aloud(Spelling::Details, &details, out);
+            if !self.blocks.has(Key::Reasoning) {
+                // Thinking that only the provider can read.
+                self.blocks.turn_to(Key::Reasoning, out);
+                self.blocks.reasoning(Key::Reasoning, "", out);
             }
         }
         Ok(())
     }
 
-    /// Goes on with the last part if it is of the same kind, and of a kind that comes in pieces.
-    fn push_part(&mut self, part: Value) {
-        let in_pieces = matches!(part["type"].as_str(), Some("text" | "thinking"));
+    fn think_aloud(&mut self, spelling: Spelling, more: &str, out: &mut Vec<Chunk>) {
+        if !more.is_empty() && *self.spelling.get_or_insert(spelling) == spelling {
+            self.blocks.turn_to(Key::Reasoning, out);
+            self.blocks.reasoning(Key::Reasoning, more, out);
+        }
+    }
+
+    fn say(&mut self, key: Key, more: &str, out: &mut Vec<Chunk>) {
+        if !more.is_empty() {
+            self.blocks.turn_to(key, out);
+            self.blocks.text(key, more, out);
+        }
+    }
+
+    /// The content is a list from here on.
+    fn begin_parts(&mut self) {
+        let text = self.blocks.said(TEXT);
+        if self.parts.is_empty() && !text.is_empty() {
+            self.parts.push(text_part(text));
+        }
+    }
+
+    /// Goes on with the last part if it is of the same kind, and of a kind that comes in pieces. `block` is what it says.
+    fn push_part(&mut self, more: Value, block: Block, out: &mut Vec<Chunk>) {
+        let in_pieces = matches!(more["type"].as_str(), Some("text" | "thinking"));
         match self.parts.last_mut() {
-            Some(last) if in_pieces && last["type"] == part["type"] => merge(last, part),
-            _ => self.parts.push(part),
+            Some(last) if in_pieces && last["type"] == more["type"] => merge(last, more),
+            _ => self.parts.push(more),
+        }
+        let key = Key::Content(self.parts.len() - 1);
+        match block {
+            Block::Text(text) => self.say(key, &text.text, out),
+            Block::Reasoning(reasoning) => {
+                self.blocks.turn_to(key, out);
+                self.blocks.reasoning(key, &reasoning.text, out);
+            }
+            other => {
+                self.blocks.turn_to(key, out);
+                self.blocks.settle(key, other, out);
+            }
+        }
+    }
+
+    /// A call is spoken of once it [can be](CallFold::can_be_spoken), and those before it were.
+    fn push_calls(&mut self, deltas: &[CallDelta<'_>], out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        for delta in deltas {
+            let at = self.call_of(delta);
+            self.calls[at].push(delta)?;
+            self.tell_arguments(at, out);
+        }
+        let mut silent = self.calls.iter().rev().take_while(|call| !call.is_spoken).count();
+        while silent > 0 {
+            let at = self.calls.len() - silent;
+            silent -= 1;
+            let call = &mut self.calls[at];
+            if !call.can_be_spoken(silent > 0) {
+                break;
+            }
+            call.is_spoken = true;
+            self.blocks.turn_to(Key::Call(at), out);
+            self.blocks.call(Key::Call(at), &call.id, &call.name, out);
+            self.tell_arguments(at, out);
+        }
+        Ok(())
+    }
+
+    fn tell_arguments(&mut self, at: usize, out: &mut Vec<Chunk>) {
+        let (key, call) = (Key::Call(at), &self.calls[at]);
+        if call.is_spoken {
+            let told = self.blocks.said(key).len();
+            self.blocks.arguments(key, &call.arguments[told..], out);
         }
     }
 
@@ -128,7 +225,7 @@ impl Fold {
             (id, known) => id != known, // a server that gives every call the same index
         };
         let known = match delta.index {
-            Some(index) => self.calls.iter().rposition(|call| call.index() == Some(index)),
+            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index)),
             None if id.is_empty() => self.calls.len().checked_sub(1),
             None => self.calls.iter().rposition(|call| call.id == id),
         };
@@ -138,14 +235,11 @@ impl Fold {
         })
     }
 
-    pub(super) fn calls(&self) -> &[CallFold] {
-        &self.calls
-    }
-
-    /// The fields in the order in which they came.
+    /// The fields in the order in which they were heard.
     pub(super) fn order(&self) -> [Field; 5] {
         let mut order = ORDER;
-        order.sort_by_key(|field| self.seen.iter().position(|seen| seen == field).unwrap_or(usize::MAX));
+        let heard: Vec<Field> = self.blocks.keys().map(Key::field).collect();
+        order.sort_by_key(|field| heard.iter().position(|heard| heard == field).unwrap_or(usize::MAX));
         order
     }
 
@@ -156,11 +250,10 @@ impl Fold {
     pub(super) fn json(&self, response: &str) -> serde_json::Result<Box<RawValue>> {
         to_raw_value(&Whole { fold: self, response })
     }
-}
 
-fn see(seen: &mut Vec<Field>, field: Field, said_something: bool) {
-    if said_something && !seen.contains(&field) {
-        seen.push(field);
+    /// Ends the message, which `blocks` were read of.
+    pub(super) fn finish(self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
+        self.blocks.finish(blocks, out)
     }
 }
 
@@ -179,7 +272,7 @@ impl Serialize for Whole<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", fold.role.as_deref().unwrap_or("assistant"))?;
         if fold.parts.is_empty() {
-            map.serialize_entry("content", &fold.content)?;
+            map.serialize_entry("content", &fold.has_content.then(|| fold.blocks.said(TEXT)))?;
         } else {
             map.serialize_entry("content", &fold.parts)?;
         }

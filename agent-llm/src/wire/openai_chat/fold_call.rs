@@ -4,40 +4,27 @@ use serde::{
     Serialize,
     ser::{SerializeMap, Serializer},
 };
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
-use super::read_call::push_arguments;
+use super::events::CallDelta;
 use crate::wire::{
+    content::push_arguments,
     ids::{NAMELESS, call_id},
-    lenient::Str,
     merge::merge_field,
-    open_struct::open_struct,
 };
-
-open_struct! {
-    /// One delta of a call.
-    CallDelta {
-        index: u64 = "index",
-        id: Str<'a> = "id",
-        kind: Str<'a> = "type",
-        function: FunctionDelta<'a> = "function",
-    }
-}
-
-open_struct! {
-    FunctionDelta { name: Str<'a> = "name", arguments: &'a RawValue = "arguments", }
-}
 
 /// A call under way.
 #[derive(Debug, Default)]
 pub(super) struct CallFold {
-    index: Option<u64>,
+    /// The server's number for it, if it has one.
+    pub(super) index: Option<u64>,
     pub(super) id: String,
     kind: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
     function_rest: Map<String, Value>,
     rest: Map<String, Value>,
+    pub(super) is_spoken: bool,
 }
 
 impl CallFold {
@@ -49,10 +36,6 @@ impl CallFold {
     /// True once its name and its id are known, and more has come than these: until then there may be more of the name.
     pub(super) fn can_be_spoken(&self, others_follow: bool) -> bool {
         !self.name.is_empty() && !self.id.is_empty() && (others_follow || !self.arguments.is_empty())
-    }
-
-    pub(super) fn index(&self) -> Option<u64> {
-        self.index
     }
 
     pub(super) fn push(&mut self, delta: &CallDelta<'_>) -> serde_json::Result<()> {

@@ -14,12 +14,14 @@
 //! * An assistant message holds no images: another provider's stands as `[image]`.
 //! * Nothing marks a failed tool result: its text has to say so.
 
+mod answer;
 mod assistant;
 mod candidate;
 mod choices;
-mod decode;
 mod details;
 mod encode;
+mod events;
+mod finish;
 mod fold;
 mod fold_call;
 mod message;
@@ -28,11 +30,9 @@ mod parts;
 mod read;
 mod read_call;
 mod read_part;
+#[cfg(feature = "requests")]
 mod request;
-mod request_message;
 mod settings;
-mod speak;
-mod stream;
 mod tools;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
@@ -41,10 +41,10 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
 pub use self::model::{OpenAiChat, OpenAiChatBuilder};
-use self::{message::Manner, stream::StreamDecoder};
+use self::{answer::Answer, message::Manner};
 use super::{profile, usage};
 use crate::{
-    Codec, Decoder, ParsedRequest, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
@@ -108,12 +108,8 @@ impl Codec for OpenAiChatCodec {
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::decode_request(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), self.origin())
+        answer::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -125,6 +121,13 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for OpenAiChatCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(&text_of(body), &self.profile, &self.manner)
     }
 }

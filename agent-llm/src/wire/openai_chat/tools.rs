@@ -1,36 +1,15 @@
 //! Tools, as the API writes them.
 
-use agent_core::{ToolSpec, message::Raw};
+use agent_core::ToolSpec;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
-use super::{message::Manner, read_part::cache};
-use crate::wire::{
-    cache_control::CacheControl,
-    json::{same, write},
-    lenient::Str,
-    open_struct::open_struct,
-};
-
-open_struct! {
-    ToolSaid {
-        kind: Str<'a> = "type",
-        function: FunctionSaid<'a> = "function",
-        custom: FunctionSaid<'a> = "custom",
-    }
-}
-
-open_struct! {
-    FunctionSaid {
-        name: Str<'a> = "name",
-        description: Str<'a> = "description",
-        parameters: &'a RawValue = "parameters",
-    }
-}
+use super::message::Manner;
+use crate::wire::{cache_control::CacheControl, json::write};
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum ToolJson<'a> {
+pub(super) enum ToolJson<'a> {
     Raw(&'a RawValue),
     Tool {
         r#type: &'static str,
@@ -41,7 +20,7 @@ enum ToolJson<'a> {
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+pub(super) struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
@@ -71,7 +50,7 @@ impl Serialize for Tools<'_> {
     }
 }
 
-fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
+pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
     match manner.own(spec.raw.as_ref()) {
         Some(own) => ToolJson::Raw(own),
         None => ToolJson::Tool {
@@ -80,23 +59,4 @@ fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
             cache_control: manner.cache_control(spec.cache),
         },
     }
-}
-
-/// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
-pub(super) fn read(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
-    let said: ToolSaid<'_> = serde_json::from_str(json.get())?;
-    let raw = Raw::new(manner.origin.clone(), json.to_owned());
-    let kind = said.kind.map(|kind| kind.0.into_owned()).unwrap_or_default();
-    let Some(FunctionSaid { name: Some(name), description, parameters, .. }) = said.function.or(said.custom) else {
-        return Ok(ToolSpec::server_side(kind, raw));
-    };
-    // A function without parameters takes none, and a tool that is given free text any.
-    let parameters = match parameters {
-        Some(schema) => serde_json::from_str(schema.get())?,
-        None => json!({"type": "object"}),
-    };
-    let mut spec = ToolSpec::new(name.0, description.unwrap_or_default().0, parameters);
-    spec.cache = cache(&said.rest);
-    let is_exact = same(&tool_json(manner, &spec), json);
-    Ok(if is_exact { spec } else { spec.with_raw(raw) })
 }

@@ -1,9 +1,16 @@
 //! Putting the items of an answer together from its events.
 
+use agent_core::{
+    Block, Chunk,
+    message::{Origin, Raw},
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::event::Place;
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use super::{
+    events::Place,
+    read::{PARAGRAPH, name_calls, read},
+};
+use crate::wire::{blocks::Blocks, lenient::Str, open_struct::open_struct};
 
 /// What the deltas of an item are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +27,10 @@ pub(super) enum Field {
 
 /// A part of an item under way.
 #[derive(Debug)]
-pub(super) struct Part {
+struct Part {
     field: Field,
     nth: u64,
-    pub(super) text: String,
+    text: String,
     /// The part as it ended.
     json: Option<Box<RawValue>>,
 }
@@ -39,28 +46,43 @@ open_struct! {
 
 /// What is known of an item from the start.
 #[derive(Debug, Default)]
-pub(super) struct Head {
-    pub(super) kind: String,
+struct Head {
+    kind: String,
     id: String,
-    pub(super) call_id: String,
-    pub(super) name: String,
+    call_id: String,
+    name: String,
     json: Option<Box<RawValue>>,
 }
 
 /// An item under way.
 #[derive(Debug, Default)]
-pub(super) struct Item {
+struct Item {
     index: Option<u64>,
-    pub(super) head: Head,
+    head: Head,
     parts: Vec<Part>,
+    /// The part of the reasoning that listeners heard last.
+    thought: Option<(Field, u64)>,
     /// The item as it ended.
     done: Option<Box<RawValue>>,
 }
 
 /// The items of an answer under way, in the order in which they began.
-#[derive(Debug, Default)]
+///
+/// Text and reasoning end when another block begins, calls when their item ends; and at the end of the answer, what was told
+/// is made what the message is.
+#[derive(Debug)]
 pub(super) struct Fold {
+    origin: Origin,
     items: Vec<Item>,
+    blocks: Blocks<Key>,
+}
+
+/// What a block is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    item: usize,
+    /// The text of a message that it is; none if the item is the block.
+    text: Option<u64>,
 }
 
 impl Head {
@@ -78,12 +100,16 @@ impl Head {
 }
 
 impl Fold {
-    pub(super) fn items(&self) -> &[Item] {
-        &self.items
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        Self { origin, items: Vec::new(), blocks: Blocks::new(is_heard) }
     }
 
-    /// An item begins. Returns its place.
-    pub(super) fn added(&mut self, place: Place<'_>, json: &RawValue) -> usize {
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// An item begins.
+    pub(super) fn added(&mut self, place: Place<'_>, json: &RawValue, out: &mut Vec<Chunk>) {
         let head = Head::read(json);
         let place = Place { id: if place.id.is_empty() { &head.id } else { place.id }, ..place };
         // Some servers begin an item twice, others send its deltas first; and there are those that number all alike.
@@ -93,15 +119,68 @@ impl Fold {
         });
         let at = begun.unwrap_or_else(|| self.push(place.index));
         self.items[at].head = head;
-        at
+        match &*self.items[at].head.kind {
+            // It has its place, even if nobody can read it.
+            "reasoning" => {
+                let key = self.begin(Key { item: at, text: None }, out);
+                self.blocks.reasoning(key, "", out);
+            }
+            "function_call" | "custom_tool_call" => self.tell_call(at, out),
+            _ => {}
+        }
     }
 
-    /// More of an item. Returns its place and that of the part; none if the item has ended.
-    pub(super) fn more(&mut self, place: Place<'_>, field: Field, nth: u64, text: &str) -> Option<(usize, usize)> {
-        let at = self.open(place, field)?;
+    /// More of an item, unless it has ended.
+    pub(super) fn more(&mut self, place: Place<'_>, field: Field, nth: u64, text: &str, out: &mut Vec<Chunk>) {
+        let Some(at) = self.open(place, field) else { return };
         let part = self.items[at].part_mut(field, nth);
         self.items[at].parts[part].text.push_str(text);
-        Some((at, part))
+        if text.is_empty() {
+            return;
+        }
+        match field {
+            Field::Text => {
+                let key = self.begin(Key { item: at, text: Some(nth) }, out);
+                self.blocks.text(key, text, out);
+            }
+            Field::Summary | Field::Thought => {
+                let key = self.begin(Key { item: at, text: None }, out);
+                let before = self.items[at].thought.replace((field, nth));
+                let space = if before.is_some_and(|before| before != (field, nth)) { PARAGRAPH } else { "" };
+                self.blocks.reasoning(key, &format!("{space}{text}"), out);
+            }
+            Field::Arguments | Field::Input => self.tell_call(at, out),
+            Field::Refusal => {} // told whole, when its item ends
+        }
+    }
+
+    /// A call is told of once its name and its id are known.
+    fn tell_call(&mut self, at: usize, out: &mut Vec<Chunk>) {
+        let (key, head) = (Key { item: at, text: None }, &self.items[at].head);
+        if head.call_id.is_empty() || head.name.is_empty() {
+            return;
+        }
+        self.begin(key, out);
+        let item = &self.items[at];
+        self.blocks.call(key, &item.head.call_id, &item.head.name, out);
+        let field = if item.head.kind == "custom_tool_call" { Field::Input } else { Field::Arguments };
+        let rest = item.text(field, 0).get(self.blocks.said(key).len()..).unwrap_or_default();
+        self.blocks.arguments(key, rest, out);
+    }
+
+    /// A block begins, unless it has: the text or reasoning before it ends. Items before it have their places, if all they
+    /// can be is one block.
+    fn begin(&mut self, key: Key, out: &mut Vec<Chunk>) -> Key {
+        if !self.blocks.has(key) {
+            for (at, item) in self.items.iter().enumerate().take(key.item) {
+                let own = Key { item: at, text: None };
+                if let Some(json) = item.opaque().filter(|_| !self.blocks.has(own)) {
+                    self.blocks.settle(own, Block::Other(Raw::new(self.origin.clone(), json.to_owned())), out);
+                }
+            }
+            self.blocks.turn_to(key, out);
+        }
+        key
     }
 
     /// What was left out of the deltas of a part, whose whole text this is.
@@ -125,15 +204,36 @@ impl Fold {
         }
     }
 
-    /// An item ends. Returns its place.
-    pub(super) fn done(&mut self, place: Place<'_>, json: &RawValue) -> usize {
+    /// An item ends. `response` is the id of the answer.
+    pub(super) fn done(&mut self, place: Place<'_>, json: &RawValue, response: &str, out: &mut Vec<Chunk>) {
         let head = Head::read(json);
         let known = self.find(place).filter(|at| self.items[*at].done.is_none() || self.items[*at].head.id == head.id);
         let at = known.unwrap_or_else(|| self.push(place.index));
         let item = &mut self.items[at];
         item.head = Head { json: None, ..head };
         item.done = Some(json.to_owned());
-        at
+        let mut blocks = read(json, &self.origin);
+        let is_call = |item: &&Item| matches!(&*item.head.kind, "function_call" | "custom_tool_call");
+        name_calls(&mut blocks, response, self.items[..at].iter().filter(is_call).count());
+        self.settle(at, blocks, out);
+    }
+
+    /// What was told of the item becomes these blocks, in order.
+    fn settle(&mut self, at: usize, blocks: Vec<Block>, out: &mut Vec<Chunk>) {
+        let told: Vec<Key> = self.blocks.keys().filter(|key| key.item == at).collect();
+        // What was not told yet is a block beside the texts.
+        let more = (0..).map(|nth| Key { item: at, text: Some(u64::MAX - nth) });
+        let whole = Key { item: at, text: None };
+        let keys = told.iter().copied().chain([whole].into_iter().filter(|key| !told.contains(key))).chain(more);
+        for (key, block) in keys.zip(blocks) {
+            self.begin(key, out);
+            self.blocks.settle(key, block, out);
+        }
+    }
+
+    /// Ends the answer, which has these blocks.
+    pub(super) fn finish(self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
+        self.blocks.finish(blocks, out)
     }
 
     /// The items as a list, as it would have come whole.
@@ -185,17 +285,13 @@ impl Field {
 }
 
 impl Item {
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
     /// The text of a part so far.
-    pub(super) fn text(&self, field: Field, nth: u64) -> &str {
+    fn text(&self, field: Field, nth: u64) -> &str {
         self.parts.iter().find(|part| (part.field, part.nth) == (field, nth)).map_or("", |part| &part.text)
     }
 
     /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
-    pub(super) fn opaque(&self) -> Option<&RawValue> {
+    fn opaque(&self) -> Option<&RawValue> {
         let known = ["", "message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"];
         self.head.json.as_deref().filter(|_| self.done.is_none() && !known.contains(&&*self.head.kind))
     }
@@ -245,10 +341,6 @@ impl Item {
 }
 
 impl Part {
-    pub(super) fn key(&self) -> (Field, u64) {
-        (self.field, self.nth)
-    }
-
     fn to_value(&self) -> Value {
         let text = self.text.as_str();
         match (&self.json, self.field) {

@@ -33,43 +33,43 @@
 //!
 //! # What the wire cannot say
 //!
-//! * OpenAI knows no stop sequences, and refuses a request with some; a seed is not sent to it. Other servers know `stop`
-//!   and `seed`.
+//! * The API knows no stop sequences: a request with [`stop`](agent_core::ModelParams::stop) is an error. A server that
+//!   knows them is told in [`ModelParams::extra`](agent_core::ModelParams::extra).
+//! * A seed is not sent to OpenAI; other servers know it.
 //! * An assistant message holds no images: another provider's stands as `[image]`.
 //! * Nothing marks a failed tool result: its text has to say so.
 //! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
 //!   [`ResponsesProfile::strict_tools`].
 
+mod answer;
 mod assistant;
 mod citations;
-mod decode;
 mod encode;
-mod event;
+mod events;
+mod finish;
 mod fold;
 mod messages;
 mod model;
 mod parts;
 mod profile;
 mod read;
+#[cfg(feature = "requests")]
 mod request;
 mod settings;
-mod speak;
-mod stream;
 mod tools;
-mod turns;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use self::{messages::Manner, stream::StreamDecoder};
+use self::{answer::Answer, messages::Manner};
 pub use self::{
     model::{OpenAiResponses, OpenAiResponsesBuilder},
     profile::ResponsesProfile,
 };
 use crate::{
-    Codec, Decoder, ParsedRequest, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
@@ -129,16 +129,16 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        if !req.params.stop.is_empty() {
+            let message = "OpenAI Responses knows no stop sequences: leave out `stop`, or put it into `extra`";
+            return Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent));
+        }
         let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
-    fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest> {
-        request::read(&text_of(body), &self.profile, &self.manner)
-    }
-
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        decode::decode(&text_of(body), self.origin())
+        finish::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
@@ -150,6 +150,13 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(StreamDecoder::new(self.manner.origin.clone(), chunks))
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for OpenAiResponsesCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::read(&text_of(body), &self.profile, &self.manner)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::messages::Manner;
 use crate::wire::{
     content::{Address, media_at},
-    lenient::{Content, Str},
+    lenient::Str,
     open_struct::open_struct,
 };
 
@@ -143,17 +143,8 @@ fn still_says(own: &RawValue, part: &Part, origin: &Origin) -> bool {
     }
 }
 
-/// The parts of a content.
-pub(super) fn read_parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
-    match serde_json::from_str(json.get()) {
-        Ok(Content::Text(text)) => vec![Part::text(text)],
-        Ok(Content::Parts(parts)) => parts.into_iter().map(|json| read_part(json, origin)).collect(),
-        Err(_) => Vec::new(),
-    }
-}
-
 /// A part; it keeps its JSON if that says more.
-fn read_part(json: &RawValue, origin: &Origin) -> Part {
+pub(super) fn read_part(json: &RawValue, origin: &Origin) -> Part {
     let raw = Raw::new(origin.clone(), json.to_owned());
     let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = said;

@@ -21,8 +21,6 @@ pub(super) struct Settings<'a> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +99,6 @@ impl<'a> Settings<'a> {
             temperature: params.temperature.filter(|_| server.takes("temperature")),
             top_p: params.top_p.filter(|_| server.takes("top_p")),
             max_output_tokens: params.max_tokens.filter(|_| server.takes("max_output_tokens")),
-            stop: &params.stop,
             seed: params.seed.filter(|_| server.takes("seed")),
             reasoning: Some(reasoning).filter(|r| r.effort.is_some() || r.summary.is_some()),
             text: params.output.as_deref().map(|output| Text { format: Format::new(output) }),

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use agent::{
     ModelResponse, Result,
     core::Chunk,
-    llm::{Codec, SseSplitter},
+    llm::{RequestReader, SseSplitter},
 };
 
 pub(crate) use self::{decode::to_json, replay::encoded as sent_again};
@@ -77,7 +77,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) exchange: &'a Exchange,
     pub(crate) recording: Recording,
-    pub(crate) codec: Box<dyn Codec>,
+    pub(crate) codec: Box<dyn RequestReader>,
 }
 
 impl<'a> Subject<'a> {

@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{AnthropicCodec, AnthropicProfile, Codec},
+    llm::{AnthropicCodec, AnthropicProfile, RequestReader},
 };
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ impl Wire for AnthropicMessages {
         "anthropic-messages"
     }
 
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let profile = AnthropicProfile::compatible(&exchange.provider, "http://server.test");
         Ok(Box::new(AnthropicCodec::new(exchange.model(), profile)?))
     }

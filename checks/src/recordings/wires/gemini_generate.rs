@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{Codec, GeminiCodec, GeminiProfile},
+    llm::{GeminiCodec, GeminiProfile, RequestReader},
 };
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ impl Wire for GeminiGenerate {
         "gemini-generate"
     }
 
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let profile = GeminiProfile::compatible(&exchange.provider, "http://server.test/v1beta");
         Ok(Box::new(GeminiCodec::new(exchange.model(), profile)?))
     }

@@ -8,7 +8,7 @@ mod openai_responses;
 pub(crate) use agent::llm::conformance::json::{items, text};
 use agent::{
     Result,
-    llm::{Codec, conformance::json},
+    llm::{RequestReader, conformance::json},
 };
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(crate) trait Wire: Sync {
     ///
     /// # Errors
     /// If there is no such codec.
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>>;
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>>;
 
     /// Why an exchange that was recorded under this wire's name is none of it. Default: it is.
     fn foreign(&self, exchange: &Exchange) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{Codec, OpenAiChatCodec, Profile, conformance::json},
+    llm::{OpenAiChatCodec, Profile, RequestReader, conformance::json},
 };
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ impl Wire for OpenAiChat {
         "openai-chat"
     }
 
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
         Ok(Box::new(OpenAiChatCodec::new(exchange.model(), profile)?))
     }

@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{Codec, OpenAiResponsesCodec, Profile},
+    llm::{OpenAiResponsesCodec, Profile, RequestReader},
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ impl Wire for OpenAiResponses {
     }
 
     /// What a client asked about storage stands in its request: the codec adds nothing.
-    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn Codec>> {
+    fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let mut profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
         profile.responses.stateless = false;
         Ok(Box::new(OpenAiResponsesCodec::new(exchange.model(), profile)?))

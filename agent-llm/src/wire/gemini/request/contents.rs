@@ -6,9 +6,10 @@ use serde_json::value::RawValue;
 use super::results;
 use crate::wire::gemini::{
     contents::PARTS,
-    fold::{Fold, Heard},
+    fold::Fold,
     manner::Manner,
     part::{raw, user_part},
+    rest::Rest,
     wrapper::{Wrapper, write_items},
 };
 
@@ -62,12 +63,12 @@ pub(super) fn read(contents: &RawValue, manner: &Manner) -> Option<Vec<Message>>
 
 /// What the model said; its first content stands at `at`, which names calls that have no id.
 fn assistant(contents: &[Content<'_>], at: usize, manner: &Manner) -> AssistantMessage {
-    let (mut fold, mut nobody) = (Fold::new(manner.origin.clone()), Heard(None));
+    let (mut fold, mut nobody) = (Fold::new(manner.origin.clone(), false), Vec::new());
     for content in contents {
         fold.cut(&mut nobody);
         content.items().iter().for_each(|part| fold.push(part, &at.to_string(), &mut nobody));
     }
-    let mut blocks = fold.finish(&mut nobody);
+    let mut blocks = fold.finish(&Rest::default(), &mut nobody);
     if blocks.is_empty() {
         blocks.push(Block::Other(raw("[]", &manner.origin))); // it said nothing, but it is there
     }

@@ -6,11 +6,14 @@ use agent_core::{
 };
 use serde_json::value::RawValue;
 
-use super::{
-    parts::read_parts,
-    read::{kind, read},
+use crate::wire::{
+    lenient::{Content, Str},
+    open_struct::open_struct,
+    openai_responses::{
+        parts::read_part,
+        read::{kind, read},
+    },
 };
-use crate::wire::{lenient::Str, open_struct::open_struct};
 
 open_struct! {
     ItemSaid {
@@ -156,5 +159,14 @@ fn author(json: &RawValue, said: &ItemSaid<'_>) -> Author {
         ("tool_search_output", _) if said.execution.as_ref().is_some_and(|by| by.0 == "server") => Author::Model,
         (kind, _) if kind.ends_with("_call") => Author::Model,
         _ => Author::Other,
+    }
+}
+
+/// The parts of a content.
+fn read_parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
+    match serde_json::from_str(json.get()) {
+        Ok(Content::Text(text)) => vec![Part::text(text)],
+        Ok(Content::Parts(parts)) => parts.into_iter().map(|json| read_part(json, origin)).collect(),
+        Err(_) => Vec::new(),
     }
 }

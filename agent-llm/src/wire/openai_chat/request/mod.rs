@@ -1,16 +1,19 @@
 //! Reading requests back.
 
+mod message;
+mod params;
+mod tools;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use agent_core::{Error, ErrorKind, History, Result, Retry, ToolSpec};
 use serde_json::{Map, Value, value::RawValue};
 
+use self::message::Reader;
 use super::{
     message::Manner,
     profile::Profile,
-    request_message::Reader,
-    settings::{self, LIMITS, Settings},
-    tools,
+    settings::{LIMITS, Settings},
 };
 use crate::{
     ParsedRequest,
@@ -41,7 +44,7 @@ pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> 
         );
     }
     parsed.stream = said.get("stream") == Some(&Value::Bool(true));
-    parsed.params = settings::read(&said, profile);
+    parsed.params = params::read(&said, profile);
     keep_the_rest(&mut parsed, said, profile);
     Ok(parsed)
 }

@@ -1,4 +1,4 @@
-//! Answers that come whole.
+//! What an answer becomes: one that came whole, and one whose stream has ended.
 
 use agent_core::{
     AssistantMessage, Block, Error, FinishReason, ModelResponse, Result,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 open_struct! {
-    Answer {
+    MessageSaid {
         _kind: &'a RawValue = "type",
         _role: &'a RawValue = "role",
         id: Str<'a> = "id",
@@ -29,7 +29,7 @@ open_struct! {
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
-    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let answer: MessageSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     if answer.error.is_some() {
         return Err(provider_error(body, origin));
     }

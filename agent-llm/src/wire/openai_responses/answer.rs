@@ -1,14 +1,13 @@
-//! Answers that are streamed.
+//! An answer under way.
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
 
 use super::{
-    decode::{Answer, provider_error, respond},
-    event::{Event, Meaning},
+    events::{Event, Meaning},
+    finish::{ResponseSaid, provider_error, respond},
     fold::{Field, Fold},
-    read::{items, read},
-    speak::Speaker,
+    read::items,
 };
 use crate::{
     Decoder, Progress,
@@ -18,10 +17,8 @@ use crate::{
 
 /// Reads one streamed answer.
 #[derive(Debug)]
-pub(super) struct StreamDecoder {
+pub(super) struct Answer {
     origin: Origin,
-    /// None if nobody listens.
-    speaker: Option<Speaker>,
     fold: Fold,
     id: String,
     model: String,
@@ -41,45 +38,28 @@ open_struct! {
     }
 }
 
-impl StreamDecoder {
+impl Answer {
     pub(super) fn new(origin: Origin, chunks: bool) -> Self {
-        Self {
-            speaker: chunks.then(|| Speaker::new(origin.clone())),
-            origin,
-            fold: Fold::default(),
-            id: String::new(),
-            model: String::new(),
-            end: None,
-        }
+        let fold = Fold::new(origin.clone(), chunks);
+        Self { origin, fold, id: String::new(), model: String::new(), end: None }
     }
 
     fn event(&mut self, event: &Event<'_>, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
         match (event.meaning(), event.item, event.part) {
             (Meaning::Delta(field), ..) => {
                 if let Some(delta) = event.more() {
-                    self.more(event, field, &delta.0, chunks);
+                    self.fold.more(event.place(), field, event.nth(field), &delta.0, chunks);
                 }
             }
             (Meaning::Whole(field), ..) => {
                 let whole = event.whole(field).unwrap_or_default();
                 if let Some(rest) = self.fold.left_out(event.place(), field, event.nth(field), &whole.0) {
-                    self.more(event, field, rest, chunks);
+                    self.fold.more(event.place(), field, event.nth(field), rest, chunks);
                 }
             }
             (Meaning::PartDone, _, Some(part)) => self.fold.part_done(event.place(), event.nth(Field::Text), part),
-            (Meaning::Added, Some(item), _) => {
-                let at = self.fold.added(event.place(), item);
-                if let Some(speaker) = &mut self.speaker {
-                    speaker.begin(at, &self.fold, chunks);
-                }
-            }
-            (Meaning::Done, Some(item), _) => {
-                let at = self.fold.done(event.place(), item);
-                if let Some(speaker) = &mut self.speaker {
-                    let blocks = read(item, &self.origin);
-                    speaker.settle(at, &self.fold, blocks, &self.id, chunks);
-                }
-            }
+            (Meaning::Added, Some(item), _) => self.fold.added(event.place(), item, chunks),
+            (Meaning::Done, Some(item), _) => self.fold.done(event.place(), item, &self.id, chunks),
             (Meaning::Response, ..) => self.header(event.response),
             (Meaning::End, ..) => {
                 self.header(event.response);
@@ -91,14 +71,6 @@ impl StreamDecoder {
             _ => {}
         }
         Ok(())
-    }
-
-    fn more(&mut self, event: &Event<'_>, field: Field, delta: &str, chunks: &mut Vec<Chunk>) {
-        let Some((at, part)) = self.fold.more(event.place(), field, event.nth(field), delta) else { return };
-        if let Some(speaker) = &mut self.speaker {
-            let key = self.fold.items()[at].parts()[part].key();
-            speaker.more(at, &self.fold, key, delta, chunks);
-        }
     }
 
     fn header(&mut self, response: Option<&RawValue>) {
@@ -115,7 +87,7 @@ impl StreamDecoder {
     }
 }
 
-impl Decoder for StreamDecoder {
+impl Decoder for Answer {
     fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
         let data = data.trim();
         if self.end.is_some() || data.is_empty() || data == "[DONE]" {
@@ -135,23 +107,20 @@ impl Decoder for StreamDecoder {
         let unreadable = |e| self.unreadable(end).with_source(e);
         let end: EndSaid<'_> = serde_json::from_str(end).map_err(unreadable)?;
         let json = end.response.map_or("{}", RawValue::get);
-        let mut answer: Answer<'_> = serde_json::from_str(json).map_err(unreadable)?;
+        let mut answer: ResponseSaid<'_> = serde_json::from_str(json).map_err(unreadable)?;
         if let Some(error) = answer.error(json, &self.origin) {
             return Err(error);
         }
         // Some servers repeat the items at the end, some only a part of them, and some none.
         let whole = answer.output.filter(|output| {
             let count = items(output.get()).len();
-            count > 0 && count >= self.fold.items().len()
+            count > 0 && count >= self.fold.len()
         });
         let output = whole.map_or_else(|| self.fold.output(), RawValue::to_owned);
         answer.rest.extend(end.rest);
         let (id, model) = (Str(self.id.as_str().into()), Str(self.model.as_str().into()));
         (answer.id, answer.model) = (Some(id), Some(model));
-        let response = respond(&answer, output, &self.origin);
-        if let Some(speaker) = self.speaker {
-            speaker.finish(response.message.blocks(), chunks);
-        }
-        Ok(response)
+        let fold = self.fold;
+        Ok(respond(&answer, output, &self.origin, |blocks| fold.finish(blocks, chunks)))
     }
 }

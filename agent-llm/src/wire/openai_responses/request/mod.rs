@@ -1,5 +1,8 @@
 //! Reading requests.
 
+mod tools;
+mod turns;
+
 use agent_core::{
     Error, ErrorKind, History, Message, ModelParams, OutputFormat, Part, Result, Retry, SystemMessage, ToolChoice,
     UserMessage, message::Raw, model::Effort,
@@ -7,7 +10,8 @@ use agent_core::{
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{messages::Manner, read::items, settings::Settings, tools::read_tool, turns::turns};
+use self::{tools::read_tool, turns::turns};
+use super::{messages::Manner, read::items, settings::Settings};
 use crate::{
     ParsedRequest, Profile,
     wire::{json::laid_over, lenient::Str, open_struct::open_struct},
@@ -86,10 +90,6 @@ fn params(said: &Value) -> ModelParams {
     params.temperature = said["temperature"].as_f64();
     params.top_p = said["top_p"].as_f64();
     params.max_tokens = said["max_output_tokens"].as_u64();
-    params.stop = match &said["stop"] {
-        Value::String(text) => vec![text.clone()],
-        list => Vec::deserialize(list).unwrap_or_default(),
-    };
     params.seed = said["seed"].as_i64();
     params.parallel_tool_calls = said["parallel_tool_calls"].as_bool();
     params.effort = said.pointer("/reasoning/effort").and_then(|effort| Effort::deserialize(effort).ok());

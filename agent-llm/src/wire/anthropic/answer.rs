@@ -1,11 +1,11 @@
-//! Answers that are streamed.
+//! An answer under way.
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
 
 use super::{
     block_fold::Delta,
-    decode::{About, owned, provider_error, respond},
+    finish::{About, owned, provider_error, respond},
     fold::Fold,
 };
 use crate::{
@@ -41,7 +41,7 @@ open_struct! {
 
 /// Reads one streamed answer.
 #[derive(Debug)]
-pub(super) struct StreamDecoder {
+pub(super) struct Answer {
     origin: Origin,
     fold: Fold,
     about: About,
@@ -49,7 +49,7 @@ pub(super) struct StreamDecoder {
     ended: bool,
 }
 
-impl StreamDecoder {
+impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         let fold = Fold::new(origin.clone(), is_heard);
         Self { origin, fold, about: About::default(), begun: false, ended: false }
@@ -104,7 +104,7 @@ impl StreamDecoder {
     }
 }
 
-impl Decoder for StreamDecoder {
+impl Decoder for Answer {
     fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
         let data = data.trim();
         if data == "[DONE]" {

@@ -9,8 +9,8 @@ use agent_core::{
 use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
-use super::{parts::part_json, read, tools::tool_json};
 use crate::wire::{
+    anthropic::{parts::part_json, read, tools::tool_json},
     json::same,
     lenient::{Content, Str},
     open_struct::open_struct,

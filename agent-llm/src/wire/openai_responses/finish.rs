@@ -1,4 +1,4 @@
-//! Answers that come whole.
+//! What an answer becomes: one that came whole, and one whose stream has ended.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 
 open_struct! {
     /// A response, whole or at the end of a stream.
-    Answer {
+    ResponseSaid {
         id: Str<'a> = "id",
         model: Str<'a> = "model",
         _object: &'a RawValue = "object",
@@ -67,7 +67,7 @@ const REPEATED: [&str; 27] = [
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
-    let answer: Answer<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let answer: ResponseSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
     if let Some(error) = answer.error(body, origin) {
         return Err(error);
     }
@@ -76,7 +76,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
         None if answer.status.is_some() => none(),
         _ => return Err(unreadable()),
     };
-    Ok(respond(&answer, output, origin))
+    Ok(respond(&answer, output, origin, |blocks| blocks))
 }
 
 /// A list of no items.
@@ -84,12 +84,17 @@ pub(super) fn none() -> Box<RawValue> {
     RawValue::from_string("[]".into()).expect("it is JSON")
 }
 
-/// The response that `answer` is about, of these items.
-pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origin) -> ModelResponse {
+/// The response that `answer` is about, of these items. Those who listen are told by `tell` which blocks it has.
+pub(super) fn respond(
+    answer: &ResponseSaid<'_>,
+    output: Box<RawValue>,
+    origin: &Origin,
+    tell: impl FnOnce(Vec<Block>) -> Vec<Block>,
+) -> ModelResponse {
     let id = answer.id.as_ref().filter(|id| !id.is_empty()).map(|id| Arc::<str>::from(&*id.0));
     let mut blocks: Vec<Block> = items(output.get()).into_iter().flat_map(|item| read(item, origin)).collect();
     let named = name_calls(&mut blocks, id.as_deref().unwrap_or_default(), 0);
-    let mut message = AssistantMessage::from_provider(blocks, Raw::new(origin.clone(), output));
+    let mut message = AssistantMessage::from_provider(tell(blocks), Raw::new(origin.clone(), output));
     if named {
         message.blocks_mut(); // the results will name ids that the raw message does not have
     }
@@ -104,7 +109,7 @@ pub(super) fn respond(answer: &Answer<'_>, output: Box<RawValue>, origin: &Origi
     response
 }
 
-impl Answer<'_> {
+impl ResponseSaid<'_> {
     /// The error that the response is, if it is one. `json` is the response.
     pub(super) fn error(&self, json: &str, origin: &Origin) -> Option<Error> {
         let failed = self.status.as_ref().is_some_and(|status| status.0 == "failed");

@@ -1,5 +1,7 @@
 //! Reading requests.
 
+mod parts;
+
 use std::collections::BTreeMap;
 
 use agent_core::{
@@ -7,11 +9,8 @@ use agent_core::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    claude::Claude,
-    request_parts::{conversation, instructions, tools},
-    settings::Settings,
-};
+use self::parts::{conversation, instructions, tools};
+use super::{claude::Claude, settings::Settings};
 use crate::{
     ParsedRequest,
     error::bounded,
@@ -68,7 +67,8 @@ impl Reader<'_> {
         }
         let chosen = params.clone();
         self.read_output(&mut params);
-        if !self.says(&params, "thinking") || !self.says(&params, "output_config") {
+        let is_taken = self.settings(&params).check().is_ok();
+        if !is_taken || !self.says(&params, "thinking") || !self.says(&params, "output_config") {
             params = chosen;
         }
         let written = self.written(&params);
@@ -103,9 +103,12 @@ impl Reader<'_> {
         params.output = schema.map(|schema| OutputFormat::new("output", schema.clone()).strict(true).into());
     }
 
+    fn settings<'p>(&self, params: &'p ModelParams) -> Settings<'p> {
+        Settings::new(params, self.has_tools, false, "", self.claude)
+    }
+
     fn written(&self, params: &ModelParams) -> Value {
-        let settings = Settings::new(params, self.has_tools, false, "", self.claude);
-        serde_json::to_value(settings).unwrap_or_default()
+        serde_json::to_value(self.settings(params)).unwrap_or_default()
     }
 
     /// True if `params` say the field, or its absence, as it came.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use agent_core::{AssistantMessage, Block, Message, Part, SystemMessage, ToolMessage, UserMessage, message::Raw};
 use serde_json::value::RawValue;
 
-use super::{
-    message::{Manner, write_result, write_spoken},
-    parts::part_json,
-    read::{ORDER, read},
-    read_part::{part, raw},
-};
 use crate::wire::{
     json::{same, same_bytes},
     lenient::{Content, Str},
     open_struct::open_struct,
+    openai_chat::{
+        message::{Manner, write_result, write_spoken},
+        parts::part_json,
+        read::{ORDER, read},
+        read_part::{part, raw},
+    },
 };
 
 open_struct! {
