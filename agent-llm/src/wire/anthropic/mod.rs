@@ -30,7 +30,6 @@ mod decode;
 mod encode;
 mod fold;
 mod messages;
-mod model;
 mod parts;
 mod profile;
 mod read;
@@ -47,12 +46,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::claude::MAX_TOKENS;
 use self::{claude::Claude, stream::StreamDecoder};
-pub use self::{
-    claude::ClaudeThinking,
-    model::{Anthropic, AnthropicBuilder},
-    profile::AnthropicProfile,
-};
+pub use self::{claude::ClaudeThinking, profile::AnthropicProfile};
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{
@@ -112,7 +108,8 @@ impl AnthropicCodec {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let claude = Claude::of(&model);
+        let mut claude = Claude::of(&model);
+        claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider));
         Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
@@ -122,13 +119,6 @@ impl AnthropicCodec {
     #[must_use]
     pub fn with_max_tokens(mut self, tokens: u64) -> Self {
         self.claude.max_tokens = tokens;
-        self
-    }
-
-    /// Sets how the model is told how much to think.
-    #[must_use]
-    pub fn with_thinking(mut self, thinking: ClaudeThinking) -> Self {
-        self.claude.thinking = thinking;
         self
     }
 

@@ -41,7 +41,6 @@ mod decode;
 mod encode;
 mod fold;
 mod manner;
-mod model;
 mod part;
 mod partial;
 mod profile;
@@ -59,11 +58,8 @@ use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, to
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+pub use self::profile::{GeminiGeneration, GeminiProfile, GeminiSchemas};
 use self::{manner::Manner, stream::StreamDecoder};
-pub use self::{
-    model::{Gemini, GeminiBuilder},
-    profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
-};
 use crate::{
     Codec, Decoder, ParsedRequest, ProviderError,
     wire::{

@@ -47,7 +47,6 @@ mod encode;
 mod event;
 mod fold;
 mod messages;
-mod model;
 mod parts;
 mod profile;
 mod read;
@@ -63,11 +62,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
+pub use self::profile::ResponsesProfile;
 use self::{messages::Manner, stream::StreamDecoder};
-pub use self::{
-    model::{OpenAiResponses, OpenAiResponsesBuilder},
-    profile::ResponsesProfile,
-};
 use crate::{
     Codec, Decoder, ParsedRequest, Profile, ProviderError,
     wire::{
