@@ -15,7 +15,7 @@
 //!
 //! * There is no seed, and no form of the answer but a JSON Schema.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
-//!   [`AnthropicBuilder::max_output`] says, or else 32,000 tokens, or what the model can give if that is less.
+//!   [`max_output`](crate::ModelBuilder::max_output) says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
 //!   take them elsewhere. One with the API's own JSON ([`SystemMessage::with_raw`](agent_core::SystemMessage::with_raw))
 //!   goes as it is.
