@@ -373,7 +373,7 @@ async fn a_long_answer_that_comes_at_once_loses_no_piece_on_the_way_to_its_reade
         response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/event-stream"));
         async { Ok(response) }
     });
-    let model = agent_llm::OpenAiChat::builder("m").transport(provider).build().expect("builds");
+    let model = agent_llm::model("openai:m").transport(provider).build().expect("builds");
     let agent = Agent::builder("a", model).streaming(true).build().expect("builds");
     let mut run = agent.start(RunRequest::user("go"));
     let mut pieces = 0;

@@ -18,8 +18,7 @@ use agent_core::{
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_llm::{
-    Anthropic, Catalogue, Gemini, OpenAiChat, OpenAiResponses, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer,
-    cache::MemoryCache, transport_fn,
+    Catalogue, LayeredModel, RateLimitLayer, RateLimiter, ResponseCache, RetryLayer, cache::MemoryCache, transport_fn,
 };
 use agent_middleware::{Delegation, before_model_fn, from_fn};
 use futures::future::join_all;
@@ -60,7 +59,7 @@ async fn a_hook_tells_the_provider_for_which_session_it_works() {
         req.params = Arc::new(params.extra("prompt_cache_key", cx.ids().agent.as_ref()));
         Ok(Flow::Continue)
     });
-    let model = OpenAiChat::builder("m").transport(provider).build().expect("builds");
+    let model = agent_llm::model("openai:m").transport(provider).build().expect("builds");
     let agent = built(Agent::builder("a", model).middleware(identity));
     finished(agent.start(RunRequest::user("go").session("ada's")).await);
     let body = body.lock().expect("free").clone();
@@ -85,13 +84,15 @@ async fn told(id: &str, params: ModelParams) -> Vec<Value> {
         "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1, "output_tokens": 1}}"#;
     let gemini =
         r#"{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}"#;
-    let other = OpenAiChat::builder("m").base_url("http://acme.test/v1").transport(provider(chat)).tell_session();
+    let other = agent_llm::model("openai:m").base_url("http://acme.test/v1").transport(provider(chat)).tell_session();
     let models: [Arc<dyn Model>; 5] = [
-        Arc::new(OpenAiChat::builder("m").transport(provider(chat)).tell_session().build().expect("builds")),
+        Arc::new(agent_llm::model("openai:m").transport(provider(chat)).tell_session().build().expect("builds")),
         Arc::new(other.build().expect("builds")),
-        Arc::new(OpenAiResponses::builder("m").transport(provider(items)).tell_session().build().expect("builds")),
-        Arc::new(Anthropic::builder("m").transport(provider(claude)).tell_session().build().expect("builds")),
-        Arc::new(Gemini::builder("m").transport(provider(gemini)).tell_session().build().expect("builds")),
+        Arc::new(
+            agent_llm::model("openai:m@responses").transport(provider(items)).tell_session().build().expect("builds"),
+        ),
+        Arc::new(agent_llm::model("anthropic:m").transport(provider(claude)).tell_session().build().expect("builds")),
+        Arc::new(agent_llm::model("gemini:m").transport(provider(gemini)).tell_session().build().expect("builds")),
     ];
     for model in models {
         let agent = built(Agent::builder("a", model).params(params.clone()));
@@ -134,7 +135,7 @@ async fn a_model_tells_nobody_of_its_session_unless_it_is_built_to() {
         let answer = json!({"choices": [{"message": answers[0], "finish_reason": "stop"}]}).to_string();
         async move { Ok(Response::new(answer.into())) }
     });
-    let model = OpenAiChat::builder("m").transport(transport).build().expect("builds");
+    let model = agent_llm::model("openai:m").transport(transport).build().expect("builds");
     finished(built(Agent::builder("a", model)).start(RunRequest::user("go").session("ada's")).await);
     let body = body.lock().expect("free").clone();
     assert!(!body.to_string().contains("ada's"), "{body}");
@@ -157,7 +158,7 @@ async fn what_a_request_says_of_the_answer_is_laid_over_what_the_agent_says_and_
 // --- usage ---
 
 /// OpenAI, in whose answers 4 of 10 tokens of the prompt were cached and 3 of 5 tokens of the answer were reasoning.
-fn openai(model: &str, answers: impl IntoIterator<Item = Value>) -> OpenAiChat {
+fn openai(model: &str, answers: impl IntoIterator<Item = Value>) -> LayeredModel {
     let (asked, answers) = (Arc::new(AtomicU32::new(0)), answers.into_iter().collect::<Vec<_>>());
     let name = model.to_owned();
     let transport = transport_fn(move |_| {
@@ -172,7 +173,7 @@ fn openai(model: &str, answers: impl IntoIterator<Item = Value>) -> OpenAiChat {
         });
         async move { Ok(Response::new(body.to_string().into())) }
     });
-    OpenAiChat::builder(model).transport(transport).build().expect("a model")
+    agent_llm::model(format!("openai:{model}")).transport(transport).build().expect("a model")
 }
 
 fn says(text: &str) -> Value {

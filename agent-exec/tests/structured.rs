@@ -9,7 +9,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_llm::{Anthropic, Gemini, OpenAiChat, OpenAiResponses, TransportFn, XmlTools, transport_fn};
+use agent_llm::{TransportFn, XmlTools, transport_fn};
 use agent_tools::{InvalidAnswer, Structured};
 use futures::StreamExt;
 use schemars::JsonSchema;
@@ -76,22 +76,22 @@ async fn asked<M: Model>(model: impl FnOnce(TransportFn) -> Result<M>) -> Value 
 
 #[tokio::test]
 async fn a_provider_that_enforces_forms_is_told_of_it_and_for_another_it_is_a_tool() {
-    let chat = asked(|t| OpenAiChat::builder("gpt-5").transport(t).build()).await;
+    let chat = asked(|t| agent_llm::model("openai:gpt-5").transport(t).retries(0).build()).await;
     assert_eq!(
         (&chat["response_format"]["type"], chat["tools"].as_array().map(Vec::len)),
         (&json!("json_schema"), Some(1))
     );
-    let responses = asked(|t| OpenAiResponses::builder("gpt-5").transport(t).build()).await;
+    let responses = asked(|t| agent_llm::model("openai:gpt-5@responses").transport(t).retries(0).build()).await;
     assert_eq!(responses["text"]["format"]["type"], "json_schema");
-    let claude = asked(|t| Anthropic::builder("claude-opus-5").transport(t).build()).await;
+    let claude = asked(|t| agent_llm::model("anthropic:claude-opus-5").transport(t).retries(0).build()).await;
     assert_eq!(claude["output_config"]["format"]["type"], "json_schema");
-    let gemini = asked(|t| Gemini::builder("gemini-3-pro-preview").transport(t).build()).await;
+    let gemini = asked(|t| agent_llm::model("gemini:gemini-3-pro-preview").transport(t).retries(0).build()).await;
     assert!(gemini["generationConfig"]["responseJsonSchema"].is_object(), "{gemini}");
 
-    let ours = asked(|t| OpenAiChat::builder("m").base_url("http://ours/v1").transport(t).build()).await;
+    let ours = asked(|t| agent_llm::model("openai:m").base_url("http://ours/v1").transport(t).retries(0).build()).await;
     let tools = [&ours["tools"][0]["function"]["name"], &ours["tools"][1]["function"]["name"]];
     assert_eq!((&ours["response_format"], tools), (&Value::Null, [&json!("double"), &json!("final_answer")]));
-    let older = asked(|t| Gemini::builder("gemini-2.5-pro").transport(t).build()).await;
+    let older = asked(|t| agent_llm::model("gemini:gemini-2.5-pro").transport(t).retries(0).build()).await;
     assert!(older["generationConfig"].get("responseJsonSchema").is_none(), "{older}");
 }
 

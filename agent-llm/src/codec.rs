@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
-/// [`HttpModel`](crate::HttpModel) makes a [`Model`](agent_core::Model) of a codec and a
+/// [`ModelBuilder`](crate::ModelBuilder::new) makes a [`Model`](agent_core::Model) of a codec and a
 /// [`Transport`](crate::Transport). What is not understood is kept in the message's raw JSON; it is never an error.
 pub trait Codec: Send + Sync + 'static {
     /// Where the messages come from that this codec decodes.
@@ -40,7 +40,7 @@ pub trait Codec: Send + Sync + 'static {
     }
 
     /// The fields of a request in which the provider takes a name of the session, with `session` in them. They are sent by a
-    /// model that was built to [tell its session](crate::HttpModelBuilder::tell_session). Default: none.
+    /// model that was built to [tell its session](crate::ModelBuilder::tell_session). Default: none.
     fn session_fields(&self, session: &str) -> Map<String, Value> {
         let _ = session;
         Map::new()

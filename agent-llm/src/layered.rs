@@ -35,7 +35,7 @@ use tower::{Layer, Service, ServiceExt};
 #[derive(Clone)]
 pub struct LayeredModel {
     model: Arc<dyn Model>,
-    service: ModelService,
+    service: Option<ModelService>,
 }
 
 impl LayeredModel {
@@ -49,7 +49,12 @@ impl LayeredModel {
     {
         let model: Arc<dyn Model> = Arc::new(model);
         let service = layers.layer(ModelService::from_boxed(Bare(model.clone())));
-        Self { model, service: ModelService::new(service) }
+        Self { model, service: Some(ModelService::new(service)) }
+    }
+
+    /// `model` without layers.
+    pub(crate) fn bare(model: impl Model) -> Self {
+        Self { model: Arc::new(model), service: None }
     }
 }
 
@@ -60,7 +65,10 @@ impl Model for LayeredModel {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        self.service.clone().oneshot(req).await
+        match &self.service {
+            Some(service) => service.clone().oneshot(req).await,
+            None => self.model.call(req).await,
+        }
     }
 
     async fn warm_up(&self) -> Result<()> {

@@ -2,10 +2,9 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | call a model | [`OpenAiChat`]: OpenAI and every server that speaks its Chat Completions; [`Profile`] knows their quirks |
-//! | call a model the newer way | [`OpenAiResponses`]: OpenAI's Responses, with its reasoning and the tools that it runs itself |
-//! | call Gemini | [`Gemini`]: the Gemini API, Vertex AI and proxies; [`GeminiProfile`] tells them apart |
-//! | call Claude | [`Anthropic`]: Anthropic and servers that speak its Messages |
+//! | call a model | [`model`]: by its name, `provider:model` |
+//! | call a server of one's own | [`Provider`], or a line in a file: [`Providers`] is the table of all that are known |
+//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`] |
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
@@ -17,12 +16,12 @@
 //! | keep within a provider's rate limits, all agents together | [`RateLimiter`] |
 //! | give the same answer again | [`ResponseCache`] |
 //! | test against a real model without its network | [`Cassette`] |
-//! | test without any model | [`ScriptedModel`] says what a test wrote down; [`offline`] answers from documents |
+//! | test without any model | [`ScriptedModel`] says what a test wrote down; `offline` answers from documents |
 //! | find a model on this machine | [`local::find`] |
 //! | count tokens | [`tokens`] |
 //! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
-//! | add a wire | [`Codec`] and [`Decoder`], over [`HttpModel`]; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
+//! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
 //! provider unchanged. A message that was streamed is the message that would have come whole.
@@ -33,13 +32,13 @@
 //!
 //! ```
 //! use agent_core::{History, Message, Model, ModelRequest, testing::detached_run};
-//! use agent_llm::{OpenAiChat, transport_fn};
+//! use agent_llm::{model, transport_fn};
 //! use http::Response;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
 //! let answer = r#"{"choices": [{"message": {"role": "assistant", "content": "42"}, "finish_reason": "stop"}]}"#;
 //! let provider = transport_fn(move |_request| async move { Ok(Response::new(answer.into())) });
-//! let model = OpenAiChat::builder("gpt-5").transport(provider).build()?;
+//! let model = model("openai:gpt-5").transport(provider).build()?;
 //!
 //! let run = detached_run(History::from_messages([Message::user("What is 6 x 7?")])?);
 //! let response = model.call(ModelRequest::new(run.cx().clone())).await?;
@@ -55,12 +54,12 @@
 //! put around; a `GlobalConcurrencyLimitLayer` is shared by everything that it is put around:
 //!
 //! ```
-//! use agent_llm::{LayeredModel, OpenAiChat, RetryLayer};
+//! use agent_llm::{LayeredModel, RetryLayer, model};
 //! use tower::limit::GlobalConcurrencyLimitLayer;
 //!
 //! let eight_in_all = GlobalConcurrencyLimitLayer::new(8);
-//! let large = OpenAiChat::builder("gpt-5").build()?;
-//! let small = OpenAiChat::builder("gpt-5-mini").build()?;
+//! let large = model("openai:gpt-5").api_key("sk-..").retries(0).build()?;
+//! let small = model("openai:gpt-5-mini").api_key("sk-..").retries(0).build()?;
 //! // The limit is inside the retry: who waits to try again holds no place.
 //! let large = LayeredModel::new(large, (RetryLayer::new(), eight_in_all.clone()));
 //! let small = LayeredModel::new(small, (RetryLayer::new(), eight_in_all));
@@ -70,11 +69,12 @@
 //! # Features
 //!
 //! * `http` (default): [`HttpTransport`], HTTP/1.1 over httparse and rustls, and the search for [`local`] servers.
-//! * `scripted` (default): [`ScriptedModel`].
+//! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
 //! * `tokens` (default): exact token counts.
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
 mod attempt;
+mod auth;
 pub mod breaker;
 pub mod cache;
 mod cassette;
@@ -90,7 +90,9 @@ pub mod limit;
 pub mod local;
 mod model;
 pub mod models;
+#[cfg(feature = "offline")]
 pub mod offline;
+mod provider;
 mod redact;
 #[cfg(feature = "requests")]
 mod request_reader;
@@ -111,6 +113,7 @@ pub use self::request_reader::{ParsedRequest, RequestReader};
 #[cfg(feature = "http")]
 pub use self::transport::HttpTransport;
 pub use self::{
+    auth::Auth,
     breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
@@ -120,18 +123,19 @@ pub use self::{
     hedge::HedgeLayer,
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
-    model::{Auth, Credentials, HttpModel, HttpModelBuilder},
+    model::Credentials,
     models::Catalogue,
+    provider::{KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
     retry::RetryLayer,
     router::ModelRouter,
     sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
-        anthropic::{Anthropic, AnthropicBuilder, AnthropicCodec, AnthropicProfile, ClaudeThinking},
+        anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},
         blocks::Blocks,
-        gemini::{Gemini, GeminiBuilder, GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
-        openai_chat::{OpenAiChat, OpenAiChatBuilder, OpenAiChatCodec},
-        openai_responses::{OpenAiResponses, OpenAiResponsesBuilder, OpenAiResponsesCodec, ResponsesProfile},
+        gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
+        openai_chat::OpenAiChatCodec,
+        openai_responses::{OpenAiResponsesCodec, ResponsesProfile},
         profile::{Profile, SystemRole},
     },
     xml_tools::XmlTools,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use agent_core::{Error, ErrorKind, Message, Model, ModelRequest, Result, Retry};
-use agent_llm::{Body, Cassette, CassetteBuilder, CassetteMode, OpenAiChat, Transport, transport_fn};
+use agent_llm::{Body, Cassette, CassetteBuilder, CassetteMode, LayeredModel, Transport, transport_fn};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Request, Response};
@@ -19,9 +19,15 @@ use tempfile::TempDir;
 
 use crate::common::{Answer, DONE, Provider, Step, ask, ask_to_stream, delta, finish, hello, request, say};
 
-fn model(transport: impl Transport) -> OpenAiChat {
+fn model(transport: impl Transport) -> LayeredModel {
     let key = "canary-key-1";
-    OpenAiChat::builder("m").base_url("http://acme.test/v1").api_key(key).transport(transport).build().expect("a model")
+    agent_llm::model("openai:m")
+        .base_url("http://acme.test/v1")
+        .api_key(key)
+        .transport(transport)
+        .retries(0)
+        .build()
+        .expect("a model")
 }
 
 async fn record(
@@ -39,7 +45,7 @@ async fn replay(dir: &TempDir, requests: Vec<ModelRequest>) -> (Cassette, Vec<Re
     (tape, said)
 }
 
-async fn said(model: &OpenAiChat, requests: Vec<ModelRequest>) -> Vec<Result<String>> {
+async fn said(model: &LayeredModel, requests: Vec<ModelRequest>) -> Vec<Result<String>> {
     let mut said = Vec::new();
     for req in requests {
         said.push(model.call(req).await.map(|response| response.message.text()));

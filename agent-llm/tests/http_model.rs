@@ -11,10 +11,7 @@ use std::{
 };
 
 use agent_core::{Chunk, ChunkSink, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, async_trait};
-use agent_llm::{
-    Anthropic, Auth, Credentials, Gemini, HttpModel, OpenAiChat, OpenAiChatBuilder, OpenAiResponses, Profile,
-    transport_fn,
-};
+use agent_llm::{Auth, Credentials, ModelBuilder, transport_fn};
 use bytes::Bytes;
 use http::Response;
 use tokio::time::Instant;
@@ -23,8 +20,8 @@ use crate::common::{
     Answer, DONE, Provider, Step, ask, ask_to_stream, codec, completion, delta, finish, hello, listen, say,
 };
 
-fn model(provider: &Provider) -> OpenAiChatBuilder {
-    OpenAiChat::builder("m").base_url("http://acme.test/v1").transport(provider.clone())
+fn model(provider: &Provider) -> ModelBuilder {
+    agent_llm::model("openai:m").base_url("http://acme.test/v1").transport(provider.clone()).retries(0)
 }
 
 async fn call(answer: Answer, req: ModelRequest) -> Result<ModelResponse> {
@@ -49,10 +46,8 @@ async fn the_key_and_the_headers_go_with_every_request() {
     assert_eq!(provider.header("content-type").as_deref(), Some("application/json"));
 
     let provider = Provider::new([Answer::json(200, hello())]);
-    let azure = OpenAiChat::builder("m")
-        .profile(Profile::named("azure").expect("known").with("resource", "x"))
-        .api_key("a-key-of-mine")
-        .transport(provider.clone());
+    let azure =
+        agent_llm::model("azure:m").option("resource", "x").api_key("a-key-of-mine").transport(provider.clone());
     azure.build().expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.header("api-key").as_deref(), Some("a-key-of-mine"));
     assert_eq!(provider.header("authorization"), None);
@@ -164,7 +159,7 @@ async fn a_key_that_does_not_last_is_asked_for_before_every_request() {
     }
     let none = || async { Err(Error::new(ErrorKind::Authentication, "sign in again")) };
     let signed_out =
-        OpenAiChat::builder("m").transport(Provider::default()).credentials(none).build().expect("a model");
+        agent_llm::model("openai:m").transport(Provider::default()).credentials(none).build().expect("a model");
     assert_eq!(signed_out.call(ask()).await.expect_err("no key").message(), "sign in again");
 }
 
@@ -199,16 +194,10 @@ async fn a_key_that_was_taken_back_is_renewed_once_and_none_is_shown() {
 
 #[test]
 fn neither_models_nor_their_builders_show_a_key() {
-    macro_rules! shown {
-        ($($Model:ident),*) => {
-            [$({
-                let builder = $Model::builder("m").api_key("canary-key").header("x-secret", "canary-header");
-                format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"))
-            }),*]
-        };
-    }
-    for shown in shown!(OpenAiChat, OpenAiResponses, Anthropic, Gemini) {
-        assert!(shown.contains("\"m\"") && !shown.contains("canary"), "{shown}");
+    for name in ["openai:m", "openai:m@responses", "anthropic:m", "gemini:m"] {
+        let builder = agent_llm::model(name).api_key("canary-key").header("x-secret", "canary-header");
+        let shown = format!("{builder:?}") + &format!("{:?}", builder.build().expect("builds"));
+        assert!(shown.contains(&format!("{name:?}")) && !shown.contains("canary"), "{shown}");
     }
 }
 
@@ -231,7 +220,8 @@ async fn an_answer_that_was_compressed_unasked_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn silence_before_the_head_ends_the_call() {
     let transport = transport_fn(|_| std::future::pending());
-    let model = OpenAiChat::builder("m").transport(transport).idle_timeout(Duration::from_secs(20)).build();
+    let model =
+        agent_llm::model("openai:m").transport(transport).idle_timeout(Duration::from_secs(20)).retries(0).build();
     let began = Instant::now();
     let error = model.expect("a model").call(ask()).await.expect_err("silence");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true));
@@ -330,7 +320,7 @@ async fn dropping_the_call_drops_the_connection() {
             Ok(Response::new(agent_llm::Body::new(body)))
         }
     });
-    let model = OpenAiChat::builder("m").transport(transport).build().expect("a model");
+    let model = agent_llm::model("openai:m").transport(transport).build().expect("a model");
     let mut call = Box::pin(model.call(ask_to_stream()));
     assert!(futures::poll!(&mut call).is_pending());
     let while_open = std::sync::Arc::strong_count(&open);
@@ -341,7 +331,7 @@ async fn dropping_the_call_drops_the_connection() {
 #[tokio::test]
 async fn a_wire_of_ones_own_has_the_same_way_to_its_provider() {
     let provider = Provider::new([Answer::json(200, hello())]);
-    let model = HttpModel::builder(codec())
+    let model = ModelBuilder::new(codec())
         .api_key("a-key-of-mine")
         .auth(Auth::Header("x-api-key".into()))
         .transport(provider.clone())
@@ -354,7 +344,7 @@ async fn a_wire_of_ones_own_has_the_same_way_to_its_provider() {
 
 #[test]
 fn a_header_that_http_does_not_allow_is_refused_without_showing_it() {
-    let error = OpenAiChat::builder("m").api_key("canary\n").build().expect_err("a line break");
+    let error = agent_llm::model("openai:m").api_key("canary\n").build().expect_err("a line break");
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
 }

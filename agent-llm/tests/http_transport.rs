@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{ErrorKind, Model, ModelRequest, ModelResponse, Result};
-use agent_llm::OpenAiChat;
+use agent_llm::LayeredModel;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -64,13 +64,13 @@ async fn read_request(stream: &mut TcpStream) -> bool {
 }
 
 /// A server of one connection; the task gives the number of requests on it.
-async fn serve(acts: Vec<Act>) -> (OpenAiChat, JoinHandle<usize>) {
+async fn serve(acts: Vec<Act>) -> (LayeredModel, JoinHandle<usize>) {
     let (model, served) = serve_each(vec![acts]).await;
     (model, tokio::spawn(async move { served.await.expect("serves")[0] }))
 }
 
 /// A server of several connections at once; the task gives the number of requests on each, in the order they were opened.
-async fn serve_each(connections: Vec<Vec<Act>>) -> (OpenAiChat, JoinHandle<Vec<usize>>) {
+async fn serve_each(connections: Vec<Vec<Act>>) -> (LayeredModel, JoinHandle<Vec<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let served = tokio::spawn(async move {
@@ -86,7 +86,7 @@ async fn serve_each(connections: Vec<Vec<Act>>) -> (OpenAiChat, JoinHandle<Vec<u
         }
         requests
     });
-    (OpenAiChat::builder("m").base_url(url).build().expect("a model"), served)
+    (agent_llm::model("openai:m").base_url(url).retries(0).build().expect("a model"), served)
 }
 
 /// Does `acts` after the first request; gives the number of requests.
@@ -163,7 +163,14 @@ async fn a_server_that_is_not_there_cannot_be_reached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     drop(listener);
-    let error = OpenAiChat::builder("m").base_url(url).build().expect("a model").call(ask()).await.expect_err("nobody");
+    let error = agent_llm::model("openai:m")
+        .base_url(url)
+        .retries(0)
+        .build()
+        .expect("a model")
+        .call(ask())
+        .await
+        .expect_err("nobody");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
     assert!(error.message().contains("could not be reached"), "{error}");
     assert!(error.context("provider").is_some(), "and who it is: {error}");
@@ -245,7 +252,7 @@ async fn an_answer_before_the_request_is_read_is_heard() {
         stream.write_all(refused.as_bytes()).await.expect("writes");
         stream // open, and never read
     });
-    let model = OpenAiChat::builder("m").base_url(url).build().expect("a model");
+    let model = agent_llm::model("openai:m").base_url(url).retries(0).build().expect("a model");
     let history = agent_core::History::from_messages([agent_core::Message::user(large)]).expect("paired");
     let mut req = ask();
     req.messages = history;

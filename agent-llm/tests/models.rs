@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use agent_core::{ErrorKind, Model, ModelRequest, Usage, model::PriceTable};
 use agent_llm::{
-    Anthropic, Catalogue, Gemini, HttpModel, OpenAiChat, OpenAiResponses, Profile,
+    Catalogue, ModelBuilder,
     models::{ModelEntry, Prices},
 };
 use serde_json::{Value, json};
@@ -199,26 +199,30 @@ fn a_catalogue_is_read_from_a_file() {
 
 // --- what comes of it ---
 
-fn built(name: &str) -> agent_llm::OpenAiChatBuilder {
-    OpenAiChat::builder(name)
+fn built(name: &str) -> ModelBuilder {
+    at("openai", name)
+}
+
+fn at(provider: &str, name: &str) -> ModelBuilder {
+    agent_llm::model(format!("{provider}:{name}")).api_key("a-key-of-mine")
 }
 
 #[test]
 fn a_model_has_its_context_window_from_the_catalogue_if_none_was_set() {
-    let window = |builder: agent_llm::OpenAiChatBuilder| {
+    let window = |builder: ModelBuilder| {
         let info = builder.build().expect("a model").info();
         (info.context_window, info.max_output)
     };
     assert_eq!(window(built("gpt-5-mini-2025-08-07")), (Some(400_000), Some(128_000)));
     assert_eq!(window(built("gpt-5-mini").context_window(9_000)), (Some(9_000), Some(128_000)));
     assert_eq!(window(built("gpt-5-mini").base_url("http://gateway.test/v1")), (Some(400_000), Some(128_000)));
-    assert_eq!(window(built("deepseek-v4-pro").profile(Profile::named("deepseek").expect("known"))).0, Some(1_000_000));
+    assert_eq!(window(at("deepseek", "deepseek-v4-pro")).0, Some(1_000_000));
     assert_eq!(window(built("a-model-of-somebody")), (None, None));
     assert_eq!(window(built("gpt-5-mini").catalogue(Catalogue::empty())), (None, None));
     let ours = Catalogue::empty().with(&json!({"models": {"m": {"max_context": 5}}})).expect("a catalogue");
     assert_eq!(window(built("m").catalogue(ours.clone())).0, Some(5));
     let other_wire =
-        HttpModel::builder(codec()).catalogue(ours).transport(Provider::default()).build().expect("a model");
+        ModelBuilder::new(codec()).catalogue(ours).transport(Provider::default()).build().expect("a model");
     assert_eq!(other_wire.info().context_window, Some(5), "every wire has it");
 }
 
@@ -226,24 +230,22 @@ fn a_model_has_its_context_window_from_the_catalogue_if_none_was_set() {
 fn a_model_says_that_it_is_held_to_a_schema_where_its_server_takes_one_beside_tools() {
     let chat = |name: &str| built(name).build().expect("a model").info().json_schema;
     assert!(chat("gpt-5") && chat("gpt-4o-2024-08-06") && !chat("gpt-3.5-turbo") && !chat("gpt-4o-2024-05-13"));
-    let at = |profile: &str| {
-        let model = built("a-model").profile(Profile::named(profile).expect("known").with("resource", "x")).build();
-        model.expect("a model").info().json_schema
-    };
-    assert!(at("azure") && at("xai") && !at("deepseek") && !at("vllm") && !at("groq"));
-    let responses = OpenAiResponses::builder("gpt-5").build().expect("a model");
-    let claude = |name: &str| Anthropic::builder(name).build().expect("a model").info().json_schema;
-    let gemini = |name: &str| Gemini::builder(name).build().expect("a model").info().json_schema;
+    let of = |model: ModelBuilder| model.build().expect("a model").info().json_schema;
+    assert!(of(at("azure", "m").option("resource", "x")) && of(at("xai", "m")));
+    assert!(!of(at("deepseek", "m")) && !of(at("vllm", "m")) && !of(at("groq", "m")));
+    let responses = built("gpt-5@responses").build().expect("a model");
+    let claude = |name: &str| at("anthropic", name).build().expect("a model").info().json_schema;
+    let gemini = |name: &str| at("gemini", name).build().expect("a model").info().json_schema;
     assert!(responses.info().json_schema && claude("claude-opus-5") && gemini("gemini-3-pro-preview"));
     assert!(!claude("claude-3-haiku-20240307") && !gemini("gemini-2.5-flash"));
-    let behind = Anthropic::builder("m").base_url("https://llm.test/anthropic").build().expect("a model");
+    let behind = agent_llm::model("anthropic:m").base_url("https://llm.test/anthropic").build().expect("a model");
     assert!(!behind.info().json_schema);
     let ours = models().with(&json!({"models": {"our-model": {"provider": "ours", "json_schema": true}}}));
     let ours = built("our-model").base_url("http://ours/v1").catalogue(ours.expect("a catalogue"));
     assert!(ours.build().expect("a model").info().json_schema);
 }
 
-async fn usage(builder: agent_llm::OpenAiChatBuilder, answer: &str, req: ModelRequest) -> Usage {
+async fn usage(builder: ModelBuilder, answer: &str, req: ModelRequest) -> Usage {
     let provider = Provider::new([Answer::json(200, answer.to_owned())]);
     builder.transport(provider).build().expect("a model").call(req).await.expect("an answer").usage
 }

@@ -10,7 +10,7 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
-//! | [`llm`] | models: wire codecs, transports, layers, tokens and prices | `http`, `tokens` |
+//! | [`llm`] | models by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `json-schema`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
@@ -87,6 +87,7 @@ mod guide {
         models: "guide/models",
         permissions: "guide/permissions",
         prompts: "guide/prompts",
+        providers: "guide/providers",
         reliability: "guide/reliability",
         runs: "guide/runs",
         safety: "guide/safety",

@@ -4,12 +4,10 @@ use std::{env, sync::Arc};
 
 use agent::{
     Error, Model, Result,
-    llm::{OpenAiChat, OpenAiChatBuilder, Profile, local, offline::OfflineModel},
+    llm::{ModelBuilder, Providers, local, model, offline::OfflineModel},
     testing::{ScriptedModel, Turn},
 };
 use clap::{Args, Parser};
-
-const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// The model that is asked where none is named.
 const USUAL: &str = "gpt-4.1-mini";
@@ -17,13 +15,13 @@ const USUAL: &str = "gpt-4.1-mini";
 /// How to reach a model.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
-    /// An OpenAI-compatible server, up to and including `/v1`.
-    #[arg(long, env = "OPENAI_BASE_URL")]
+    /// An OpenAI-compatible server, up to and including `/v1`. Default: that in `OPENAI_BASE_URL`.
+    #[arg(long)]
     base_url: Option<String>,
-    /// Its key. Default: the variable of that server (`GROQ_API_KEY`, ..), or else `OPENAI_API_KEY`.
+    /// Its key. Default: the variable of that server (`GROQ_API_KEY`, ..).
     #[arg(long)]
     api_key: Option<String>,
-    /// The model's name there.
+    /// The model's name there, or with its provider: `anthropic:claude-opus-4-5`.
     #[arg(long, env = "OPENAI_MODEL")]
     model: Option<String>,
     /// Look for a server on this machine (Ollama, llama.cpp, vLLM on their usual ports).
@@ -37,22 +35,25 @@ impl ModelArgs {
     /// # Errors
     /// If a server is to be found on this machine and none answers, or it is named in a way that cannot be.
     pub async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
-        if let Some(url) = said(&self.base_url) {
-            let profile = Profile::of_url(url);
-            let key = self.key(&[&profile.key_variable, OPENAI_KEY]);
-            return self.model(profile, key, USUAL, url).map(Some);
-        }
         if self.local {
             let found = local::find().await;
             let found =
                 found.ok_or_else(|| Error::config("no model server answers on the usual ports of this machine"))?;
-            let profile = Profile::of_url(&found.base_url);
-            let key = self.key(&[&profile.key_variable]);
-            let place = format!("{} ({})", found.base_url, found.name);
-            return self.model(profile, key, &found.models[0], &place).map(Some);
+            let name = said(&self.model).unwrap_or(&found.models[0]);
+            let builder = model(format!("openai:{name}")).base_url(&found.base_url);
+            return self.build(builder, &format!("{} ({})", found.base_url, found.name)).map(Some);
         }
-        let Some(key) = self.key(&[OPENAI_KEY]) else { return Ok(None) };
-        self.model(Profile::openai(), Some(key), USUAL, "the OpenAI API").map(Some)
+        let name = said(&self.model).unwrap_or(USUAL);
+        let is_whole = name.split_once(':').is_some_and(|(provider, _)| Providers::builtin().get(provider).is_some());
+        let is_set = |name| env::var(name).is_ok_and(|value| !value.trim().is_empty());
+        let is_given = said(&self.base_url).or(said(&self.api_key)).is_some();
+        if !is_whole && !is_given && !is_set("OPENAI_API_KEY") && !is_set("OPENAI_BASE_URL") {
+            return Ok(None);
+        }
+        let builder = model(if is_whole { name.to_owned() } else { format!("openai:{name}") });
+        let builder = said(&self.base_url).into_iter().fold(builder, ModelBuilder::base_url);
+        let place = said(&self.base_url).unwrap_or("its provider").to_owned();
+        self.build(builder, &place).map(Some)
     }
 
     /// The model of a real server, or else a stand-in that answers from what its tools find. Which it is, is said on standard
@@ -84,23 +85,10 @@ impl ModelArgs {
         Ok(model)
     }
 
-    fn model(
-        &self,
-        profile: Profile,
-        key: Option<String>,
-        usual: &str,
-        place: &str,
-    ) -> Result<(Arc<dyn Model>, String)> {
-        let name = said(&self.model).unwrap_or(usual);
-        let builder = OpenAiChat::builder(name).profile(profile);
-        let model = key.into_iter().fold(builder, OpenAiChatBuilder::api_key).build()?;
-        Ok((Arc::new(model), format!("Model: {name} at {place}.")))
-    }
-
-    /// The key that was given, or else the one in the first of these variables that is set.
-    fn key(&self, variables: &[&str]) -> Option<String> {
-        let set = |name: &&str| env::var(name).ok().filter(|key| !key.trim().is_empty());
-        said(&self.api_key).map(str::to_owned).or_else(|| variables.iter().find_map(set))
+    fn build(&self, builder: ModelBuilder, place: &str) -> Result<(Arc<dyn Model>, String)> {
+        let model = said(&self.api_key).into_iter().fold(builder, ModelBuilder::api_key).build()?;
+        let info = model.info();
+        Ok((Arc::new(model), format!("Model: {} at {place}.", info.name)))
     }
 }
 

@@ -14,6 +14,9 @@ use crate::{
     definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition},
 };
 
+/// Gives the model of a name, none if the name is none of its own.
+type FindModel = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>>> + Send + Sync>;
+
 type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 
 /// The parts that agents are made of, by name: what an [`AgentDefinition`] names, and what is not data itself.
@@ -36,6 +39,7 @@ type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 #[must_use]
 pub struct Registry {
     models: BTreeMap<String, Arc<dyn Model>>,
+    find_model: Option<FindModel>,
     tools: BTreeMap<String, Arc<dyn Tool>>,
     toolsets: BTreeMap<String, Arc<dyn Toolset>>,
     middlewares: BTreeMap<String, Make>,
@@ -51,6 +55,26 @@ impl Registry {
     /// Adds a model.
     pub fn model(mut self, name: impl Into<String>, model: impl Model) -> Self {
         self.models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Says how a model is had of which the registry has none of the name, such as by `provider:model`: none is an unknown name.
+    ///
+    /// ```
+    /// use agent_core::testing::{ScriptedModel, Turn};
+    /// use agent_exec::{AgentDefinition, Registry};
+    ///
+    /// let script = |name: &str| Some(Ok(ScriptedModel::new([Turn::text(name.strip_prefix("script:")?)])));
+    /// let registry = Registry::new().models(script);
+    /// let definition = r#"{"name": "greeter", "model": "script:hello"}"#;
+    /// let definition: AgentDefinition = serde_json::from_str(definition).unwrap();
+    /// let agent = registry.builder(&definition)?.build()?;
+    /// assert_eq!(agent.definition()?, definition);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn models<M: Model>(mut self, find: impl Fn(&str) -> Option<Result<M>> + Send + Sync + 'static) -> Self {
+        let find = move |name: &str| Some(find(name)?.map(|model| Arc::new(model) as Arc<dyn Model>));
+        self.find_model = Some(Arc::new(find));
         self
     }
 
@@ -124,7 +148,10 @@ impl Registry {
     /// configuration that does not fit, or what is wrong with a sub-agent.
     pub fn builder(&self, definition: &AgentDefinition) -> Result<AgentBuilder> {
         let d = definition;
-        let model = find(&self.models, PartKind::Model, &d.model)?;
+        let model = match find(&self.models, PartKind::Model, &d.model) {
+            Ok(model) => model.clone(),
+            Err(unknown) => self.find_model.as_ref().and_then(|find| find(&d.model)).unwrap_or(Err(unknown))?,
+        };
         let mut builder = AgentBuilder::new(d.name.clone(), model.clone());
         builder.provenance.model = Some((model.clone(), d.model.clone()));
         for name in &d.tools {

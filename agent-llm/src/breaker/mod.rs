@@ -56,15 +56,16 @@ use crate::attempt::label;
 /// use std::time::Duration;
 ///
 /// use agent_core::Model;
-/// use agent_llm::{CircuitBreaker, Failover, LayeredModel, OpenAiChat};
+/// use agent_llm::{CircuitBreaker, Failover, LayeredModel, ModelBuilder};
 ///
 /// let breaker = CircuitBreaker::new().failures(5).open_for(Duration::from_secs(30));
-/// let guarded = |model: OpenAiChat| {
+/// let guarded = |model: ModelBuilder| -> agent_core::Result<LayeredModel> {
+///     let model = model.api_key("sk-..").retries(0).build()?;
 ///     let layer = breaker.layer_for(&model.info());
-///     LayeredModel::new(model, layer)
+///     Ok(LayeredModel::new(model, layer))
 /// };
-/// let large = guarded(OpenAiChat::builder("gpt-5").build()?);
-/// let small = guarded(OpenAiChat::builder("gpt-5-mini").build()?);
+/// let large = guarded(agent_llm::model("openai:gpt-5"))?;
+/// let small = guarded(agent_llm::model("openai:gpt-5-mini"))?;
 /// let model = Failover::builder(large).fallback(small).build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```

@@ -53,11 +53,11 @@ use crate::{Body, Transport};
 /// In a test, [`open`](Self::open) replays, and records when the environment says so:
 ///
 /// ```no_run
-/// use agent_llm::{Cassette, OpenAiChat};
+/// use agent_llm::Cassette;
 ///
 /// let tape = Cassette::open("tests/tapes/hello.json")?;
 /// let key = std::env::var("OPENAI_API_KEY").unwrap_or_default();
-/// let model = OpenAiChat::builder("gpt-5").api_key(key).transport(tape.clone()).build()?;
+/// let model = agent_llm::model("openai:gpt-5").api_key(key).transport(tape.clone()).build()?;
 /// // .. the test ..
 /// tape.assert_finished();
 /// # Ok::<(), agent_core::Error>(())

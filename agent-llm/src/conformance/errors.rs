@@ -9,7 +9,7 @@ use super::{
     Samples,
     drive::{read_events, request},
 };
-use crate::{Codec, HttpModel, RequestReader, transport_fn};
+use crate::{Codec, ModelBuilder, RequestReader, transport_fn};
 
 /// The provider's delay and request id, and the key, in the errors that the suite makes.
 const DELAY: Duration = Duration::from_secs(7);
@@ -100,7 +100,7 @@ fn shows_the_key(codec: &Arc<dyn RequestReader>) -> Vec<String> {
 }
 
 fn call(codec: &Arc<dyn RequestReader>, transport: impl crate::Transport) -> Result<()> {
-    let model = HttpModel::builder(codec.clone()).api_key(KEY).transport(transport).build()?;
+    let model = ModelBuilder::new(codec.clone()).api_key(KEY).transport(transport).retries(0).build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Error::config("there is no runtime").with_source(error))?;
     runtime.block_on(model.call(request([Message::user("hi")]))).map(drop)

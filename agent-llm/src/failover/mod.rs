@@ -77,11 +77,11 @@ use crate::attempt::unless_cancelled;
 /// use std::sync::Arc;
 ///
 /// use agent_core::ModelRequest;
-/// use agent_llm::{Failover, LayeredModel, OpenAiChat, Profile};
+/// use agent_llm::{Failover, LayeredModel, model};
 /// use tower::util::MapRequestLayer;
 ///
-/// let hosted = OpenAiChat::builder("gpt-5").api_key("sk-..").build()?;
-/// let local = OpenAiChat::builder("llama3.2").profile(Profile::named("ollama")?).build()?;
+/// let hosted = model("openai:gpt-5").api_key("sk-..").retries(0).build()?;
+/// let local = model("ollama:llama3.2").build()?;
 /// let plain = MapRequestLayer::new(|mut req: ModelRequest| {
 ///     Arc::make_mut(&mut req.params).extra.clear();
 ///     req

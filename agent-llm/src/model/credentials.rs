@@ -12,7 +12,6 @@ use agent_core::{Result, async_trait};
 /// ```
 /// use std::time::{Duration, Instant};
 ///
-/// use agent_llm::{Gemini, GeminiProfile};
 /// use tokio::sync::Mutex;
 ///
 /// # async fn fetch_token() -> agent_core::Result<String> { Ok("ya29.a-token".into()) }
@@ -32,8 +31,7 @@ use agent_core::{Result, async_trait};
 ///         }
 ///     }
 /// };
-/// let profile = GeminiProfile::vertex("my-project", "global");
-/// let model = Gemini::builder("gemini-2.5-pro").profile(profile).credentials(token).build()?;
+/// let model = agent_llm::model("vertex:gemini-2.5-pro").option("project", "my-project").credentials(token).build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[async_trait]

@@ -3,32 +3,27 @@
 mod answer;
 mod credentials;
 mod settings;
+mod shared;
 mod silence;
 mod waits;
 
-use std::{borrow::Cow, fmt, mem, sync::Arc};
+use std::{borrow::Cow, mem, sync::Arc};
 
-use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::{BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait, boxed};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use self::credentials::Credentials;
 use self::settings::Http;
-pub(crate) use self::settings::{HttpSettings, default_transport, http_setters};
-pub use self::{
-    credentials::Credentials,
-    settings::{Auth, HttpModelBuilder},
-};
-use crate::{Codec, models::Pricing, redact::Redactor, wire::json::lay};
+pub(crate) use self::{settings::HttpSettings, shared::default_transport};
+use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
 /// The facts of an error that may repeat what a provider said.
 const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
 
-/// A model behind any [`Codec`]: the way to a wire of your own.
-///
-/// For the wires of this crate there are models with builders of their own, such as [`OpenAiChat`](crate::OpenAiChat).
-/// A failed call is not tried again here: that is [`RetryLayer`](crate::RetryLayer)'s. A refused request is sent once more
-/// if the codec knows what to change in it ([`Codec::amend`]). Errors and `Debug` never show the key.
-pub struct HttpModel {
+/// A model behind a [`Codec`]. A call is one exchange; a refused request is sent once more if the codec knows what to change in
+/// it ([`Codec::amend`]). Errors and `Debug` never show the key.
+pub(crate) struct HttpModel {
     codec: Box<dyn Codec>,
     info: ModelInfo,
     pricing: Pricing,
@@ -36,13 +31,18 @@ pub struct HttpModel {
 }
 
 impl HttpModel {
-    /// Begins a model of `codec`.
-    pub fn builder(codec: impl Codec) -> HttpModelBuilder {
-        HttpModelBuilder::new(Box::new(codec))
+    /// The model; what `info` leaves open comes from the catalogue of `settings`.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
+    pub(crate) fn new(codec: Box<dyn Codec>, info: ModelInfo, auth: Auth, settings: HttpSettings) -> Result<Self> {
+        let info = settings.catalogue.complete(info);
+        let pricing = Pricing::new(settings.catalogue.clone(), &info);
+        Ok(Self { info, pricing, codec, http: settings.ready(auth)? })
     }
 
     /// What `Model::call` does, without the box.
-    pub(crate) fn answer(&self, mut req: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
+    fn answer(&self, mut req: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         if self.http.tells_session {
             self.tell_session(&mut req);
         }
@@ -78,51 +78,21 @@ fn session_name(id: &str) -> Cow<'_, str> {
     Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// [`Model::call`] with the answer of a model. async-trait's box would be filled by copying.
-macro_rules! call {
-    ($self:ident, $model:expr) => {
-        fn call<'life0, 'async_trait>(
-            &'life0 $self,
-            req: agent_core::ModelRequest,
-        ) -> agent_core::BoxFuture<'async_trait, agent_core::Result<agent_core::ModelResponse>>
-        where
-            'life0: 'async_trait,
-            Self: 'async_trait,
-        {
-            agent_core::boxed(|| $model.answer(req))
-        }
-    };
-}
-
 #[async_trait]
 impl Model for HttpModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
     }
 
-    call!(self, self);
+    // async-trait's box would be filled by copying.
+    fn call<'life0, 'async_trait>(&'life0 self, req: ModelRequest) -> BoxFuture<'async_trait, Result<ModelResponse>>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        boxed(|| self.answer(req))
+    }
 }
-
-/// `Model` and `Debug` of a type around an [`HttpModel`].
-macro_rules! http_model {
-    ($Model:ident) => {
-        #[agent_core::async_trait]
-        impl agent_core::Model for $Model {
-            fn info(&self) -> agent_core::ModelInfo {
-                self.0.info()
-            }
-
-            $crate::model::call!(self, self.0);
-        }
-
-        impl std::fmt::Debug for $Model {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_tuple(stringify!($Model)).field(&self.0).finish()
-            }
-        }
-    };
-}
-pub(crate) use {call, http_model};
 
 /// The error without secrets: providers repeat keys in their messages.
 fn redacted(e: Error, redactor: &Redactor) -> Error {
@@ -134,10 +104,4 @@ fn redacted(e: Error, redactor: &Redactor) -> Error {
     }
     let clean = Error::new(e.kind(), message.into_owned()).with_retry(e.retry());
     facts.into_iter().fold(clean, |clean, (name, fact)| clean.with_context(name, fact))
-}
-
-impl fmt::Debug for HttpModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModel").field("info", &self.info).field("http", &self.http).finish_non_exhaustive()
-    }
 }

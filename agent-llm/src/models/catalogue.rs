@@ -120,6 +120,15 @@ impl Catalogue {
         self.with(&file).map_err(|e| e.map_message(|message| format!("{message} (in {})", path.display())))
     }
 
+    /// The models of a JSON file of this form and no others: to replace what comes with this crate, which is as old as its
+    /// release.
+    ///
+    /// # Errors
+    /// As [`with_file`](Self::with_file).
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        Self::empty().with_file(path)
+    }
+
     /// The day on which the newest of it was looked up, as `2026-11-22`.
     pub fn checked(&self) -> Option<&str> {
         self.0.checked.as_deref()

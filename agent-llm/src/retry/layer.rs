@@ -19,6 +19,8 @@ use super::{Retry, policy::Policy};
 /// * Each new attempt is announced by an [`EventKind::Retry`](agent_core::EventKind::Retry).
 /// * If chunks of the failed attempt went out, a [`Chunk::Restart`](agent_core::Chunk::Restart) comes before the next one.
 /// * A cancelled run ends the wait at once.
+/// * A model that tries calls again by itself, as models [by name](crate::model) do, is asked with fewer attempts: those that
+///   it has made are counted, so that it is asked twice and not five times.
 /// * Only the answer is kept in the journal: a finished call is never made again, and failed attempts leave nothing behind.
 ///
 /// # Differences from `tower::retry`
@@ -80,6 +82,13 @@ impl RetryLayer {
     #[must_use]
     pub fn jitter(self, part: f64) -> Self {
         self.map(|backoff| backoff.jitter(part))
+    }
+
+    /// The retries of a model's own: a layer around it counts them.
+    pub(crate) fn of_model(retries: u32) -> Self {
+        let mut layer = Self::new().retries(retries);
+        layer.policy.tells_tries = true;
+        layer
     }
 
     fn map(mut self, change: impl FnOnce(Backoff) -> Backoff) -> Self {

@@ -11,6 +11,8 @@ pub(super) struct Policy {
     pub(super) backoff: Backoff,
     pub(super) kinds: HashMap<ErrorKind, Backoff>,
     pub(super) budget: Option<Arc<dyn Budget + Send + Sync>>,
+    /// Whether its errors say how often it tried, for a layer around it to count.
+    pub(super) tells_tries: bool,
 }
 
 impl Policy {

@@ -42,12 +42,12 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 /// A transport made of a function.
 ///
 /// ```
-/// use agent_llm::{OpenAiChat, transport_fn};
+/// use agent_llm::{model, transport_fn};
 /// use http::Response;
 ///
 /// let hello = r#"{"choices": [{"message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]}"#;
 /// let transport = transport_fn(move |_| async move { Ok(Response::new(hello.into())) });
-/// let model = OpenAiChat::builder("any").transport(transport).build()?;
+/// let model = model("openai:any").transport(transport).build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub fn transport_fn<F, Fut>(send: F) -> TransportFn

@@ -20,6 +20,12 @@ pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
         .ok_or_else(|| Error::config(format!("'{address}' is no base URL: it must be like http://host:port/v1")))
 }
 
+/// The first place `{..}` of a base URL that is not filled in.
+pub(crate) fn place(base: &str) -> Option<&str> {
+    let (_, rest) = base.split_once('{')?;
+    rest.split_once('}').map(|(name, _)| name)
+}
+
 /// A request of JSON.
 pub(crate) fn post(uri: Uri, body: Bytes) -> Request<Bytes> {
     let mut request = Request::new(body);

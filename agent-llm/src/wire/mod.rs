@@ -15,6 +15,5 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
-mod server;
 mod surrogates;
 mod usage;

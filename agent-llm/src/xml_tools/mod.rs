@@ -39,7 +39,7 @@ use self::{call::CALLS, read::SEVERAL, speak::Speaker};
 ///
 /// * Around a model that takes tools itself, it does nothing: what such a model writes is never taken for a call. To prefer
 ///   XML all the same, say that the model takes none, as with
-///   [`OpenAiChatBuilder::without_tools`](crate::OpenAiChat::builder).
+///   [`ModelBuilder::without_tools`](crate::ModelBuilder::without_tools).
 /// * Only a request that offers tools can be answered with calls, and what stands in code is shown and not meant.
 /// * Broken XML is read as far as its meaning is clear: elements without an end, parameters without the elements around
 ///   them, or as JSON. What is not clear becomes arguments that are no JSON, so that the model is told.

@@ -247,7 +247,9 @@ fn effort_is_said_as_the_model_understands_it() {
     assert_eq!(said("claude-haiku-4-5", Effort::Minimal, 9_000), budget(1_024));
     assert_eq!(said("claude-haiku-4-5", Effort::High, 2_048), budget(1_024));
     assert_eq!(said("claude-haiku-4-5", Effort::High, 2_047), (Value::Null, Value::Null), "the answer needs its room");
-    let told = codec_of("an-alias").with_thinking(ClaudeThinking::Budget);
+    let mut profile = AnthropicProfile::compatible("acme", "http://acme.test");
+    profile.thinking = Some(ClaudeThinking::Budget);
+    let told = AnthropicCodec::new("an-alias", profile).expect("a codec");
     let body = with_params(&told, ModelParams::default().effort(Effort::Medium));
     assert_eq!(body["thinking"]["budget_tokens"], 8_000);
 }

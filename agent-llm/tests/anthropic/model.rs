@@ -8,7 +8,7 @@ use agent_core::{
     message::{Origin, Raw, Reasoning},
     model::Effort,
 };
-use agent_llm::{Anthropic, AnthropicProfile, Auth};
+use agent_llm::{Auth, Wire};
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,8 +27,8 @@ fn hello() -> Answer {
 }
 
 async fn call(provider: &Provider, model: &str, req: ModelRequest) -> Result<ModelResponse> {
-    let profile = AnthropicProfile::compatible("acme", "http://acme.test");
-    Anthropic::builder(model).profile(profile).transport(provider.clone()).build()?.call(req).await
+    let acme = agent_llm::Provider::new("acme", Wire::Messages, "http://acme.test");
+    acme.model(model).transport(provider.clone()).retries(0).build()?.call(req).await
 }
 
 /// A conversation with thinking: a turn that ended with a call, and one of nothing but thinking.
@@ -128,16 +128,19 @@ async fn a_model_with_a_budget_goes_on_without_thinking() {
 #[tokio::test]
 async fn the_key_and_the_versions_go_with_every_request() {
     let provider = Provider::new([hello(), hello()]);
-    let model = Anthropic::builder("m").api_key("a-key-of-mine").beta("b-1").transport(provider.clone());
+    let model = agent_llm::model("anthropic:m")
+        .api_key("a-key-of-mine")
+        .option("betas", json!(["b-1"]))
+        .transport(provider.clone());
     model.build().expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.header("x-api-key").as_deref(), Some("a-key-of-mine"));
     assert_eq!(provider.header("anthropic-version").as_deref(), Some("2023-06-01"));
     assert_eq!(provider.header("anthropic-beta").as_deref(), Some("b-1"));
     assert_eq!(provider.header("authorization"), None);
 
-    let mut profile = AnthropicProfile::compatible("gateway", "http://gateway.test");
-    (profile.auth, profile.version) = (Auth::Bearer, String::new());
-    let model = Anthropic::builder("m").profile(profile).api_key("a-key-of-mine").transport(provider.clone());
+    let gateway = agent_llm::Provider::new("gateway", Wire::Messages, "http://gateway.test");
+    let model = gateway.model("m").auth(Auth::Bearer).option("version", "").api_key("a-key-of-mine");
+    let model = model.transport(provider.clone());
     model.build().expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.header("authorization").as_deref(), Some("Bearer a-key-of-mine"));
     assert_eq!(provider.header("anthropic-version"), None);
@@ -159,8 +162,13 @@ async fn streamed_or_whole_the_answer_is_the_same() {
 
 #[test]
 fn what_is_known_of_the_model_is_what_the_builder_was_told() {
-    let model =
-        Anthropic::builder("m").context_window(200_000).max_output(99).without_tools().build().expect("a model");
+    let model = agent_llm::model("anthropic:m")
+        .api_key("a-key-of-mine")
+        .context_window(200_000)
+        .max_output(99)
+        .without_tools()
+        .build()
+        .expect("a model");
     let info = model.info();
     assert_eq!((info.context_window, info.max_output, info.tools), (Some(200_000), Some(99), false));
     assert_eq!((info.name.as_str(), info.provider.as_str()), ("m", "anthropic"));
@@ -174,7 +182,7 @@ async fn a_request_without_a_limit_gets_one_that_the_model_can_keep() {
         assert_eq!(provider.bodies()[0]["max_tokens"], wanted, "{model}");
     }
     let provider = Provider::new([hello()]);
-    let model = Anthropic::builder("claude-opus-4-6").max_output(99).transport(provider.clone()).build();
+    let model = agent_llm::model("anthropic:claude-opus-4-6").max_output(99).transport(provider.clone()).build();
     model.expect("a model").call(ask()).await.expect("an answer");
     assert_eq!(provider.bodies()[0]["max_tokens"], 99);
 }

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{
     Chunk, Error, Message, Model, ModelRequest, ModelResponse, ModelService, Result, Retry, model::MessageBuilder,
 };
-use agent_llm::{HttpModel, RetryLayer};
+use agent_llm::{LayeredModel, ModelBuilder, RetryLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -25,9 +25,9 @@ use crate::{
 /// The longest silence that the models of these tests bear.
 const SILENCE: Duration = Duration::from_secs(30);
 
-fn model(said: &Said, fault: &Fault, provider: &Provider) -> HttpModel {
-    let builder = HttpModel::builder(said.codec.clone()).transport(provider.transport());
-    builder.idle_timeout(SILENCE).max_answer(fault.most).build().expect("a model")
+fn model(said: &Said, fault: &Fault, provider: &Provider) -> LayeredModel {
+    let builder = ModelBuilder::new(said.codec.clone()).transport(provider.transport());
+    builder.idle_timeout(SILENCE).max_answer(fault.most).retries(0).build().expect("a model")
 }
 
 /// A request, and what is heard of its answer.

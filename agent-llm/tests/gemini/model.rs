@@ -1,7 +1,7 @@
 //! The model that users build, over a transport.
 
 use agent_core::{ErrorKind, Model};
-use agent_llm::{Gemini, GeminiProfile};
+use agent_llm::LayeredModel;
 use serde_json::json;
 
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
     support::{events, frames, response, text},
 };
 
-fn model(provider: &Provider) -> Gemini {
-    let model = Gemini::builder("gemini-2.5-flash").api_key("a-very-secret-key").transport(provider.clone());
+fn model(provider: &Provider) -> LayeredModel {
+    let model = agent_llm::model("gemini:gemini-2.5-flash").api_key("a-very-secret-key").transport(provider.clone());
     model.context_window(1_000).build().expect("a model")
 }
 
@@ -35,7 +35,7 @@ async fn a_model_shows_its_key_and_answers_whole_or_streamed() {
 async fn a_token_of_vertex_is_a_bearer_and_no_error_repeats_it() {
     let said = json!({"error": {"code": 401, "message": "bad ya29-secret-token", "status": "UNAUTHENTICATED"}});
     let provider = Provider::new([Answer::json(401, said.to_string())]);
-    let model = Gemini::builder("gemini-2.5-flash").profile(GeminiProfile::vertex("p", "global"));
+    let model = agent_llm::model("vertex:gemini-2.5-flash").option("project", "p");
     let model = model.api_key("ya29-secret-token").transport(provider.clone()).build().expect("a model");
     let error = model.call(ask()).await.expect_err("refused");
     assert_eq!(provider.header("authorization").as_deref(), Some("Bearer ya29-secret-token"));

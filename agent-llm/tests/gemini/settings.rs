@@ -7,7 +7,7 @@ use agent_core::{
     message::{Origin, Raw},
     model::Effort,
 };
-use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas};
+use agent_llm::{Codec, GeminiCodec, GeminiProfile, GeminiSchemas, Providers};
 use serde_json::{Value, json};
 
 use crate::{
@@ -147,7 +147,9 @@ fn extra_fields_are_merged_last_and_deeply_in_either_spelling() {
 #[test]
 fn an_address_is_that_of_the_server() {
     let uri = |codec: GeminiCodec| codec.encode(&with(ModelParams::default(), [])).expect("encodes").uri().to_string();
-    let vertex = GeminiCodec::new("gemini-3-pro", GeminiProfile::vertex("p", "europe-west4")).expect("a codec");
+    let vertex = Providers::builtin().find("vertex").expect("known").clone();
+    let vertex = vertex.with("project", "p").with("location", "europe-west4");
+    let vertex = GeminiCodec::new("gemini-3-pro", vertex.gemini.expect("its own wire")).expect("a codec");
     let expected = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google\
                     /models/gemini-3-pro:generateContent";
     assert_eq!(uri(vertex), expected);

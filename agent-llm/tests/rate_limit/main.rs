@@ -17,7 +17,7 @@ use agent_core::{
     ModelService, Result, Retry, Usage, engine::RunDriver,
 };
 use agent_llm::{
-    OpenAiChat, RateLimitLayer, RateLimiter, RetryLayer,
+    RateLimitLayer, RateLimiter, RetryLayer,
     limit::{RATE_LIMIT_EVENT, RateLimiterBuilder},
 };
 use futures::future::join_all;
@@ -404,7 +404,7 @@ async fn a_waiting_call_holds_no_permit_of_the_layers_inside() {
 async fn the_delay_in_a_providers_answer_is_kept() {
     let refusal = Answer::json(429, r#"{"error":{"message":"slow down"}}"#).header("retry-after", "45");
     let provider = common::Provider::new([refusal, Answer::json(200, common::hello())]);
-    let model = Arc::new(OpenAiChat::builder("m").transport(provider.clone()).build().expect("a model"));
+    let model = Arc::new(agent_llm::model("openai:m").transport(provider.clone()).retries(0).build().expect("a model"));
     let service = service_fn(move |req: ModelRequest| {
         let model = model.clone();
         async move { model.call(req).await }

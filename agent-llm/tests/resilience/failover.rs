@@ -7,7 +7,7 @@ use agent_core::{
     ToolSpec,
 };
 use agent_llm::{
-    Failover, OpenAiChat, ScriptedModel, Turn,
+    Failover, ScriptedModel, Turn,
     failover::{FailoverBuilder, Sticky},
 };
 use serde_json::json;
@@ -42,7 +42,9 @@ async fn a_model_that_is_overloaded_is_followed_by_the_next_with_all_tools_and_p
         Provider::new([Answer::json(503, r#"{"error":{"message":"busy"}}"#)]),
         Provider::new([Answer::json(200, hello())]),
     ];
-    let model = |name: &str, provider: &Provider| OpenAiChat::builder(name).transport(provider.clone()).build();
+    let model = |name: &str, provider: &Provider| {
+        agent_llm::model(format!("openai:{name}")).transport(provider.clone()).retries(0).build()
+    };
     let failover = Failover::builder(model("large", &first).expect("a model"))
         .fallback(model("small", &second).expect("a model"))
         .build()

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_core::{Chunk, ErrorKind, EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
-use agent_llm::{Body, HedgeLayer, LayeredModel, OpenAiChat, ScriptedModel, Turn, transport_fn};
+use agent_llm::{Body, HedgeLayer, LayeredModel, ScriptedModel, Turn, transport_fn};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::Response;
@@ -192,7 +192,7 @@ async fn the_losers_connection_is_closed() {
             Ok(stream.body(Body::new(body)).expect("a response"))
         }
     });
-    let model = OpenAiChat::builder("m").transport(transport).build().expect("a model");
+    let model = agent_llm::model("openai:m").transport(transport).build().expect("a model");
     let hedged = LayeredModel::new(model, HedgeLayer::after(secs(5)));
     let before = Arc::strong_count(&open);
     let response = hedged.call(ask_to_stream()).await.expect("an answer");

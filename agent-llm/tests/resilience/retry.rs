@@ -11,7 +11,7 @@ use std::{
 use agent_core::{
     Chunk, ErrorKind, EventKind, Model, ModelRequest, ModelResponse, ModelService, Result, Retry as Again,
 };
-use agent_llm::{LayeredModel, OpenAiChat, RetryLayer, ScriptedModel, Turn, retry::Backoff};
+use agent_llm::{LayeredModel, RetryLayer, ScriptedModel, Turn, retry::Backoff};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, retry::budget::TpsBudget, service_fn};
 
@@ -20,8 +20,8 @@ use crate::{
     error, fails, observed, secs,
 };
 
-fn openai(provider: &Provider) -> OpenAiChat {
-    OpenAiChat::builder("m").transport(provider.clone()).build().expect("a model")
+fn openai(provider: &Provider) -> LayeredModel {
+    agent_llm::model("openai:m").transport(provider.clone()).retries(0).build().expect("a model")
 }
 
 async fn call(provider: &Provider, req: ModelRequest) -> Result<ModelResponse> {
@@ -203,4 +203,17 @@ async fn what_a_layer_inside_has_taken_back_is_not_taken_back_again() {
     let heard = listen(&mut req);
     model.call(req).await.expect("an answer");
     assert_eq!(crate::texts(&heard), ["half", "|", "whole"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_retries_of_a_model_and_of_a_layer_around_it_do_not_multiply() {
+    let asked = async |retries: u32| {
+        let provider = Provider::new((0..20).map(|_| refusal(500)));
+        let model = agent_llm::model("openai:m").transport(provider.clone()).build().expect("a model");
+        let error =
+            LayeredModel::new(model, RetryLayer::new().retries(retries)).call(ask()).await.expect_err("refused");
+        assert_eq!(error.context("status"), Some("500"));
+        provider.calls()
+    };
+    assert_eq!((asked(0).await, asked(2).await, asked(4).await), (3, 3, 6));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{History, Message, Model, ModelRequest, ToolOutput, testing::detached_run};
-use agent_llm::{Failover, OpenAiChat, Profile};
+use agent_llm::Failover;
 
 use crate::common::{Answer, Provider, Step, ask_to_stream, listen, say};
 
@@ -32,8 +32,8 @@ const WIRES: [Wire; 2] = [
 ];
 
 fn openai_chat(at: &str, provider: Provider) -> Arc<dyn Model> {
-    let profile = Profile::compatible(at, format!("http://{at}.test/v1"));
-    Arc::new(OpenAiChat::builder("m").profile(profile).transport(provider).build().expect("a model"))
+    let at = agent_llm::Provider::new(at, agent_llm::Wire::Chat, &format!("http://{at}.test/v1"));
+    Arc::new(at.model("m").transport(provider).retries(0).build().expect("a model"))
 }
 
 const CHAT_TURN: &str = r#"{"choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant",

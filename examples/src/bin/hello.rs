@@ -5,7 +5,7 @@ use agent_examples::models;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // In an application of yours: `OpenAiChat::from_env("gpt-5")?`, which takes its key from the environment.
+    // In an application of yours: `agent::llm::model("openai:gpt-5").build()?`, which takes its key from the environment.
     let model = models::or_script([Turn::text("Hello, Ada! What are we building today?")]).await?;
 
     let agent = Agent::builder("greeter", model).system("Greet whoever talks to you, in one sentence.").build()?;

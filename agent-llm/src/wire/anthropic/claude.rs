@@ -25,7 +25,7 @@ pub(super) enum Thoughtless {
 }
 
 /// The most tokens of an answer if nobody says: mandatory in a request, and what every Claude since 3.7 can give.
-pub(super) const MAX_TOKENS: u64 = 32_000;
+pub(crate) const MAX_TOKENS: u64 = 32_000;
 
 /// What older models can give.
 const MAX_TOKENS_BEFORE_3_7: u64 = 4_096;

@@ -18,7 +18,7 @@
 //!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
 //! * Sound, film and HEIC pictures are an error; documents of text go as text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
-//!   [`AnthropicBuilder::max_output`] says, or else 32,000 tokens, or what the model can give if that is less.
+//!   [`max_output`](crate::ModelBuilder::max_output) says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
 //!   take them elsewhere. One with the API's own JSON ([`SystemMessage::with_raw`](agent_core::SystemMessage::with_raw))
 //!   goes as it is.
@@ -35,7 +35,6 @@ mod finish;
 mod fold;
 mod media;
 mod messages;
-mod model;
 mod parts;
 mod profile;
 mod read;
@@ -51,12 +50,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::claude::MAX_TOKENS;
 use self::{answer::Answer, claude::Claude, settings::Settings};
-pub use self::{
-    claude::ClaudeThinking,
-    model::{Anthropic, AnthropicBuilder},
-    profile::AnthropicProfile,
-};
+pub use self::{claude::ClaudeThinking, profile::AnthropicProfile};
 use crate::{
     Codec, Decoder, ProviderError,
     wire::{
@@ -116,7 +112,8 @@ impl AnthropicCodec {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let claude = Claude::of(&model);
+        let mut claude = Claude::of(&model);
+        claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider));
         Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
@@ -126,13 +123,6 @@ impl AnthropicCodec {
     #[must_use]
     pub fn with_max_tokens(mut self, tokens: u64) -> Self {
         self.claude.max_tokens = tokens;
-        self
-    }
-
-    /// Sets how the model is told how much to think.
-    #[must_use]
-    pub fn with_thinking(mut self, thinking: ClaudeThinking) -> Self {
-        self.claude.thinking = thinking;
         self
     }
 

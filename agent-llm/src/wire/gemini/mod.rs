@@ -40,7 +40,6 @@ mod contents;
 mod encode;
 mod fold;
 mod manner;
-mod model;
 mod part;
 mod partial;
 mod profile;
@@ -58,11 +57,8 @@ use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, to
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+pub use self::profile::{GeminiGeneration, GeminiProfile, GeminiSchemas};
 use self::{answer::Answer, manner::Manner};
-pub use self::{
-    model::{Gemini, GeminiBuilder},
-    profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
-};
 use crate::{
     Codec, Decoder, ProviderError,
     wire::{

@@ -9,21 +9,19 @@ use crate::Auth;
 /// ```
 /// use agent_llm::GeminiProfile;
 ///
-/// let vertex = GeminiProfile::vertex("my-project", "europe-west4");
-/// assert!(vertex.base_url.ends_with("/projects/my-project/locations/europe-west4/publishers/google"));
 /// let own = GeminiProfile::compatible("acme", "https://llm.acme.example/v1beta");
 /// assert_eq!(own.provider, "acme");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GeminiProfile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name.
+    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
+    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    #[serde(skip)]
     pub provider: String,
     /// The address up to, and without, `/models/MODEL:generateContent`.
     pub base_url: String,
-    /// The environment variable that holds the key.
-    pub key_variable: String,
     /// How the key is shown.
     pub auth: Auth,
     /// The form of schemas: of tools' arguments and of answers.
@@ -71,42 +69,22 @@ impl GeminiGeneration {
 }
 
 impl Default for GeminiProfile {
-    /// [`GeminiProfile::ai_studio`].
+    /// A [`compatible`](Self::compatible) server without a name or an address.
     fn default() -> Self {
-        Self::ai_studio()
+        Self::compatible("", "")
     }
 }
 
 impl GeminiProfile {
-    /// Any server: the key in `GEMINI_API_KEY`, shown in `x-goog-api-key`.
+    /// Any server: the key in `x-goog-api-key`.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             base_url: base_url.into(),
-            key_variable: "GEMINI_API_KEY".into(),
             auth: Auth::Header("x-goog-api-key".into()),
             schemas: GeminiSchemas::default(),
             generation: None,
             include_thoughts: true,
-        }
-    }
-
-    /// The Gemini API with keys of AI Studio.
-    pub fn ai_studio() -> Self {
-        Self::compatible("gemini", "https://generativelanguage.googleapis.com/v1beta")
-    }
-
-    /// Vertex AI; `location` is a region, such as `europe-west4`, or `global`. The key is an OAuth access token.
-    pub fn vertex(project: &str, location: &str) -> Self {
-        let host = match location {
-            "global" => "aiplatform.googleapis.com".to_owned(),
-            region => format!("{region}-aiplatform.googleapis.com"),
-        };
-        let base_url = format!("https://{host}/v1/projects/{project}/locations/{location}/publishers/google");
-        Self {
-            key_variable: "GOOGLE_OAUTH_ACCESS_TOKEN".into(),
-            auth: Auth::Bearer,
-            ..Self::compatible("vertex", base_url)
         }
     }
 
@@ -116,7 +94,7 @@ impl GeminiProfile {
     }
 
     /// True if `model` takes a schema of the answer beside functions. Older ones refuse the two together.
-    pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
+    pub(crate) fn holds_to_schemas(&self, model: &str) -> bool {
         self.generation_of(model) == GeminiGeneration::Gemini3
     }
 }
@@ -133,21 +111,5 @@ mod tests {
         for model in ["gemini-3-pro-preview", "gemini-flash-latest", "gemini-10", "publishers/acme/models/own"] {
             assert_eq!(GeminiGeneration::of(model), GeminiGeneration::Gemini3, "{model}");
         }
-    }
-
-    #[test]
-    fn what_a_configuration_leaves_out_is_as_with_ai_studio() {
-        let json = r#"{"base_url": "http://gateway/v1beta", "generation": "gemini2", "schemas": "open_api"}"#;
-        let profile: GeminiProfile = serde_json::from_str(json).expect("parses");
-        assert_eq!(profile.generation, Some(GeminiGeneration::Gemini2));
-        let (base_url, generation, schemas) = ("http://gateway/v1beta".into(), None, GeminiSchemas::JsonSchema);
-        let rest = GeminiProfile { generation, schemas, ..profile };
-        assert_eq!(rest, GeminiProfile { base_url, ..GeminiProfile::ai_studio() });
-    }
-
-    #[test]
-    fn the_global_location_has_no_region_in_its_host() {
-        let global = GeminiProfile::vertex("p", "global").base_url;
-        assert_eq!(global, "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google");
     }
 }

@@ -25,7 +25,6 @@ mod finish;
 mod fold;
 mod fold_call;
 mod message;
-mod model;
 mod parts;
 mod read;
 mod read_call;
@@ -40,7 +39,6 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-pub use self::model::{OpenAiChat, OpenAiChatBuilder};
 use self::{answer::Answer, message::Manner};
 use super::{profile, usage};
 use crate::{

@@ -49,7 +49,6 @@ mod events;
 mod finish;
 mod fold;
 mod messages;
-mod model;
 mod parts;
 mod profile;
 mod read;
@@ -63,11 +62,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
+pub use self::profile::ResponsesProfile;
 use self::{answer::Answer, messages::Manner};
-pub use self::{
-    model::{OpenAiResponses, OpenAiResponsesBuilder},
-    profile::ResponsesProfile,
-};
 use crate::{
     Codec, Decoder, Profile, ProviderError,
     wire::{

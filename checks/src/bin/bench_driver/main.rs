@@ -12,7 +12,7 @@ use agent::{
     core::{
         Chunk, Effect, Error, EventKind, MemoryJournal, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
     },
-    llm::OpenAiChat,
+    llm::{Provider, Wire},
     store::SqliteJournal,
     testing::EveryHook,
 };
@@ -99,7 +99,8 @@ impl Tool for Text {
 }
 
 fn agent(args: &Args) -> Result<Agent> {
-    let model = OpenAiChat::builder(&args.model).base_url(&args.base_url).api_key("x").build()?;
+    let model =
+        Provider::new("bench", Wire::Chat, &args.base_url).model(&args.model).api_key("x").retries(0).build()?;
     let builder = Agent::builder("bench", model)
         .tool(Text("echo"))
         .tool(Text("calculator"))

@@ -1,0 +1,43 @@
+//! How a key is shown: [`Auth`].
+
+use agent_core::{Error, Result};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+
+/// How a key is shown to a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Auth {
+    /// `authorization: Bearer KEY`.
+    #[default]
+    Bearer,
+    /// The key alone, in this header.
+    Header(String),
+}
+
+impl Auth {
+    /// Puts the key into the headers of a request.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if HTTP does not allow it there.
+    pub(crate) fn show(&self, key: &str, headers: &mut HeaderMap) -> Result<()> {
+        match self {
+            Self::Bearer => insert(headers, header::AUTHORIZATION.as_str(), &format!("Bearer {key}")),
+            Self::Header(name) => insert(headers, name, key),
+        }
+    }
+}
+
+/// Puts a header in, of which `Debug` does not show the value: it may hold a key.
+///
+/// # Errors
+/// [`Config`](agent_core::ErrorKind::Config) if HTTP does not allow it.
+pub(crate) fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
+    let invalid = || Error::config(format!("the header '{name}' has a name or a value that HTTP does not allow"));
+    let name = HeaderName::try_from(name).map_err(|_| invalid())?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! How a model is reached: its provider, its address and its key.
+
+use agent_core::{Error, Result};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use super::{Provider, Providers, Wire, speaks::Speaks, table::authority};
+use crate::{Auth, model::HttpSettings, wire::endpoint::place};
+
+/// Reads a variable of the environment.
+type ReadEnv = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What a builder was told of the way.
+pub(super) struct Wanted {
+    pub(super) wire: Option<Wire>,
+    pub(super) base_url: Option<String>,
+    pub(super) options: Vec<(String, Value)>,
+    pub(super) env: ReadEnv,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { wire: None, base_url: None, options: Vec::new(), env: Box::new(|name| std::env::var(name).ok()) }
+    }
+}
+
+/// The way to a model.
+pub(super) struct Reach {
+    pub(super) provider: Provider,
+    pub(super) model: String,
+    pub(super) speaks: Speaks,
+    pub(super) auth: Auth,
+    pub(super) key: Option<SecretString>,
+}
+
+impl Reach {
+    /// The way to the model that is called `name`.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config): all that is missing or wrong with it.
+    pub(super) fn by_name(providers: &Providers, name: &str, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
+        let Some((provider, model)) = name.split_once(':') else {
+            let known = http.catalogue.find(name).and_then(|entry| providers.get(&entry.provider));
+            let near = known.map(|known| format!(": did you mean {}:{name}?", known.name)).unwrap_or_default();
+            return Err(Error::config(format!("'{name}' names no provider: a model is named provider:model{near}")));
+        };
+        let provider = providers.find(provider)?;
+        let (model, wire) = wire_of(model, wanted, provider)?;
+        let provider = match (&wanted.base_url, wanted.variable(provider.base_url_variable.as_deref())) {
+            (Some(url), _) => elsewhere(providers, provider, wire, url, false),
+            (None, Some(url)) => elsewhere(providers, provider, wire, &with_version(url, wire), true),
+            (None, None) => provider.clone(),
+        };
+        Self::along(provider, model, wire, wanted, http)
+    }
+
+    /// The way to the model that `provider` calls `name`.
+    ///
+    /// # Errors
+    /// As [`by_name`](Self::by_name).
+    pub(super) fn at(provider: Provider, name: &str, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
+        let (model, wire) = wire_of(name, wanted, &provider)?;
+        let provider = match &wanted.base_url {
+            Some(url) => elsewhere(&Providers::builtin(), &provider, wire, url, false),
+            None => provider,
+        };
+        Self::along(provider, model, wire, wanted, http)
+    }
+
+    fn along(mut provider: Provider, model: &str, wire: Wire, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
+        let name = provider.name.clone();
+        let (places, fields): (Vec<_>, Vec<_>) =
+            wanted.options.iter().partition(|(option, _)| provider.places.contains_key(option));
+        let mut lacks = Lacks::default();
+        for (place, value) in places {
+            provider = lacks.fill(provider, place, value.as_str());
+        }
+        while let Some(hole) = wire.base_url(&provider).and_then(place).map(str::to_owned) {
+            let known = provider.places.get(&hole).cloned().unwrap_or_default();
+            let value = known.variables.iter().find_map(|variable| wanted.variable(Some(variable)));
+            provider = lacks.fill(provider, &hole, value.as_deref().or(known.default.as_deref()));
+        }
+        let provider = provider.signed();
+        let Some(mut speaks) = Speaks::of(&provider, wire) else {
+            return Err(Error::config(format!("{name} has no profile '{}' for the wire {wire}", wire.profile())));
+        };
+        for (option, value) in fields {
+            speaks.set(option, value).map_err(|why| {
+                let places: String = provider.places.keys().map(|place| format!(", {place}")).collect();
+                Error::config(format!("'{option}' cannot be set for {name} on the wire {wire}: {why}{places}"))
+            })?;
+        }
+        let (key, auth) = lacks.key(&provider, speaks.auth(), wanted, http);
+        if cfg!(not(feature = "http")) && http.transport.is_none() {
+            lacks.0.push("a transport (enable the feature 'http', or use transport(..))".to_owned());
+        }
+        lacks.none(&format!("{name}:{model}"))?;
+        Ok(Self { provider, model: model.to_owned(), speaks, auth, key })
+    }
+}
+
+impl Wanted {
+    fn variable(&self, name: Option<&str>) -> Option<String> {
+        (self.env)(name?).filter(|value| !value.trim().is_empty())
+    }
+}
+
+/// What is missing, with what to set.
+#[derive(Default)]
+struct Lacks(Vec<String>);
+
+impl Lacks {
+    /// Fills in a place, if there is a value for it that an address can have there.
+    fn fill(&mut self, provider: Provider, place: &str, value: Option<&str>) -> Provider {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let value = value.filter(|value| !value.is_empty());
+        if !value.is_some_and(|value| value.chars().all(is_word)) {
+            let what = if value.is_some() { "that is one word" } else { "of the account" };
+            let variables = provider.places.get(place).map(|place| place.variables.join(" or ")).unwrap_or_default();
+            self.0.push(format!("a {place} {what} (set {variables}, or use option(\"{place}\", ..))"));
+            return provider.with(place, "unknown");
+        }
+        provider.with(place, value.unwrap_or_default())
+    }
+
+    /// The key from the environment, if none was given, and how a key is shown.
+    fn key(
+        &mut self,
+        provider: &Provider,
+        auth: &Auth,
+        wanted: &Wanted,
+        http: &HttpSettings,
+    ) -> (Option<SecretString>, Auth) {
+        let shown = |header: &str| match auth {
+            Auth::Bearer => header.eq_ignore_ascii_case("authorization"),
+            Auth::Header(name) => header.eq_ignore_ascii_case(name),
+        };
+        let is_given = http.api_key.is_some()
+            || http.credentials.is_some()
+            || http.headers.iter().any(|(header, _)| shown(header));
+        if is_given {
+            return (None, auth.clone());
+        }
+        let found =
+            provider.keys.iter().find_map(|key| Some((wanted.variable(Some(&key.variable))?, key.auth.clone())));
+        if let Some((key, own)) = found {
+            return (Some(key.into()), own.unwrap_or_else(|| auth.clone()));
+        }
+        if !provider.keyless && http.transport.is_none() {
+            let variables: Vec<_> = provider.keys.iter().map(|key| key.variable.as_str()).collect();
+            self.0.push(format!("a key of {} (set {}, or use api_key(..))", provider.name, variables.join(" or ")));
+        }
+        (None, auth.clone())
+    }
+
+    fn none(self, model: &str) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(Error::config(format!("{model} lacks {}", self.0.join(", and "))))
+    }
+}
+
+/// The model's own name, and its wire.
+fn wire_of<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {
+    let said = name.rsplit_once('@').and_then(|(model, wire)| Some((model, wire.parse::<Wire>().ok()?)));
+    let (model, said) = said.map_or((name, None), |(model, wire)| (model, Some(wire)));
+    let wire = wanted.wire.or(said).or(provider.wires.first().copied());
+    let Some(wire) = wire.filter(|wire| provider.wires.contains(wire)) else {
+        let wires: Vec<_> = provider.wires.iter().map(|wire| wire.as_str()).collect();
+        return Err(Error::config(format!("{} speaks {}, and nothing else", provider.name, wires.join(", "))));
+    };
+    if model.is_empty() {
+        return Err(Error::config(format!("which model of {}? It is named {}:model", provider.name, provider.name)));
+    }
+    Ok((model, wire))
+}
+
+/// Who is at `url`, of whom `provider` was said. If the two were said by a pair of variables, so was the key.
+fn elsewhere(providers: &Providers, provider: &Provider, wire: Wire, url: &str, is_pair: bool) -> Provider {
+    let known = providers.at(url, wire);
+    let mut there = match known {
+        // Of two that anybody may run, the one that was said is meant; the host of any other is its own.
+        Some(known) if known.name == provider.name || !(provider.is_everywhere() && known.is_everywhere()) => {
+            known.clone()
+        }
+        _ if provider.is_everywhere() => provider.clone(),
+        _ => {
+            let host = authority(url);
+            let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
+            let mut own = Provider::new(if host.is_empty() { "unknown" } else { host }, wire, url);
+            own.keys = if is_pair { provider.keys.clone() } else { Vec::new() };
+            own
+        }
+    };
+    wire.set_base_url(&mut there, url);
+    there
+}
+
+/// Google's own clients take a base URL without the version of the API.
+fn with_version(url: String, wire: Wire) -> String {
+    let is_bare = url.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
+    if wire == Wire::Generate && is_bare { format!("{}/v1beta", url.trim_end_matches('/')) } else { url }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! One wire of a provider, with its profile.
+
+use agent_core::Result;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Provider, Wire};
+use crate::{
+    AnthropicCodec, AnthropicProfile, Auth, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
+    Profile,
+    wire::{anthropic::MAX_TOKENS, json::lay},
+};
+
+/// A wire, and how the provider speaks it.
+pub(super) enum Speaks {
+    Chat(Profile),
+    Responses(Profile),
+    Messages(AnthropicProfile),
+    Generate(GeminiProfile),
+}
+
+impl Speaks {
+    /// None if the provider has no profile for the wire.
+    pub(super) fn of(provider: &Provider, wire: Wire) -> Option<Self> {
+        Some(match wire {
+            Wire::Chat => Self::Chat(provider.openai.clone()?),
+            Wire::Responses => Self::Responses(provider.openai.clone()?),
+            Wire::Messages => Self::Messages(provider.anthropic.clone()?),
+            Wire::Generate => Self::Generate(provider.gemini.clone()?),
+        })
+    }
+
+    pub(super) fn auth(&self) -> &Auth {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
+            Self::Messages(profile) => &profile.auth,
+            Self::Generate(profile) => &profile.auth,
+        }
+    }
+
+    pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
+            Self::Messages(profile) => profile.json_schema,
+            Self::Generate(profile) => profile.holds_to_schemas(model),
+        }
+    }
+
+    /// Sets a field of the profile. The inner error is what fields there are, or what is wrong with the value.
+    pub(super) fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
+            Self::Messages(profile) => set(profile, name, value),
+            Self::Generate(profile) => set(profile, name, value),
+        }
+    }
+
+    /// The codec of `model`, whose answers have at most `told` tokens, or as many as are `known` to be its most.
+    pub(super) fn codec(self, model: String, told: Option<u64>, known: Option<u64>) -> Result<Box<dyn Codec>> {
+        Ok(match self {
+            Self::Chat(profile) => Box::new(OpenAiChatCodec::new(model, profile)?),
+            Self::Responses(profile) => Box::new(OpenAiResponsesCodec::new(model, profile)?),
+            Self::Generate(profile) => Box::new(GeminiCodec::new(model, profile)?),
+            Self::Messages(profile) => {
+                let codec = AnthropicCodec::new(model, profile)?;
+                match told.or(known.map(|most| most.min(MAX_TOKENS))) {
+                    Some(tokens) => Box::new(codec.with_max_tokens(tokens)),
+                    None => Box::new(codec),
+                }
+            }
+        })
+    }
+}
+
+/// The address is no option: with it goes who may see the key.
+const NO_OPTION: &str = "base_url";
+
+fn set<P: Serialize + DeserializeOwned>(profile: &mut P, name: &str, value: &Value) -> Result<(), String> {
+    let mut json = serde_json::to_value(&*profile).map_err(|e| e.to_string())?;
+    let Some(fields) = json.as_object_mut() else { return Err(String::new()) };
+    match fields.get_mut(name).filter(|_| name != NO_OPTION) {
+        Some(field) => lay(field, value),
+        None => {
+            let there: Vec<_> = fields.keys().filter(|field| *field != NO_OPTION).map(String::as_str).collect();
+            return Err(format!("there are {}", there.join(", ")));
+        }
+    }
+    *profile = serde_json::from_value(json).map_err(|e| e.to_string())?;
+    Ok(())
+}

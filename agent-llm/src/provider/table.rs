@@ -1,0 +1,186 @@
+//! [`Providers`].
+
+use std::{
+    fmt, fs,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+
+use agent_core::{Error, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{ModelBuilder, Provider, Wire};
+use crate::wire::json::lay;
+
+/// Providers by their names. Cheap to clone.
+///
+/// ```
+/// use agent_llm::Providers;
+/// use serde_json::json;
+///
+/// // A gateway of one's own: as OpenAI, at another address and with another key.
+/// let providers = Providers::builtin().with(&json!([{
+///     "like": "openai", "name": "gateway", "keys": ["GATEWAY_KEY"], "base_url_variable": null,
+///     "openai": {"base_url": "https://llm.acme.example/v1"},
+/// }]))?;
+/// let model = providers.model("gateway:gpt-5").api_key("sk-..").build()?;
+///
+/// let error = providers.model("gatevay:gpt-5").build().expect_err("a slip of the pen");
+/// assert!(error.message().contains("did you mean gateway?"));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Providers(Arc<Vec<Provider>>);
+
+impl Providers {
+    /// The providers that this release knows.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Providers> = LazyLock::new(|| {
+            let file = serde_json::from_str(include_str!("providers.json")).expect("the file is part of the program");
+            Providers(Arc::default()).with(&file).expect("the file is part of the program")
+        });
+        BUILTIN.clone()
+    }
+
+    /// The same providers and this one, in the place of one of the same name.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if what it says does not hang together; all that is wrong is said.
+    pub fn register(mut self, provider: Provider) -> Result<Self> {
+        provider.check()?;
+        let provider = provider.signed();
+        let all = Arc::make_mut(&mut self.0);
+        match all.iter_mut().find(|known| known.name == provider.name) {
+            Some(known) => *known = provider,
+            None => all.push(provider),
+        }
+        Ok(self)
+    }
+
+    /// The same providers and those of `file`: a list of [`Provider`]s as JSON. One that is `like` another says only what
+    /// differs from it; null takes away.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for another form or a field that is not known, and as
+    /// [`register`](Self::register).
+    pub fn with(&self, file: &Value) -> Result<Self> {
+        let wrong = |e: &dyn fmt::Display| Error::config(format!("the list of providers is wrong: {e}"));
+        let list = file.as_array().ok_or_else(|| wrong(&"it is no list"))?;
+        list.iter().try_fold(self.clone(), |known, said| {
+            let mut said = said.clone();
+            if let Some(like) = said.as_object_mut().and_then(|said| said.remove("like")) {
+                let like = known.find(like.as_str().unwrap_or_default())?;
+                let mut whole = serde_json::to_value(like).map_err(|e| wrong(&e))?;
+                whole["recorded"] = Value::Array(Vec::new()); // those exchanges were with the other
+                lay(&mut whole, &said);
+                said = whole;
+            }
+            if let Some(said) = said.as_object_mut() {
+                said.retain(|_, value| !value.is_null());
+            }
+            let name = said["name"].as_str().unwrap_or_default().to_owned();
+            let provider = Provider::deserialize(said).map_err(|e| wrong(&format!("at '{name}': {e}")))?;
+            known.register(provider)
+        })
+    }
+
+    /// As [`with`](Self::with), from a JSON file.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if it cannot be read, and as [`with`](Self::with).
+    pub fn with_file(&self, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let wrong =
+            |e: &dyn fmt::Display| Error::config(format!("the providers in {} cannot be read: {e}", path.display()));
+        let text = fs::read_to_string(path).map_err(|e| wrong(&e))?;
+        let file = serde_json::from_str(&text).map_err(|e| wrong(&e))?;
+        self.with(&file).map_err(|e| e.map_message(|message| format!("{message} (in {})", path.display())))
+    }
+
+    /// The provider of this name.
+    pub fn get(&self, name: &str) -> Option<&Provider> {
+        self.0.iter().find(|provider| provider.name == name)
+    }
+
+    /// The provider of this name.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if there is none; it says which are near, and all that there are.
+    pub fn find(&self, name: &str) -> Result<&Provider> {
+        self.get(name).ok_or_else(|| {
+            let names: Vec<_> = self.0.iter().map(|provider| provider.name.as_str()).collect();
+            let near: Vec<_> = names.iter().copied().filter(|known| is_near(known, name)).collect();
+            let near = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
+            Error::config(format!("there is no provider '{name}': {near}There are {}", names.join(", ")))
+        })
+    }
+
+    /// The provider that speaks `wire` at the host of `url`.
+    pub(super) fn at(&self, url: &str, wire: Wire) -> Option<&Provider> {
+        let host = authority(url);
+        let is_there = |known: &&Provider| wire.base_url(known).is_some_and(|known| fits(authority(known), host));
+        self.0.iter().find(is_there).filter(|_| !host.is_empty())
+    }
+
+    /// All providers, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.0.iter()
+    }
+
+    /// Begins a model by its name, `provider:model`: as [`model`](crate::model), with the providers of this table.
+    pub fn model(&self, name: impl Into<String>) -> ModelBuilder {
+        ModelBuilder::named(self.clone(), name.into())
+    }
+}
+
+impl Default for Providers {
+    /// [`Providers::builtin`].
+    fn default() -> Self {
+        Self::builtin()
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|provider| &provider.name)).finish()
+    }
+}
+
+/// The host and the port of an address.
+pub(super) fn authority(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://") else { return "" };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_user, host)| host)
+}
+
+/// True if `host` is `known`, of which `{..}` may be anything.
+fn fits(known: &str, host: &str) -> bool {
+    let local = host.strip_prefix("127.0.0.1").map(|port| format!("localhost{port}"));
+    let host = local.as_deref().unwrap_or(host);
+    match known.split_once('{').and_then(|(start, rest)| Some((start, rest.split_once('}')?.1))) {
+        Some((start, end)) => host.len() > start.len() + end.len() && host.starts_with(start) && host.ends_with(end),
+        None => host.eq_ignore_ascii_case(known),
+    }
+}
+
+/// True if one name may be meant by the other: a part of it, or at most two letters away.
+fn is_near(known: &str, name: &str) -> bool {
+    let (known, name) = (known.to_lowercase(), name.to_lowercase());
+    name.len() > 2 && (known.contains(&name) || name.contains(&known) || distance(&known, &name) <= 2)
+}
+
+/// How many letters must be put in, taken out or changed to make one of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let change = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

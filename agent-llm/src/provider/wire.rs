@@ -1,0 +1,78 @@
+//! [`Wire`].
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::Provider;
+
+/// How requests and answers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wire {
+    /// `chat`: OpenAI Chat Completions, which nearly all servers speak.
+    Chat,
+    /// `responses`: OpenAI Responses.
+    Responses,
+    /// `messages`: Anthropic Messages.
+    Messages,
+    /// `generate`: Gemini's generateContent.
+    Generate,
+}
+
+impl Wire {
+    const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate];
+
+    /// Its name, as after the `@` of a model's.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Generate => "generate",
+        }
+    }
+
+    /// The field of a [`Provider`] that says how it speaks this.
+    pub(super) fn profile(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Responses => "openai",
+            Self::Messages => "anthropic",
+            Self::Generate => "gemini",
+        }
+    }
+
+    /// Where `provider` speaks this.
+    pub(super) fn base_url(self, provider: &Provider) -> Option<&str> {
+        match self {
+            Self::Chat | Self::Responses => provider.openai.as_ref().map(|profile| &*profile.base_url),
+            Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),
+            Self::Generate => provider.gemini.as_ref().map(|profile| &*profile.base_url),
+        }
+    }
+
+    /// Has `provider` speak this at another address.
+    pub(super) fn set_base_url(self, provider: &mut Provider, url: &str) {
+        let base_url = match self {
+            Self::Chat | Self::Responses => &mut provider.openai.get_or_insert_default().base_url,
+            Self::Messages => &mut provider.anthropic.get_or_insert_default().base_url,
+            Self::Generate => &mut provider.gemini.get_or_insert_default().base_url,
+        };
+        url.clone_into(base_url);
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Wire {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|wire| wire.as_str() == name).ok_or(())
+    }
+}

@@ -1,0 +1,88 @@
+//! The table of providers.
+
+use agent_llm::{KeyVariable, Provider, Providers, Wire};
+use serde_json::json;
+
+#[test]
+fn the_table_is_the_same_after_it_was_written_and_read() {
+    let all: Vec<_> = Providers::builtin().iter().cloned().collect();
+    let again = Providers::builtin().with(&serde_json::to_value(&all).expect("JSON")).expect("reads");
+    assert!(again.iter().eq(Providers::builtin().iter()));
+}
+
+#[test]
+fn what_comes_later_is_in_the_place_of_what_was_there() {
+    let own = Provider::new("ollama", Wire::Chat, "http://gpu7:11434/v1");
+    let table = Providers::builtin().register(own.clone()).expect("sound");
+    assert_eq!(table.iter().count(), Providers::builtin().iter().count());
+    assert_eq!(table.get("ollama").map(|known| known.wires.clone()), Some(own.wires));
+}
+
+#[test]
+fn a_provider_that_is_like_another_says_only_what_differs() {
+    let gateway = json!([{
+        "like": "groq", "name": "gateway", "keys": ["GATEWAY_KEY"],
+        "openai": {"base_url": "http://gateway.test/v1", "cache_control": true},
+    }]);
+    let table = Providers::builtin().with(&gateway).expect("sound");
+    let gateway = table.find("gateway").expect("there");
+    let openai = gateway.openai.as_ref().expect("it speaks so");
+    assert_eq!((openai.verbatim, openai.cache_control, openai.provider.as_str()), (false, true, "gateway"));
+    assert_eq!(gateway.keys, [KeyVariable::from("GATEWAY_KEY")]);
+    assert!(gateway.recorded.is_empty(), "nobody has tried it");
+}
+
+#[test]
+fn a_provider_that_does_not_hang_together_is_refused_with_all_that_is_wrong() {
+    let refused = |file: serde_json::Value| {
+        let error = Providers::builtin().with(&file).expect_err("it is wrong");
+        error.message().to_owned()
+    };
+    let all = refused(json!([{"name": "a b", "wires": ["chat", "messages"], "recorded": ["generate"],
+        "openai": {"base_url": "http://{where}/v1"}}]));
+    for word in ["its name", "keyless", "'generate' is recorded", "the place 'where'", "no profile 'anthropic'"] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+    assert!(refused(json!([{"name": "x", "keyless": true}])).contains("speaks no wire"));
+    assert!(refused(json!([{"name": "x", "wires": ["smoke"]}])).contains("unknown variant"));
+    assert!(refused(json!([{"name": "x", "base_ulr": 1}])).contains("base_ulr"), "a slip of the pen is an error");
+    assert!(refused(json!([{"like": "nobody"}])).contains("no provider 'nobody'"));
+    assert!(refused(json!({})).contains("no list"));
+}
+
+#[test]
+fn a_file_is_read_and_its_name_said_where_it_is_wrong() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("providers.json");
+    std::fs::write(&path, r#"[{"like": "vllm", "name": "gpu", "openai": {"base_url": "http://gpu7:8000/v1"}}]"#)
+        .expect("writes");
+    let model = Providers::builtin().with_file(&path).expect("reads").model("gpu:llama").build().expect("builds");
+    assert_eq!(agent_core::Model::info(&model).provider, "gpu");
+    std::fs::write(&path, "[{").expect("writes");
+    let error = Providers::builtin().with_file(&path).expect_err("no JSON");
+    assert!(error.message().contains("providers.json"), "{error}");
+}
+
+/// The row of a provider in the guide.
+fn row(provider: &Provider) -> String {
+    let code = |names: Vec<String>| {
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    let wires = code(provider.wires.iter().map(Wire::to_string).collect());
+    let mut set: Vec<_> = provider.places.values().flat_map(|place| place.variables.iter().cloned()).collect();
+    set.extend(provider.keys.iter().map(|key| key.variable.clone()));
+    let needs = code(set) + if provider.keyless { ", if it wants one" } else { "" };
+    let recorded = code(provider.recorded.iter().map(Wire::to_string).collect());
+    let tried = if recorded.is_empty() { "nobody has tried it".to_owned() } else { format!("recorded: {recorded}") };
+    let docs = provider.docs.as_deref().expect("a provider says where it is documented");
+    format!("| [`{}`]({docs}) | {needs} | {wires} | {tried} |", provider.name)
+}
+
+#[test]
+fn the_guide_has_a_row_for_each_provider() {
+    let guide = include_str!("../../docs/guide/providers.md");
+    let rows: Vec<_> = Providers::builtin().iter().map(row).collect();
+    let table: Vec<_> = guide.lines().filter(|line| line.starts_with("| [`")).collect();
+    assert!(table == rows, "the table of docs/guide/providers.md is to be:\n{}", rows.join("\n"));
+}
