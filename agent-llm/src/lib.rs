@@ -69,9 +69,10 @@
 //!
 //! # Features
 //!
-//! * `http` (default): [`HttpTransport`], HTTP/1.1 over httparse and rustls, and the search for [`local`] servers.
-//! * `scripted` (default): [`ScriptedModel`].
+//! * `http` (default): [`HttpTransport`], HTTP/1.1 and HTTP/2 over hyper and rustls, and the search for [`local`] servers.
 //! * `tokens` (default): exact token counts.
+//! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
+//! * `reqwest`: a `reqwest::Client` is a [`Transport`].
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
 mod attempt;
@@ -105,7 +106,7 @@ mod xml_tools;
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
 #[cfg(feature = "http")]
-pub use self::transport::HttpTransport;
+pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},

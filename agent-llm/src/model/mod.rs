@@ -21,7 +21,7 @@ pub use self::{
 use crate::{Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
 /// The facts of an error that may repeat what a provider said.
-const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
+const FACTS: [&str; 5] = ["provider", "part", "status", "code", "request_id"];
 
 /// A model behind any [`Codec`]: the way to a wire of your own.
 ///

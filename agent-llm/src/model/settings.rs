@@ -80,7 +80,6 @@ impl Default for HttpSettings {
 impl HttpSettings {
     fn ready(self, auth: Auth) -> Result<Http> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("agent-llm/", env!("CARGO_PKG_VERSION"))));
         if let Some(key) = &self.api_key {
             auth.show(key.expose_secret(), &mut headers)?;
         }
