@@ -13,7 +13,7 @@ use tower::{ServiceExt, util::MapErr};
 use super::{
     address::Address,
     failure::{Part, chain, failed, root_cause, unreachable},
-    proxy::Proxies,
+    proxy::{Proxies, is_loopback},
     tls::{Offer, Tls, why_refused},
 };
 
@@ -29,6 +29,9 @@ pub(super) enum Protocol {
     Http1,
     Http2,
 }
+
+const PERHAPS_A_PROXY: &str =
+    "; if only a proxy leads there, name it in HTTPS_PROXY or with HttpTransport::builder().proxy(..)";
 
 /// Opens connections.
 pub(super) struct Connector {
@@ -91,11 +94,11 @@ impl Connector {
 
     async fn reach(&self, address: &Address) -> Result<Stream> {
         let Some(proxy) = address.proxy() else {
-            return open(self.tcp.clone(), address.uri().clone()).await.map_err(|e| {
-                let hint =
-                    "; if only a proxy leads there, name it in HTTPS_PROXY or with HttpTransport::builder().proxy(..)";
-                let (part, why) = (part_of(&*e), root_cause(&*e));
-                unreachable(part, format!("{} {why}{hint}", what_failed(part))).with_source(e)
+            let opened = open(self.tcp.clone(), address.uri().clone()).await;
+            return opened.map_err(|e| {
+                let part = part_of(&*e);
+                let hint = if is_loopback(address.endpoint().0) { "" } else { PERHAPS_A_PROXY };
+                unreachable(part, format!("{} {}{hint}", what_failed(part), root_cause(&*e))).with_source(e)
             });
         };
         if !proxy.forwards() {

@@ -115,7 +115,8 @@ fn at_port(entry: &str, port: u16) -> Option<&str> {
     of.is_none_or(|of: u16| of == port).then_some(host)
 }
 
-fn is_loopback(host: &str) -> bool {
+/// True for names and addresses of this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     let is_local = |name: &str| name == "localhost" || name.ends_with(".localhost");
     host.parse().map_or_else(|_| is_local(&host.to_ascii_lowercase()), |ip: IpAddr| ip.to_canonical().is_loopback())
