@@ -21,6 +21,7 @@
 //! | count tokens | [`tokens`] |
 //! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
+//! | go through a proxy, trust other certificates, limit connections | [`HttpTransport::builder`] |
 //! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
@@ -68,9 +69,11 @@
 //!
 //! # Features
 //!
-//! * `http` (default): [`HttpTransport`], HTTP/1.1 over httparse and rustls, and the search for [`local`] servers.
+//! * `http` (default): [`HttpTransport`], HTTP/1.1 and HTTP/2 over hyper and rustls, and the search for [`local`] servers.
 //! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
 //! * `tokens` (default): exact token counts.
+//! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
+//! * `reqwest`: a `reqwest::Client` is a [`Transport`].
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
 mod attempt;
@@ -111,7 +114,7 @@ pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 #[cfg(feature = "requests")]
 pub use self::request_reader::{ParsedRequest, RequestReader};
 #[cfg(feature = "http")]
-pub use self::transport::HttpTransport;
+pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     auth::Auth,
     breaker::CircuitBreaker,

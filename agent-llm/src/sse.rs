@@ -43,7 +43,7 @@ pub struct SseSplitter {
     longest: usize,
 }
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Default for SseSplitter {
     /// A splitter of events of at most 16 MiB.

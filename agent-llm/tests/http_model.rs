@@ -348,3 +348,22 @@ fn a_header_that_http_does_not_allow_is_refused_without_showing_it() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_pings_for_ever_after_the_answer_does_not_hold_the_call() {
+    let pings = (0..1_000).map(|_| Step::Late(Duration::from_secs(5), ": ping\n\n".into()));
+    let said = [say(delta(r#"{"content":"hello"}"#)), say(finish("stop"))];
+    let (answer, began) = (Answer::stream(said.into_iter().chain(pings)), Instant::now());
+    assert_eq!(call(answer, ask_to_stream()).await.expect("an answer").message.text(), "hello");
+    assert!(began.elapsed() <= Duration::from_secs(11), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_drips_does_not_hold_the_call() {
+    let mut refusal = Answer::json(500, "oh");
+    refusal.steps.extend((0..1_000).map(|_| Step::Late(Duration::from_secs(5), " no".into())));
+    let began = Instant::now();
+    let error = fail(refusal).await;
+    assert_eq!(error.context("status"), Some("500"));
+    assert!(began.elapsed() <= Duration::from_secs(11), "{:?}", began.elapsed());
+}

@@ -85,6 +85,7 @@ mod guide {
         limits: "guide/limits",
         middleware: "guide/middleware",
         models: "guide/models",
+        network: "guide/network",
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         providers: "guide/providers",

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, boxed, model::Collector};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use http::{HeaderMap, header};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{HttpModel, silence::Silence};
-use crate::{Body, Progress, SseSplitter, error::web_page, redact::Redactor};
+use crate::{Body, Progress, SseSplitter, error::web_page, redact::Redactor, sse::BYTE_ORDER_MARK};
 
 /// The most bytes of a refused request's answer that are read.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
@@ -17,7 +17,7 @@ const MOST_OF_AN_ERROR: usize = 64 << 10;
 /// Bytes of a stream that are read before the readers of events have their turn: a few dozen chunks.
 const AT_ONCE: usize = 16 << 10;
 
-/// How long the details of a complete answer are awaited.
+/// How long the details of a complete answer are awaited, and all of a refusal's reasons.
 const DETAILS: Duration = Duration::from_secs(10);
 
 /// How long the end of a body is awaited after the answer's last event: a connection is used again only then.
@@ -86,10 +86,11 @@ impl HttpModel {
                 response.message = req.sink.collect(response.message)?;
                 Ok(response)
             }
-            Form::Compressed => {
-                Err(Error::new(ErrorKind::Protocol, "the answer is compressed, which was not asked for")
-                    .with_retry(Retry::Permanent))
-            }
+            Form::Encoded(how) => Err(Error::new(
+                ErrorKind::Protocol,
+                format!("the answer is compressed as '{how}', which cannot be read"),
+            )
+            .with_retry(Retry::Permanent)),
             Form::WebPage => Err(web_page(self.codec.origin().provider())),
         }
     }
@@ -99,11 +100,15 @@ impl HttpModel {
         let mut decoder = self.codec.decoder(!req.sink.is_idle());
         let mut collector = Collector::new(&req.sink);
         let mut chunks = Vec::new();
+        let mut complete_since = None;
         loop {
             let next = match decoder.progress() {
                 Progress::Open => body.next().await,
-                // What breaks or falls silent now is the connection, not the answer.
-                Progress::Complete => timeout(DETAILS, body.next()).await.ok().flatten().filter(Result::is_ok),
+                // What breaks, falls silent or only says that it is still there is the connection now, not the answer.
+                Progress::Complete => {
+                    let until = *complete_since.get_or_insert_with(Instant::now) + DETAILS;
+                    timeout_at(until, body.next()).await.ok().flatten().filter(Result::is_ok)
+                }
                 Progress::Ended => {
                     let _ = timeout(LAST_BYTES, body.next()).await;
                     break;
@@ -137,7 +142,8 @@ impl HttpModel {
 enum Form {
     Stream,
     Whole,
-    Compressed,
+    /// In a way that the transport does not know.
+    Encoded(String),
     WebPage,
 }
 
@@ -148,8 +154,9 @@ impl Form {
                 .get(name)
                 .is_some_and(|v| v.as_bytes().get(..value.len()).is_some_and(|v| v.eq_ignore_ascii_case(value)))
         };
-        if headers.contains_key(header::CONTENT_ENCODING) && !is(header::CONTENT_ENCODING, b"identity") {
-            Self::Compressed
+        let encoding = headers.get(header::CONTENT_ENCODING).map(|how| String::from_utf8_lossy(how.as_bytes()));
+        if let Some(how) = encoding.filter(|how| !how.eq_ignore_ascii_case("identity")) {
+            Self::Encoded(how.chars().take(40).collect())
         } else if is(header::CONTENT_TYPE, b"text/event-stream") {
             Self::Stream
         } else if is(header::CONTENT_TYPE, b"text/html") {
@@ -189,22 +196,30 @@ impl Incoming<'_> {
 
     async fn whole(&mut self) -> Result<Bytes> {
         let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
-        let Some(second) = self.next().await.transpose()? else { return Ok(first) };
+        let Some(second) = self.next().await.transpose()? else { return Ok(without_mark(first)) };
         let mut all = [first, second].concat();
         while let Some(more) = self.next().await.transpose()? {
             all.extend_from_slice(&more);
         }
-        Ok(all.into())
+        Ok(without_mark(all.into()))
     }
 
-    /// The first bytes of the body, as far as they came.
-    async fn start(&mut self) -> Vec<u8> {
-        let mut all = Vec::new();
+    /// The first bytes of the body, as far as they came in time.
+    async fn start(&mut self) -> Bytes {
+        let (mut all, until) = (Vec::new(), Instant::now() + DETAILS);
         while all.len() < MOST_OF_AN_ERROR
-            && let Some(Ok(more)) = self.next().await
+            && let Ok(Some(Ok(more))) = timeout_at(until, self.next()).await
         {
             all.extend_from_slice(&more);
         }
-        all
+        without_mark(all.into())
     }
+}
+
+/// The text without the byte order mark that some gateways put before it.
+fn without_mark(mut text: Bytes) -> Bytes {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.advance(BYTE_ORDER_MARK.len());
+    }
+    text
 }

@@ -19,7 +19,7 @@ pub(crate) use self::{settings::HttpSettings, shared::default_transport};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
 /// The facts of an error that may repeat what a provider said.
-const FACTS: [&str; 4] = ["provider", "status", "code", "request_id"];
+const FACTS: [&str; 5] = ["provider", "part", "status", "code", "request_id"];
 
 /// A model behind a [`Codec`]. A call is one exchange; a refused request is sent once more if the codec knows what to change in
 /// it ([`Codec::amend`]). Errors and `Debug` never show the key.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use agent_core::Result;
-use http::{HeaderMap, HeaderValue, header};
+use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{Credentials, shared::default_transport, waits::Waits};
@@ -54,7 +54,6 @@ impl Default for HttpSettings {
 impl HttpSettings {
     pub(super) fn ready(self, auth: Auth) -> Result<Http> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("agent-llm/", env!("CARGO_PKG_VERSION"))));
         if let Some(key) = &self.api_key {
             auth.show(key.expose_secret(), &mut headers)?;
         }

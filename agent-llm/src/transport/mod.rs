@@ -1,7 +1,9 @@
 //! How a request travels: [`Transport`].
 
 #[cfg(feature = "http")]
-mod http1;
+mod network;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 
 use std::{
     fmt,
@@ -16,7 +18,7 @@ use futures::{Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use http::{Request, Response};
 
 #[cfg(feature = "http")]
-pub use self::http1::HttpTransport;
+pub use self::network::{HttpTransport, HttpTransportBuilder};
 
 /// Carries requests to a provider. Replace it to go through a proxy of your own, to record, or to test without a network.
 ///
@@ -24,11 +26,11 @@ pub use self::http1::HttpTransport;
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     /// Sends `request` and returns the answer once its head is there; the body follows as it comes. Dropping the future
-    /// or the body closes the connection.
+    /// or the body cancels the call.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`](agent_core::ErrorKind::Transport), temporary, if there is no answer. Any status is an
-    /// answer.
+    /// [`ErrorKind::Transport`](agent_core::ErrorKind::Transport) if there is no answer, temporary if there may be one at the
+    /// next try. Any status is an answer.
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>>;
 }
 

@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use agent_core::{
@@ -20,6 +21,8 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Say(Bytes),
+    /// Says it after that time.
+    Late(Duration, Bytes),
     Break,
     Stall,
 }
@@ -87,6 +90,10 @@ impl Transport for Provider {
         let steps = stream::iter(answer.steps).then(|step| async {
             match step {
                 Step::Say(bytes) => Ok(bytes),
+                Step::Late(wait, bytes) => {
+                    tokio::time::sleep(wait).await;
+                    Ok(bytes)
+                }
                 Step::Break => Err(Error::new(ErrorKind::Transport, "broken pipe").with_retry(Retry::Temporary(None))),
                 Step::Stall => std::future::pending().await,
             }

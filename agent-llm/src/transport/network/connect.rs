@@ -1,0 +1,148 @@
+//! Reaching servers: names, sockets, proxies, TLS.
+
+use std::{error::Error as StdError, io, sync::Arc, time::Duration};
+
+use agent_core::{Error, Result};
+use http::Uri;
+use hyper_util::client::legacy::connect::{HttpConnector, dns::GaiResolver};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tower::{ServiceExt, util::MapErr};
+
+use super::{
+    address::Address,
+    failure::{Part, chain, failed, root_cause, unreachable},
+    proxy::{Proxies, is_loopback},
+    tls::{Offer, Tls, why_refused},
+};
+
+/// What bytes come from and go to: a socket, or what is around one.
+pub(super) type Stream = Box<dyn Io>;
+
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+const PERHAPS_A_PROXY: &str =
+    "; if only a proxy leads there, name it in HTTPS_PROXY or with HttpTransport::builder().proxy(..)";
+
+/// Opens connections.
+pub(super) struct Connector {
+    pub(super) tcp: Tcp,
+    pub(super) tls: Tls,
+    pub(super) proxies: Proxies,
+    /// What all connections speak, if that was decided.
+    pub(super) speaks: Option<Protocol>,
+    /// The longest time for all that it takes.
+    pub(super) timeout: Duration,
+    /// The silence after which an HTTP/2 server is asked for a sign of life.
+    pub(super) pings: Option<Duration>,
+}
+
+pub(super) type Tcp = HttpConnector<MapErr<GaiResolver, fn(io::Error) -> NoSuchName>>;
+
+/// The name has no address.
+#[derive(Debug)]
+pub(super) struct NoSuchName(io::Error);
+
+impl std::fmt::Display for NoSuchName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for NoSuchName {}
+
+pub(super) fn tcp(keep_alive: Option<Duration>) -> Tcp {
+    let mut tcp = HttpConnector::new_with_resolver(GaiResolver::new().map_err(NoSuchName as fn(_) -> _));
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(keep_alive);
+    tcp
+}
+
+impl Connector {
+    /// What is known of the protocol before there is a connection.
+    pub(super) fn speaks(&self, address: &Address) -> Option<Protocol> {
+        self.speaks.or_else(|| (!address.has_tls()).then_some(Protocol::Http1))
+    }
+
+    /// A new connection to `address`.
+    pub(super) async fn connect(&self, address: &Address) -> Result<(Stream, Protocol)> {
+        let stream = self.reach(address).await?;
+        if !address.has_tls() {
+            return Ok((stream, self.speaks.unwrap_or(Protocol::Http1)));
+        }
+        let offer = match self.speaks {
+            None => Offer::Both,
+            Some(Protocol::Http1) => Offer::Http1,
+            Some(Protocol::Http2) => Offer::Http2,
+        };
+        let (stream, protocol) = self.secure(stream, address.endpoint().0, offer).await?;
+        if self.speaks == Some(Protocol::Http2) && protocol != Protocol::Http2 {
+            return Err(unreachable(Part::Tls, "it does not speak HTTP/2"));
+        }
+        Ok((stream, protocol))
+    }
+
+    async fn reach(&self, address: &Address) -> Result<Stream> {
+        let Some(proxy) = address.proxy() else {
+            let opened = open(self.tcp.clone(), address.uri().clone()).await;
+            return opened.map_err(|e| {
+                let part = part_of(&*e);
+                let hint = if is_loopback(address.endpoint().0) { "" } else { PERHAPS_A_PROXY };
+                unreachable(part, format!("{} {}{hint}", what_failed(part), root_cause(&*e))).with_source(e)
+            });
+        };
+        if !proxy.forwards() {
+            return proxy.connect_by_socks(self.tcp.clone(), address).await;
+        }
+        let there = proxy.name();
+        let mut stream = open(self.tcp.clone(), proxy.uri().clone()).await.map_err(|e| {
+            unreachable(Part::Proxy, format!("its proxy {there} could not be reached: {}", root_cause(&*e)))
+                .with_source(e)
+        })?;
+        if proxy.has_tls() {
+            let host = proxy.uri().host().unwrap_or_default();
+            let secured = self.secure(stream, host, Offer::Http1).await;
+            (stream, _) = secured.map_err(|e| {
+                let why = format!("no TLS with its proxy {there}: {}", e.message());
+                failed(Part::Proxy, why).with_retry(e.retry()).with_source(e)
+            })?;
+        }
+        proxy.lead(stream, address).await
+    }
+
+    async fn secure(&self, stream: Stream, host: &str, offer: Offer) -> Result<(Stream, Protocol)> {
+        let config = self.tls.config(offer).await?;
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
+            .map_err(|_| Error::config(format!("'{host}' is no name that a certificate could have")))?;
+        let secured = TlsConnector::from(Arc::clone(&config)).connect(name, stream).await.map_err(why_refused)?;
+        let protocol = match secured.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        Ok((Box::new(secured), protocol))
+    }
+}
+
+/// A socket to the host and port of `uri`.
+async fn open(tcp: Tcp, uri: Uri) -> Result<Stream, Box<dyn StdError + Send + Sync>> {
+    Ok(Box::new(tcp.oneshot(uri).await?.into_inner()))
+}
+
+/// Whether it was the name or the connection that failed.
+fn part_of(e: &(dyn StdError + 'static)) -> Part {
+    if chain(e).any(<dyn StdError>::is::<NoSuchName>) { Part::Name } else { Part::Connection }
+}
+
+fn what_failed(part: Part) -> &'static str {
+    if part == Part::Name { "its name has no address:" } else { "no connection:" }
+}

@@ -1,0 +1,75 @@
+//! What went wrong on the way.
+
+use std::{borrow::Cow, error::Error as StdError, io};
+
+use agent_core::{Error, ErrorKind, Retry};
+
+/// The part of an exchange that failed, as the error's `part` says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Part {
+    Name,
+    Connection,
+    Proxy,
+    Tls,
+    Head,
+    Body,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connection => "connection",
+            Self::Proxy => "proxy",
+            Self::Tls => "tls",
+            Self::Head => "head",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// A failure of the network, which may have passed at the next try.
+pub(super) fn failed(part: Part, message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None)).with_context("part", part.name())
+}
+
+/// A call to a server that nobody got through to.
+pub(super) fn unreachable(part: Part, why: impl AsRef<str>) -> Error {
+    failed(part, format!("the provider could not be reached: {}", why.as_ref()))
+}
+
+/// What became of a request of which something was sent.
+pub(super) fn broken_head(e: hyper::Error) -> Error {
+    let message = if e.is_parse() {
+        "what the provider answered cannot be read as HTTP"
+    } else {
+        "the connection broke before the answer began"
+    };
+    failed(Part::Head, message).with_source(e)
+}
+
+pub(super) fn broken_body(e: hyper::Error) -> Error {
+    if is_cut(&e) {
+        return Error::new(ErrorKind::Truncated, "the answer ended before it was complete")
+            .with_retry(Retry::Temporary(None))
+            .with_context("part", Part::Body.name())
+            .with_source(e);
+    }
+    failed(Part::Body, "the connection broke in the middle of the answer").with_source(e)
+}
+
+/// True if the server closed the connection early, as opposed to a connection that failed.
+fn is_cut(e: &hyper::Error) -> bool {
+    let cause = e.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    e.is_incomplete_message() || cause.is_some_and(|cause| cause.kind() == io::ErrorKind::UnexpectedEof)
+}
+
+/// The innermost cause, which says most.
+pub(super) fn root_cause(e: &(dyn StdError + 'static)) -> String {
+    chain(e).last().map_or_else(String::new, ToString::to_string)
+}
+
+/// The error and its causes.
+pub(super) fn chain<'a>(e: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(e), |&e: &&'a (dyn StdError + 'static)| e.source())
+}

@@ -1,0 +1,39 @@
+//! A reqwest client as a transport.
+
+use std::error::Error as StdError;
+
+use agent_core::{Error, ErrorKind, Result, Retry, async_trait};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use http::{Request, Response};
+use http_body_util::BodyDataStream;
+
+use super::{Body, Transport};
+
+/// For applications that have a client, with all its settings. What it does beyond sending, it does here, too: it follows
+/// redirects with the request's key unless `redirect::Policy::none()` was set.
+#[async_trait]
+impl Transport for reqwest::Client {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
+        let request = reqwest::Request::try_from(request)
+            .map_err(|e| Error::config("reqwest does not take the request").with_source(e.without_url()))?;
+        let answer = self.execute(request).await.map_err(|e| failed("the provider could not be reached", e))?;
+        let broken = |e| failed("the connection broke in the middle of the answer", e);
+        Ok(Response::from(answer).map(|body| Body::new(BodyDataStream::new(body).map_err(broken))))
+    }
+}
+
+/// An address may hold a key: it is left out.
+fn failed(message: &'static str, e: reqwest::Error) -> Error {
+    let causes = std::iter::successors(Some(&e as &(dyn StdError + 'static)), |&e| e.source());
+    let is_cut = |e: &(dyn StdError + 'static)| e.downcast_ref().is_some_and(hyper::Error::is_incomplete_message);
+    let (kind, message) = if e.is_body() || e.is_decode() {
+        match causes.into_iter().any(is_cut) {
+            true => (ErrorKind::Truncated, "the answer ended before it was complete"),
+            false => (ErrorKind::Transport, message),
+        }
+    } else {
+        (ErrorKind::Transport, message)
+    };
+    Error::new(kind, message).with_retry(Retry::Temporary(None)).with_source(e.without_url())
+}

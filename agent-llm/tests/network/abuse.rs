@@ -1,0 +1,104 @@
+//! Providers that misbehave, over real sockets.
+
+use agent_core::{ErrorKind, Model, ModelResponse, Result};
+use agent_llm::model;
+
+use crate::{
+    common::{ask, ask_to_stream, delta, finish, hello},
+    server::answering,
+};
+
+fn head(more: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{more}\r\n")
+}
+
+fn whole(body: &str) -> Vec<u8> {
+    (head(&format!("content-length: {}\r\n", body.len())) + body).into_bytes()
+}
+
+fn streamed(pieces: &[&str]) -> Vec<u8> {
+    let chunks: String = pieces.iter().map(|piece| format!("{:x}\r\n{piece}\r\n", piece.len())).collect();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    format!("{head}{chunks}").into_bytes()
+}
+
+async fn call(answer: Vec<u8>, is_streamed: bool) -> Result<ModelResponse> {
+    let url = answering(move |_| answer.clone()).await;
+    let model = model("openai:m").retries(0).base_url(url).api_key("sk-SECRET").max_answer(1 << 20);
+    let model = model.idle_timeout(std::time::Duration::from_secs(1)).build().expect("a model");
+    model.call(if is_streamed { ask_to_stream() } else { ask() }).await
+}
+
+async fn refused(what: &str, answer: Vec<u8>, is_streamed: bool, kind: ErrorKind) {
+    let error = call(answer, is_streamed).await.expect_err(what);
+    assert_eq!(error.kind(), kind, "{what}: {error}");
+    assert!(!format!("{error:?}").contains("SECRET"), "{what}: {error:?}");
+}
+
+#[tokio::test]
+async fn streams_that_end_early_or_are_garbage_are_errors() {
+    let said = delta(r#"{"content":"hel"}"#);
+    let bad_chunk = [&streamed(&[]), &b"zz\r\nhello\r\n"[..]].concat();
+    refused("a cut event", streamed(&[&said, "data: {\"id\":"]), true, ErrorKind::Timeout).await;
+    refused("no finish", [streamed(&[&said]), b"0\r\n\r\n".to_vec()].concat(), true, ErrorKind::Truncated).await;
+    refused("no chunk", bad_chunk, true, ErrorKind::Transport).await;
+    let ended = streamed(&[&said, &finish("stop"), "data: [DONE]\n\n"]);
+    assert_eq!(call(ended, true).await.expect("an answer").message.text(), "hel", "though the last chunk is missing");
+}
+
+#[tokio::test]
+async fn heads_without_end_and_bodies_that_are_none_are_errors() {
+    let header = format!("x: {}\r\n", "a".repeat(1_000));
+    refused("a huge head", head(&header.repeat(2_000)).into_bytes(), false, ErrorKind::Transport).await;
+    refused("many headers", head(&"x: y\r\n".repeat(200)).into_bytes(), false, ErrorKind::Transport).await;
+    refused(
+        "two lengths",
+        head("content-length: 1\r\ncontent-length: 2\r\n").into_bytes(),
+        false,
+        ErrorKind::Transport,
+    )
+    .await;
+    refused("a silent body", head("content-length: 100\r\n").into_bytes(), false, ErrorKind::Timeout).await;
+    let big = [head("content-length: 1073741824\r\n").into_bytes(), vec![b' '; 2 << 20]].concat();
+    refused("a huge body", big, false, ErrorKind::Protocol).await;
+}
+
+#[tokio::test]
+async fn refusals_are_what_their_status_says_and_show_no_key() {
+    let refusal = |status: &str, more: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    let redirect = refusal("307 Temporary Redirect", "location: http://127.0.0.1:1/steal\r\n", "");
+    let error = call(redirect, false).await.expect_err("it is not followed");
+    assert_eq!(error.context("status"), Some("307"), "{error}");
+    let bad_key = refusal("401 Unauthorized", "", r#"{"error":{"message":"bad key sk-SECRET"}}"#);
+    refused("a bad key", bad_key, false, ErrorKind::Authentication).await;
+    let slow = refusal("429 Too Many Requests", "retry-after: 1000000000000\r\n", r#"{"error":{"message":"slow"}}"#);
+    refused("too many", slow, false, ErrorKind::RateLimited).await;
+}
+
+#[tokio::test]
+async fn text_that_is_odd_is_read_as_far_as_it_goes() {
+    for odd in ["he\\ud800llo", "he\\u0000llo"] {
+        let answer = call(whole(&hello().replace("hello", odd)), false).await.expect(odd);
+        assert!(answer.message.text().starts_with("he") && answer.message.text().ends_with("llo"), "{odd}");
+    }
+    let deep = format!("\"deep\":{}{},\"usage\"", "[".repeat(100_000), "]".repeat(100_000));
+    // Read or refused, but the program goes on.
+    let _ = call(whole(&hello().replace("\"usage\"", &deep)), false).await;
+    for usage in ["1e400", "-5"] {
+        let _ =
+            call(whole(&hello().replace("\"prompt_tokens\":10", &format!("\"prompt_tokens\":{usage}"))), false).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_asked_for_is_nobodys_answer() {
+    let (said, evil) = (whole(&hello()), whole(&hello().replace("hello", "EVIL!")));
+    let smuggled = [said.clone(), evil].concat();
+    let url = answering(move |_| smuggled.clone()).await;
+    let model = model("openai:m").retries(0).base_url(url).build().expect("a model");
+    for _ in 0..5 {
+        assert_eq!(model.call(ask()).await.expect("an answer").message.text(), "hello");
+    }
+}

@@ -1,0 +1,12 @@
+//! The transport over real sockets: TLS, HTTP/2, proxies, limits, compressed answers.
+#![cfg(feature = "http")]
+
+mod abuse;
+#[path = "../common/mod.rs"]
+mod common;
+mod encoding;
+mod http2;
+mod limits;
+mod proxy;
+mod server;
+mod tls;

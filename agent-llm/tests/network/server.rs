@@ -1,0 +1,127 @@
+//! Servers that the tests talk to.
+
+use std::{convert::Infallible, sync::Arc};
+
+use agent_core::Result;
+use agent_llm::{HttpTransport, HttpTransportBuilder, Transport};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use http::Request;
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivatePkcs8KeyDer},
+    server::WebPkiClientVerifier,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+/// A certificate and its key.
+pub(crate) struct Identity(pub(crate) rcgen::CertifiedKey<rcgen::KeyPair>);
+
+impl Identity {
+    pub(crate) fn of(name: &str) -> Self {
+        Self(rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate"))
+    }
+
+    fn der(&self) -> CertificateDer<'static> {
+        self.0.cert.der().clone()
+    }
+}
+
+/// A server with a certificate of its own.
+pub(crate) struct Server {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    pub(crate) identity: Identity,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(None, &[]).await
+    }
+
+    /// Offers these protocols; asks for `client`'s certificate.
+    pub(crate) async fn with(client: Option<&Identity>, protocols: &[&str]) -> Self {
+        let identity = Identity::of("localhost");
+        let key = PrivatePkcs8KeyDer::from(identity.0.signing_key.serialize_der()).into();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+        let config = config.expect("versions");
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some(client) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(client.der()).expect("a root");
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                config.with_client_cert_verifier(verifier.expect("a verifier"))
+            }
+        };
+        let mut config = config.with_single_cert(vec![identity.der()], key).expect("a pair");
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self { listener, acceptor: Arc::new(config).into(), identity }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.listener.local_addr().expect("an address").port()
+    }
+
+    /// The next connection; an error if the client did not want it.
+    pub(crate) async fn accept(&self) -> std::io::Result<TlsStream<TcpStream>> {
+        self.acceptor.accept(self.listener.accept().await?.0).await
+    }
+
+    /// Settings of a transport that trusts this server and nobody else.
+    pub(crate) fn trusted(&self) -> HttpTransportBuilder {
+        HttpTransport::builder().no_proxy().no_system_roots().add_roots(self.identity.0.cert.pem())
+    }
+
+    /// Sends `body` there and gives the body of the answer.
+    pub(crate) async fn ask(&self, transport: &HttpTransport, body: impl Into<Bytes>) -> Result<Vec<u8>> {
+        ask(transport, &format!("https://localhost:{}/v1", self.port()), body).await
+    }
+}
+
+/// Sends `body` to `url` and gives the body of the answer.
+pub(crate) async fn ask(transport: &HttpTransport, url: &str, body: impl Into<Bytes>) -> Result<Vec<u8>> {
+    let request = Request::post(url).body(body.into()).expect("a request");
+    let pieces: Vec<Bytes> = transport.send(request).await?.into_body().try_collect().await?;
+    Ok(pieces.concat())
+}
+
+/// Reads a request and gives its head and its body.
+pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("a head"));
+    }
+    let head = String::from_utf8(head).expect("text").to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a number"))];
+    stream.read_exact(&mut body).await.expect("a body");
+    (head, body)
+}
+
+/// Says to each connection what `answer` makes of its number; gives the address.
+pub(crate) async fn answering(answer: impl Fn(usize) -> Vec<u8> + Send + 'static) -> String {
+    use tokio::io::AsyncWriteExt;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let answer = answer(number);
+            tokio::spawn(async move {
+                read_request(&mut stream).await;
+                let _ = stream.write_all(&answer).await;
+                let _ = stream.read_u8().await; // until the client goes
+            });
+        }
+    });
+    url
+}
+
+pub(crate) type Never = Infallible;
