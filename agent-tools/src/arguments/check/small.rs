@@ -195,6 +195,13 @@ fn is(wanted: Type, value: &Value) -> bool {
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other) == Some(Ordering::Equal),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let same_field = |(name, field): (&String, &Value)| other.get(name).is_some_and(|other| same(field, other));
+            one.len() == other.len() && one.iter().all(same_field)
+        }
         _ => one == other,
     }
 }
