@@ -114,5 +114,6 @@ mod guide {
         rfc_0026: "rfcs/0026-futures-are-made-in-their-boxes",
         rfc_0033: "rfcs/0033-what-a-call-changes",
         rfc_0034: "rfcs/0034-engines",
+        rfc_0036: "rfcs/0036-a-provider-is-data",
     }
 }
