@@ -202,4 +202,15 @@ mod tests {
             assert!(inbox.is_empty(), "{order:?}");
         }
     }
+
+    #[test]
+    fn what_is_put_back_comes_before_what_came_since() {
+        let inbox = Inbox::default();
+        let said = |text: &str| Message::user(text);
+        inbox.extend(vec![said("1"), said("2"), said("3")]).expect("accepted");
+        let mut taken = inbox.take();
+        inbox.push(said("4")).expect("accepted");
+        inbox.put_back(taken.split_off(1));
+        assert_eq!(inbox.take(), [said("2"), said("3"), said("4")]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Journal, MemoryJournal, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
+    Checkpoint, Journal, MemoryJournal, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
     journal::{Entry, EntryBody, SessionIndex},
 };
 use proptest::{collection::vec, prelude::*};
@@ -218,6 +218,50 @@ async fn a_session_of_many_pages_folds_like_its_entries() {
     }
 }
 
+/// A tree of two runs: `top` of the agent "a", and `below`.
+struct Tree {
+    index: SessionIndex,
+    seq: u64,
+    top: Arc<str>,
+    child: Arc<RunIds>,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let above = RunIds::root("a", "s");
+        let child = Arc::new(above.child("b", None, Some("below".into())));
+        let mut tree = Self { index: SessionIndex::default(), seq: 0, top: above.run_id.clone(), child };
+        tree.above(EntryBody::RunStarted { ids: Arc::new(above), fingerprint: String::new() });
+        let (key, run) = ("b".into(), "below".into());
+        tree.above(EntryBody::SubAgentLinked { call_id: "c".into(), key, run, background: false });
+        tree.begins();
+        tree
+    }
+
+    fn begins(&mut self) {
+        self.below(EntryBody::RunStarted { ids: self.child.clone(), fingerprint: String::new() });
+    }
+
+    fn above(&mut self, body: EntryBody) {
+        self.apply(self.top.clone(), body);
+    }
+
+    fn below(&mut self, body: EntryBody) {
+        self.apply("below".into(), body);
+    }
+
+    fn apply(&mut self, run: Arc<str>, body: EntryBody) {
+        self.seq += 1;
+        let mut entry = Entry::new(run, self.seq, body);
+        entry.seq = self.seq;
+        self.index.apply(&entry);
+    }
+
+    fn stands(&self) -> Checkpoint {
+        self.index.unfinished("a").expect("open")
+    }
+}
+
 #[test]
 fn what_a_run_below_does_not_ask_any_more_those_above_it_do_not_ask_either() {
     let asked = |place: &str| {
@@ -225,27 +269,20 @@ fn what_a_run_below_does_not_ask_any_more_those_above_it_do_not_ask_either() {
         question.digest = "the child's".into();
         EntryBody::Asked { question: question.into() }
     };
-    let (above, below) = (RunIds::root("a", "s"), "below");
-    let child = Arc::new(above.child("b", None, Some(below.into())));
-    let top = above.run_id.clone();
-    let link = EntryBody::SubAgentLinked { call_id: "c".into(), key: "b".into(), run: below.into(), background: false };
-    let mut index = SessionIndex::default();
-    let mut seq = 0;
-    let mut apply = |index: &mut SessionIndex, run: &str, body| {
-        seq += 1;
-        let mut entry = Entry::new(run.into(), seq, body);
-        entry.seq = seq;
-        index.apply(&entry);
-    };
-    apply(&mut index, &top, EntryBody::RunStarted { ids: Arc::new(above), fingerprint: String::new() });
-    apply(&mut index, &top, link);
-    apply(&mut index, below, EntryBody::RunStarted { ids: child, fingerprint: String::new() });
-    apply(&mut index, below, asked(""));
-    apply(&mut index, &top, asked("c/"));
-    let questions = |index: &SessionIndex| index.unfinished("a").expect("open").questions.len();
-    assert_eq!(questions(&index), 1);
-    let by_default =
-        EntryBody::Answered { id: "q/input".into(), answer: json!(1), by: None, digest: "the child's".into() };
-    apply(&mut index, below, by_default);
-    assert_eq!(questions(&index), 0, "nobody waits for it");
+    let mut tree = Tree::new();
+    tree.below(asked(""));
+    tree.above(asked("c/"));
+    assert_eq!(tree.stands().questions.len(), 1);
+    tree.below(EntryBody::Answered { id: "q/input".into(), answer: json!(1), by: None, digest: "the child's".into() });
+    assert_eq!(tree.stands().questions.len(), 0, "nobody waits for it");
+}
+
+#[test]
+fn what_a_run_below_used_before_it_began_again_still_counts() {
+    let mut tree = Tree::new();
+    for tokens in [5, 7] {
+        tree.below(EntryBody::SideModelFinished { usage: Usage::new(tokens, 0).into() });
+        tree.begins();
+    }
+    assert_eq!(tree.stands().tree_usage.input, 12);
 }
