@@ -166,7 +166,7 @@ impl Executor {
     }
 
     /// Writes down how the run ended. A `failure` is told even if a hook made an answer of it.
-    async fn settle(&self, cx: &RunCx, end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
+    async fn settle(&self, cx: &RunCx, mut end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None),
@@ -181,6 +181,7 @@ impl Executor {
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
         let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
+        reconcile_children(cx, &mut end); // what is left of them writes nothing more from here on
         cx.engine().log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
