@@ -19,14 +19,14 @@ use super::{
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_llm::{HttpTransport, OpenAiChat};
+/// use agent_llm::{HttpTransport, model};
 ///
 /// let transport = HttpTransport::builder()
 ///     .proxy("http://me:secret@proxy.example.com:3128")
 ///     .connect_timeout(Duration::from_secs(5))
 ///     .max_connections(20)
 ///     .build()?;
-/// let model = OpenAiChat::builder("gpt-5").api_key("sk-..").transport(transport).build()?;
+/// let model = model("openai:gpt-5").api_key("sk-..").transport(transport).build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Debug)]
