@@ -7,6 +7,7 @@ mod common;
 mod encoding;
 mod http2;
 mod limits;
+mod modes;
 mod proxy;
 mod server;
 mod tls;
