@@ -73,6 +73,7 @@
 //! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
 //! * `tokens` (default): exact token counts.
 //! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
+//! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
 //! * `reqwest`: a `reqwest::Client` is a [`Transport`].
 //! * `testing`: [`conformance`], the suite that every codec passes.
 

@@ -9,5 +9,7 @@ mod http2;
 mod limits;
 mod modes;
 mod proxy;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 mod server;
 mod tls;
