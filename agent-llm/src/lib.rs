@@ -74,6 +74,8 @@
 //! * `tokens` (default): exact token counts.
 //! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
 //! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
+//! * `entra`: access tokens of Microsoft Entra for `azure`.
+//! * `gcp`: access tokens of Google's cloud for `vertex`.
 //! * `reqwest`: a `reqwest::Client` is a [`Transport`].
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
@@ -89,6 +91,7 @@ mod error;
 pub mod failover;
 mod framing;
 pub mod hedge;
+mod identity;
 mod layered;
 pub mod limit;
 #[cfg(feature = "http")]
@@ -112,6 +115,10 @@ mod xml_tools;
 #[cfg(feature = "testing")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
+#[cfg(feature = "entra")]
+pub use self::identity::EntraIdentity;
+#[cfg(feature = "gcp")]
+pub use self::identity::GoogleIdentity;
 #[cfg(feature = "requests")]
 pub use self::request_reader::{ParsedRequest, RequestReader};
 #[cfg(feature = "http")]
@@ -130,7 +137,7 @@ pub use self::{
     limit::{RateLimitLayer, RateLimiter},
     model::Credentials,
     models::Catalogue,
-    provider::{KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
+    provider::{Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
     retry::RetryLayer,
     router::ModelRouter,
     transport::{Body, Transport, TransportFn, transport_fn},

@@ -33,6 +33,15 @@ fn a_provider_that_is_like_another_says_only_what_differs() {
 }
 
 #[test]
+fn tokens_of_an_identity_are_not_shown_to_whoever_is_like_its_provider() {
+    let gateway = json!([{"like": "azure", "name": "gateway", "keys": ["GATEWAY_KEY"],
+        "openai": {"base_url": "https://llm.acme.example/v1"}}]);
+    let providers = Providers::builtin().with(&gateway).expect("a table");
+    assert!(providers.find("azure").expect("is known").identity.is_some());
+    assert_eq!(providers.find("gateway").expect("is known").identity, None);
+}
+
+#[test]
 fn a_provider_that_does_not_hang_together_is_refused_with_all_that_is_wrong() {
     let refused = |file: serde_json::Value| {
         let error = Providers::builtin().with(&file).expect_err("it is wrong");

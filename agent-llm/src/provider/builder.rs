@@ -259,6 +259,7 @@ impl ModelBuilder {
         if http.api_key.is_none() {
             http.api_key = reach.key;
         }
+        http.credentials = http.credentials.or(reach.credentials);
         let info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
         let codec =
             reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;

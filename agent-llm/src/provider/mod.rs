@@ -1,6 +1,7 @@
 //! Who serves models: [`Provider`], the table of them, and models by their names.
 
 mod builder;
+mod identity;
 mod key;
 mod profiles;
 mod reach;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     builder::{ModelBuilder, model},
+    identity::Identity,
     key::KeyVariable,
     table::Providers,
     wire::Wire,
@@ -55,6 +57,9 @@ pub struct Provider {
     pub keys: Vec<KeyVariable>,
     /// Whether it may be asked without a key, as a server on your own machine. Default: false.
     pub keyless: bool,
+    /// Whose access tokens are shown, as bearers, where no key is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// The environment variable that may name another address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url_variable: Option<String>,

@@ -1,11 +1,13 @@
 //! How a model is reached: its provider, its address and its key.
 
+use std::sync::Arc;
+
 use agent_core::{Error, Result};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::{Provider, Providers, Wire, speaks::Speaks, table::authority};
-use crate::{Auth, model::HttpSettings, wire::endpoint::place};
+use super::{Identity, Provider, Providers, Wire, speaks::Speaks, table::authority};
+use crate::{Auth, Credentials, model::HttpSettings, wire::endpoint::place};
 
 /// Reads a variable of the environment.
 type ReadEnv = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -31,6 +33,8 @@ pub(super) struct Reach {
     pub(super) speaks: Speaks,
     pub(super) auth: Auth,
     pub(super) key: Option<SecretString>,
+    /// In place of a key.
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
 }
 
 impl Reach {
@@ -90,12 +94,12 @@ impl Reach {
                 Error::config(format!("'{option}' cannot be set for {name} on the wire {wire}: {why}{places}"))
             })?;
         }
-        let (key, auth) = lacks.key(&provider, speaks.auth(), wanted, http);
+        let Shown { key, credentials, auth } = lacks.key(&provider, speaks.auth(), wanted, http);
         if cfg!(not(feature = "http")) && http.transport.is_none() {
             lacks.0.push("a transport (enable the feature 'http', or use transport(..))".to_owned());
         }
         lacks.none(&format!("{name}:{model}"))?;
-        Ok(Self { provider, model: model.to_owned(), speaks, auth, key })
+        Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials })
     }
 }
 
@@ -103,6 +107,13 @@ impl Wanted {
     fn variable(&self, name: Option<&str>) -> Option<String> {
         (self.env)(name?).filter(|value| !value.trim().is_empty())
     }
+}
+
+/// What is shown to a provider, and how.
+struct Shown {
+    key: Option<SecretString>,
+    credentials: Option<Arc<dyn Credentials>>,
+    auth: Auth,
 }
 
 /// What is missing, with what to set.
@@ -123,14 +134,8 @@ impl Lacks {
         provider.with(place, value.unwrap_or_default())
     }
 
-    /// The key from the environment, if none was given, and how a key is shown.
-    fn key(
-        &mut self,
-        provider: &Provider,
-        auth: &Auth,
-        wanted: &Wanted,
-        http: &HttpSettings,
-    ) -> (Option<SecretString>, Auth) {
+    /// The key from the environment or the tokens of an identity, if no key was given, and how it is shown.
+    fn key(&mut self, provider: &Provider, auth: &Auth, wanted: &Wanted, http: &HttpSettings) -> Shown {
         let shown = |header: &str| match auth {
             Auth::Bearer => header.eq_ignore_ascii_case("authorization"),
             Auth::Header(name) => header.eq_ignore_ascii_case(name),
@@ -138,19 +143,26 @@ impl Lacks {
         let is_given = http.api_key.is_some()
             || http.credentials.is_some()
             || http.headers.iter().any(|(header, _)| shown(header));
+        let none = Shown { key: None, credentials: None, auth: auth.clone() };
         if is_given {
-            return (None, auth.clone());
+            return none;
         }
         let found =
             provider.keys.iter().find_map(|key| Some((wanted.variable(Some(&key.variable))?, key.auth.clone())));
         if let Some((key, own)) = found {
-            return (Some(key.into()), own.unwrap_or_else(|| auth.clone()));
+            return Shown { key: Some(key.into()), auth: own.unwrap_or(none.auth), ..none };
+        }
+        if let Some(credentials) = provider.identity.and_then(Identity::credentials) {
+            return Shown { credentials: Some(credentials), auth: Auth::Bearer, ..none };
         }
         if !provider.keyless && http.transport.is_none() {
             let variables: Vec<_> = provider.keys.iter().map(|key| key.variable.as_str()).collect();
-            self.0.push(format!("a key of {} (set {}, or use api_key(..))", provider.name, variables.join(" or ")));
+            let feature = provider.identity.map(|identity| format!(", or enable the feature '{}'", identity.feature()));
+            let (name, variables) = (&provider.name, variables.join(" or "));
+            self.0
+                .push(format!("a key of {name} (set {variables}, or use api_key(..){})", feature.unwrap_or_default()));
         }
-        (None, auth.clone())
+        none
     }
 
     fn none(self, model: &str) -> Result<()> {

@@ -73,6 +73,7 @@ impl Providers {
                 let like = known.find(like.as_str().unwrap_or_default())?;
                 let mut whole = serde_json::to_value(like).map_err(|e| wrong(&e))?;
                 whole["recorded"] = Value::Array(Vec::new()); // those exchanges were with the other
+                whole["identity"] = Value::Null; // whose tokens are for the other alone
                 lay(&mut whole, &said);
                 said = whole;
             }
