@@ -5,6 +5,7 @@ mod budget_storm;
 mod cancel_storm;
 mod compaction_check;
 mod corpus_check;
+mod http_bench;
 mod journal_bench;
 mod kill_test;
 mod middleware_bench;
@@ -26,6 +27,7 @@ enum Program {
     CancelStorm(cancel_storm::Args),
     CompactionCheck(compaction_check::Args),
     CorpusCheck(corpus_check::Args),
+    HttpBench(http_bench::Args),
     JournalBench(journal_bench::Args),
     #[command(name = kill_test::NAME)]
     KillTest(kill_test::Args),
@@ -43,6 +45,7 @@ impl Program {
             Self::CancelStorm(args) => block_on(cancel_storm::run(args))??,
             Self::CompactionCheck(args) => block_on(compaction_check::run(args))??,
             Self::CorpusCheck(args) => corpus_check::run(args)?,
+            Self::HttpBench(args) => block_on(http_bench::run(args))??,
             Self::JournalBench(args) => block_on(journal_bench::run(args))??,
             Self::KillTest(args) => kill_test::run(args)?,
             Self::MiddlewareBench(args) => middleware_bench::run(args)?,
