@@ -136,6 +136,7 @@ pub use self::{
     wire::{
         anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},
         blocks::Blocks,
+        cohere::{CohereCodec, CohereProfile},
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::OpenAiChatCodec,
         openai_responses::{OpenAiResponsesCodec, ResponsesProfile},

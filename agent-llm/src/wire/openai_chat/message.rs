@@ -30,6 +30,11 @@ pub(in crate::wire) struct Manner {
 }
 
 impl Manner {
+    /// Everything goes back as it came, and nothing is marked for a cache.
+    pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
+        Self { origin, system_role: SystemRole::System, verbatim: true, cache_control: false }
+    }
+
     /// True if `raw` may go back as it came.
     pub(in crate::wire) fn knows(&self, raw: &Raw) -> bool {
         knows(&self.origin, raw)
