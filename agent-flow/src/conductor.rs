@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    QueryCache, Solution,
+    QueryCache,
     ask::Ask,
     progress::Progress,
     script::{Next, Script, TOO_LATE},
@@ -171,7 +171,7 @@ impl Middleware for Conductor {
     }
 
     async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict> {
-        let solution = Solution::new(self.script()?, &cx.history(), &Progress::of(cx)?);
+        let solution = self.script()?.solution(&cx.history(), &Progress::of(cx)?);
         if let Some(answer) = solution.answer() {
             exit.answer = answer.to_owned();
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_core::{Block, Message, OutputFormat, ToolMessage};
+use agent_core::{Block, History, Message, OutputFormat, ToolMessage};
 use agent_tools::ArgumentSchema;
 use serde_json::Value;
 
 use crate::{
     Action, Ending, Memory, MemoryVerification, Method, NextStep, Output, Prompts, Query, QueryAnalysis, RoleCall,
-    Scene, StepProblem, ToolCommand, ToolMetadata,
+    Scene, Solution, StepProblem, ToolCommand, ToolMetadata,
     ask::Ask,
     command::{Known, references, resolve},
     memory::CallOutcome,
@@ -99,6 +99,13 @@ impl Script {
             play.next = next;
         }
         play
+    }
+
+    /// What came out of a run with this history.
+    pub(crate) fn solution(&self, history: &History, progress: &Progress) -> Solution {
+        let messages: Vec<_> = history.iter().skip(progress.start).collect();
+        let Play { ending, analysis, memory, calls, outputs, .. } = self.play(&messages, progress);
+        Solution { ending, analysis, memory, calls, outputs, execution_time: progress.elapsed() }
     }
 }
 

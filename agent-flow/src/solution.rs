@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::History;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Memory, Method, Output, QueryAnalysis, RoleCall, ask::Role, progress::Progress, script::Script};
+use crate::{Memory, Method, Output, QueryAnalysis, RoleCall, ask::Role};
 
 /// How the steps of a solver came to their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +47,7 @@ pub struct Solution {
     pub calls: Vec<RoleCall>,
     /// How long it took, in all processes together.
     pub execution_time: Duration,
-    outputs: Vec<(Output, Option<String>)>,
+    pub(crate) outputs: Vec<(Output, Option<String>)>,
 }
 
 /// A question to a role with its answer and its reward, as training code takes them.
@@ -70,19 +69,6 @@ pub struct RoleTrace {
 }
 
 impl Solution {
-    pub(crate) fn new(script: &Script, history: &History, progress: &Progress) -> Self {
-        let messages: Vec<_> = history.iter().skip(progress.start).collect();
-        let play = script.play(&messages, progress);
-        Self {
-            ending: play.ending,
-            analysis: play.analysis,
-            memory: play.memory,
-            calls: play.calls,
-            execution_time: progress.elapsed(),
-            outputs: play.outputs,
-        }
-    }
-
     /// What was said for this output; none if it was not wanted, or did not come in time.
     pub fn output(&self, wanted: Output) -> Option<&str> {
         self.outputs.iter().find(|(output, _)| *output == wanted)?.1.as_deref()

@@ -134,7 +134,7 @@ impl Solver {
         let progress = finished.state.get(PROGRESS.name()).ok_or_else(foreign)?;
         let progress: Progress = serde_json::from_value(progress.clone()).map_err(|e| foreign().with_source(e))?;
         let script = self.script.get().ok_or_else(foreign)?;
-        Ok(Solution::new(script, &finished.history, &progress))
+        Ok(script.solution(&finished.history, &progress))
     }
 
     /// The agent that it is: to start, resume, recover and cancel runs.

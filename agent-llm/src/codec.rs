@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
+use crate::Framing;
+
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
 /// [`ModelBuilder`](crate::ModelBuilder::new) makes a [`Model`](agent_core::Model) of a codec and a
@@ -46,6 +48,11 @@ pub trait Codec: Send + Sync + 'static {
         Map::new()
     }
 
+    /// How the events of a streamed answer lie in its bytes. Default: server-sent events.
+    fn framing(&self) -> Framing {
+        Framing::default()
+    }
+
     /// Begins to read a streamed answer. Without `chunks` nobody looks at them, so that none need be made.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
 }
@@ -75,6 +82,10 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
         (**self).session_fields(session)
     }
 
+    fn framing(&self) -> Framing {
+        (**self).framing()
+    }
+
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         (**self).decoder(chunks)
     }
@@ -93,7 +104,7 @@ pub enum Progress {
 
 /// Reads one streamed answer.
 pub trait Decoder: Send {
-    /// Takes the data of one event, and adds what it says to `chunks`.
+    /// Takes the data of one event (what an event is, [`Codec::framing`] says), and adds what it says to `chunks`.
     ///
     /// # Errors
     /// [`Protocol`](agent_core::ErrorKind::Protocol) for what is not of this protocol; the provider's error if the event

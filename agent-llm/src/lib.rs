@@ -22,7 +22,7 @@
 //! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
 //! | go through a proxy, trust other certificates, limit connections | [`HttpTransport::builder`] |
-//! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`SseSplitter`] and [`ProviderError`] help, and [`conformance`] checks it |
+//! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`Framing`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
 //! provider unchanged. A message that was streamed is the message that would have come whole.
@@ -73,6 +73,7 @@
 //! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
 //! * `tokens` (default): exact token counts.
 //! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
+//! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
 //! * `reqwest`: a `reqwest::Client` is a [`Transport`].
 //! * `testing`: [`conformance`], the suite that every codec passes.
 
@@ -86,6 +87,7 @@ mod codec;
 pub mod conformance;
 mod error;
 pub mod failover;
+mod framing;
 pub mod hedge;
 mod layered;
 pub mod limit;
@@ -102,7 +104,6 @@ mod request_reader;
 pub mod retry;
 pub mod router;
 mod service;
-mod sse;
 pub mod tokens;
 mod transport;
 mod wire;
@@ -123,6 +124,7 @@ pub use self::{
     codec::{Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
+    framing::{Framing, Splitter, SseEvent, SseSplitter},
     hedge::HedgeLayer,
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
@@ -131,7 +133,6 @@ pub use self::{
     provider::{KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
     retry::RetryLayer,
     router::ModelRouter,
-    sse::{SseEvent, SseSplitter},
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
         anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},

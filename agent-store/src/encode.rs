@@ -30,6 +30,8 @@ pub(crate) enum Told {
     Run(Arc<str>),
     /// It has this title now.
     Title(String),
+    /// It can be read from here.
+    Anchor,
 }
 
 impl Told {
@@ -37,6 +39,7 @@ impl Told {
         match body {
             EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => Some(Self::Run(ids.agent_id.clone())),
             EntryBody::Titled { title } => Some(Self::Title(title.clone())),
+            EntryBody::Anchored { .. } => Some(Self::Anchor),
             _ => None,
         }
     }
@@ -52,12 +55,14 @@ pub(crate) struct Summary<'a> {
     pub(crate) runs: u64,
     pub(crate) agents: Vec<&'a str>,
     pub(crate) title: Option<&'a str>,
+    /// Which of its entries is the newest anchor, from 1.
+    pub(crate) anchor: Option<i64>,
 }
 
 impl<'a> Summary<'a> {
     pub(crate) fn of(entries: &'a [Encoded]) -> Self {
         let mut summary = Self { first: entries.first().map_or(0, |entry| entry.time), ..Self::default() };
-        for entry in entries {
+        for (n, entry) in (1..).zip(entries) {
             summary.newest = summary.newest.max(entry.time);
             match &entry.told {
                 Some(Told::Run(agent)) => {
@@ -67,6 +72,7 @@ impl<'a> Summary<'a> {
                     }
                 }
                 Some(Told::Title(title)) => summary.title = Some(title),
+                Some(Told::Anchor) => summary.anchor = Some(n),
                 None => {}
             }
         }

@@ -115,5 +115,6 @@ mod guide {
         rfc_0033: "rfcs/0033-what-a-call-changes",
         rfc_0034: "rfcs/0034-engines",
         rfc_0036: "rfcs/0036-a-provider-is-data",
+        rfc_0037: "rfcs/0037-anchors",
     }
 }

@@ -11,6 +11,7 @@ mod middleware_bench;
 mod recordings;
 mod simulate;
 mod stack_lint;
+mod token_check;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ enum Program {
     MiddlewareBench(middleware_bench::Args),
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
+    TokenCheck(token_check::Args),
 }
 
 impl Program {
@@ -46,6 +48,7 @@ impl Program {
             Self::MiddlewareBench(args) => middleware_bench::run(args)?,
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
+            Self::TokenCheck(args) => token_check::run(args)?,
         })
     }
 }

@@ -94,6 +94,7 @@ impl RunState {
             EntryBody::RunStarted { .. }
             | EntryBody::Undone { .. }
             | EntryBody::Titled { .. }
+            | EntryBody::Anchored { .. }
             | EntryBody::Unknown(_) => {} // of the session, not of a run under way
         }
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Anchor;
 use crate::{
     amounts::Amounts,
     history::{History, ReplaceReason},
@@ -258,6 +259,11 @@ pub enum EntryBody {
     Titled {
         /// The title.
         title: String,
+    },
+    /// The session can be read from here: see [`Anchor`].
+    Anchored {
+        /// What it tells of the entries before.
+        anchor: Box<Anchor>,
     },
     /// An entry of a kind that this release does not know; kept as it is.
     #[serde(skip)]

@@ -145,7 +145,7 @@ impl Journal for MemoryJournal {
             .map(|log| log.index().look(|index| index.info().clone())))
     }
 
-    async fn index(&self, session: &str) -> Result<SharedIndex> {
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
         Ok(self.lock().logs.get(session).map(Log::index).unwrap_or_default())
     }
 

@@ -41,7 +41,8 @@ pub use self::{
     entry::{Entry, EntryBody},
     fork::fork_at,
     index::{
-        EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex, SubAgentRecord,
+        Anchor, EDITED, IndexCache, Liveness, RunRecord, SessionIndex, SessionInfo, SessionView, SharedIndex,
+        SubAgentRecord, liveness_of,
     },
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
@@ -102,12 +103,31 @@ pub trait Journal: Send + Sync + 'static {
         index::read_info(self, session).await
     }
 
-    /// What a session's entries mean. The default reads all of it; a store that has an [`IndexCache`] reads what is new.
+    /// The newest [`Anchored`](EntryBody::Anchored) entry of a session, from which it can be read. Default: none, so that a
+    /// session is read from its beginning by those who see it for the first time; a store that can find it overrides it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let _ = session;
+        Ok(None)
+    }
+
+    /// What all entries of a session mean. The default reads them; a store that has an [`IndexCache`] reads what is new.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        Ok(SessionIndex::read(self, session).await?.into())
+    }
+
+    /// What a session's entries mean, perhaps without runs before its newest [anchor](Self::anchor). Default: the
+    /// [whole](Self::whole_index).
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn index(&self, session: &str) -> Result<SharedIndex> {
-        Ok(SessionIndex::read(self, session).await?.into())
+        self.whole_index(session).await
     }
 
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
@@ -170,6 +190,14 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         (**self).info(session).await
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        (**self).anchor(session).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        (**self).whole_index(session).await
     }
 
     async fn index(&self, session: &str) -> Result<SharedIndex> {

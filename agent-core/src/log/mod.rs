@@ -164,6 +164,15 @@ impl RunLog {
         Ok(self.0.emitter.hub().journal().index(&self.0.ids.session).await?.look(look))
     }
 
+    /// As [`look_at_session`](Self::look_at_session), at an index that has all of its runs.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn look_at_whole_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
+        self.commit().await?;
+        Ok(self.0.emitter.hub().journal().whole_index(&self.0.ids.session).await?.look(look))
+    }
+
     /// How often each tool was run, counting a call once however often it was tried.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
         self.0.tree.read(&self.0.ids.run_id, |state| {

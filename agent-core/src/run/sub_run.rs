@@ -165,7 +165,7 @@ impl RunCx {
     /// Those of [`Journal::read`](crate::Journal::read).
     pub(super) async fn known_sub_agents(&self) -> Result<Vec<SubAgentRecord>> {
         let known = |index: &SessionIndex| index.sub_agents(&self.ids().agent_id).cloned().collect();
-        self.log().look_at_session(known).await
+        self.log().look_at_whole_session(known).await
     }
 
     async fn begin_sub_run(&self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {

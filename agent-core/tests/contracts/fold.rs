@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::fold_model::{Agent, Call, Doing, Log, Turn, asks, done};
 
-fn doing() -> impl Strategy<Value = Doing> {
+pub(crate) fn doing() -> impl Strategy<Value = Doing> {
     let call = any::<[bool; 3]>().prop_map(|[finished, answered, changed]| Call { finished, answered, changed });
     let turn = (vec(call, 1..4), proptest::bool::weighted(0.1), proptest::bool::weighted(0.7))
         .prop_map(|(calls, replaced, ended)| Doing::Turn(Turn { calls, replaced, ended }));

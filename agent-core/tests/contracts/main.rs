@@ -1,5 +1,6 @@
 //! What the contracts promise, against naive models of the same.
 
+mod anchors;
 mod any;
 mod checkpoint;
 mod events;

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{
     Checkpoint, Error, ErrorKind, History, Journal, Message, Result,
     history::{Repair, ReplaceReason},
-    journal::{EntryBody, JournalWriter, Liveness, RunRecord, SessionIndex, SessionView},
+    journal::{EntryBody, JournalWriter, Liveness, RunRecord, SessionIndex, SessionView, liveness_of},
 };
 
 use super::edit;
@@ -67,7 +67,7 @@ impl Session {
     /// # Errors
     /// Those of the store.
     pub async fn runs(&self) -> Result<Vec<RunRecord>> {
-        self.look(|index| index.runs(&self.agent_id).to_vec()).await
+        Ok(self.journal.whole_index(&self.name).await?.look(|index| index.runs(&self.agent_id).to_vec()))
     }
 
     /// Where the newest run stands, if it is not finished: with the questions that it waits for. Any process can go on with
@@ -154,7 +154,7 @@ impl Session {
         if let Some(key) = key {
             (ids.run_id, ids.root_run_id) = (key.clone(), key);
             // Nobody else writes meanwhile.
-            if self.look(|index| index.liveness(&ids)).await? != Liveness::Unknown {
+            if liveness_of(&*self.journal, &ids).await? != Liveness::Unknown {
                 return Ok(ids.run_id);
             }
         }

@@ -5,12 +5,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{
     Answer, Checkpoint, Error, ErrorKind, History, Message, Result, RunIds, WhenWaiting,
     engine::RunLog,
-    journal::{EntryBody, JournalWriter, Liveness, Recording, RunStatus},
-    run::RunInput,
+    journal::{Entry, EntryBody, JournalWriter, Liveness, Recording, RunStatus, liveness_of},
+    run::{Clock, RunInput},
 };
 use serde_json::Value;
 
 use super::{AgentParts, JournalSync, RunSlot, Terms, replay, resume};
+
+/// The entries of a session after which it is anchored. To read so many takes some ten milliseconds.
+const ANCHORED_AFTER: u64 = 1_000;
 
 /// Where a run begins.
 pub(super) struct Beginning {
@@ -66,7 +69,7 @@ impl Beginning {
         match input {
             RunInput::Messages(messages) => {
                 let beginning = Self { messages, state, ..Self::empty(slot.ids.clone()) };
-                beginning.after_past(agent, terms, slot).await
+                beginning.after_past(agent, terms, slot, writer).await
             }
             RunInput::Resume { checkpoint, answers } => {
                 resume::begin(agent, terms, slot.ids.clone(), checkpoint, answers).await
@@ -81,7 +84,13 @@ impl Beginning {
     }
 
     /// A new run, with what was said before.
-    async fn after_past(mut self, agent: &AgentParts, terms: &Terms, slot: &RunSlot) -> Result<Self> {
+    async fn after_past(
+        mut self,
+        agent: &AgentParts,
+        terms: &Terms,
+        slot: &RunSlot,
+        writer: &dyn JournalWriter,
+    ) -> Result<Self> {
         if let Some(parent) = &terms.parent {
             if let Some(copied) = &terms.history {
                 self.history = copied.clone();
@@ -98,10 +107,15 @@ impl Beginning {
             refuse_again(slot).await?;
         }
         let index = slot.journal.index(&slot.ids.session).await?;
-        let kept = index.look(|index| index.view(&slot.ids.agent_id));
+        let (kept, anchor) = index.look(|index| (index.view(&slot.ids.agent_id), index.anchor(ANCHORED_AFTER)));
         let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
         if waits && terms.when_waiting == WhenWaiting::Reject {
             return Err(waiting(slot).await?);
+        }
+        if let Some(anchor) = anchor {
+            let now = terms.resources.get::<Clock>().unwrap_or_default().now();
+            let anchored = Entry::new("anchor".into(), now, EntryBody::Anchored { anchor: Box::new(anchor) });
+            writer.append(vec![anchored]).await?;
         }
         (self.history, self.globals) = (kept.history, kept.globals);
         Ok(self)
@@ -164,7 +178,7 @@ async fn waiting(slot: &RunSlot) -> Result<Error> {
 /// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
 async fn refuse_again(slot: &RunSlot) -> Result<()> {
     let (run, session) = (&slot.ids.run_id, &slot.ids.session);
-    if slot.journal.index(session).await?.look(|index| index.liveness(&slot.ids)) == Liveness::Unknown {
+    if liveness_of(&*slot.journal, &slot.ids).await? == Liveness::Unknown {
         return Ok(());
     }
     let message = format!(

@@ -1,6 +1,10 @@
 //! A run that its session's journal does not know as its checkpoint tells it.
 
-use agent_core::{Checkpoint, Error, ErrorKind, Journal, Result, engine::RunLog, journal::Liveness};
+use agent_core::{
+    Checkpoint, Error, ErrorKind, Journal, Result,
+    engine::RunLog,
+    journal::{Liveness, liveness_of},
+};
 
 /// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +24,7 @@ impl JournalSync {
     /// # Errors
     /// [`ErrorKind::Stale`] if the run went on elsewhere, unless `despite_newer`.
     pub(super) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
-        let index = journal.index(&checkpoint.ids.session).await?;
-        let why = match index.look(|index| index.liveness(&checkpoint.ids)) {
+        let why = match liveness_of(journal, &checkpoint.ids).await? {
             Liveness::Unknown => return Ok(Self::Import),
             Liveness::Open { attempt: None } => return Ok(Self::UpToDate),
             // A checkpoint without the nonce is of a release that did not write it.

@@ -87,7 +87,7 @@ fn down() -> Error {
 }
 
 async fn entries(journal: &impl Journal, session: &str) -> Vec<Arc<Entry>> {
-    journal.read(session, 0, 1000).await.expect("reads")
+    journal.read(session, 0, usize::MAX).await.expect("reads")
 }
 
 // --- what is kept ---
@@ -325,7 +325,7 @@ async fn what_is_undone_is_gone_for_the_next_run(journal: impl Journal + Clone) 
     );
 }
 
-/// A store that counts the entries that it hands out.
+/// A store that counts the entries that it hands out, as one process sees it.
 struct Counting {
     journal: agent_core::MemoryJournal,
     indexes: agent_core::journal::IndexCache,
@@ -352,6 +352,15 @@ impl Journal for Counting {
         self.indexes.index(self, session).await
     }
 
+    async fn whole_index(&self, session: &str) -> agent_core::Result<agent_core::journal::SharedIndex> {
+        self.indexes.whole_index(self, session).await
+    }
+
+    async fn anchor(&self, session: &str) -> agent_core::Result<Option<Arc<Entry>>> {
+        let entries = entries(&self.journal, session).await;
+        Ok(entries.into_iter().rfind(|entry| matches!(entry.body, EntryBody::Anchored { .. })))
+    }
+
     async fn sessions(&self) -> agent_core::Result<Vec<String>> {
         self.journal.sessions().await
     }
@@ -359,6 +368,37 @@ impl Journal for Counting {
     async fn delete(&self, session: &str) -> agent_core::Result<bool> {
         self.journal.delete(session).await
     }
+}
+
+#[tokio::test]
+async fn a_process_that_sees_a_session_for_the_first_time_reads_what_follows_its_anchor() {
+    let journal = agent_core::MemoryJournal::default();
+    let read = Arc::new(Mutex::new(0));
+    let process = || {
+        let turns = (0..200).map(|_| Turn::text("two"));
+        let store = Counting { journal: journal.clone(), indexes: Default::default(), read: read.clone() };
+        built(Agent::builder("a", ScriptedModel::new(turns)).store(store))
+    };
+    let mut costs = Vec::new();
+    for _ in 0..5 {
+        let agent = process();
+        finished(agent.start(on("again", "s")).await);
+        costs.push(std::mem::take(&mut *read.lock().expect("free")));
+        for _ in 0..120 {
+            finished(agent.start(on("again", "s")).await);
+        }
+        let session = agent.sessions().expect("has a store").named("s", "a");
+        session.clear().await.expect("is free");
+        *read.lock().expect("free") = 0;
+    }
+    let all = entries(&journal, "s").await.len();
+    assert!(costs[4] < 1_300 && all > 2_500, "{costs:?} of {all}");
+    let session = process().sessions().expect("has a store").named("s", "a");
+    let runs = session.runs().await.expect("reads");
+    assert_eq!(runs.len(), 5 * 122, "each run and each edit is still there");
+    session.undo(&runs[1].run_id).await.expect("can be undone");
+    assert_eq!(session.history().await.expect("reads").len(), 2);
+    assert_eq!(process().sessions().expect("has a store").named("s", "a").history().await.expect("reads").len(), 2);
 }
 
 #[tokio::test]

@@ -5,18 +5,18 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use crate::{Codec, SseSplitter};
+use crate::Codec;
 
 /// What the codec makes of a stream that travels in these pieces, with its chunks.
 pub(super) fn read_pieces<'a>(
     codec: &dyn Codec,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<(ModelResponse, Vec<Chunk>)> {
-    let (mut decoder, mut chunks, mut splitter) = (codec.decoder(true), Vec::new(), SseSplitter::default());
+    let (mut decoder, mut chunks, mut splitter) = (codec.decoder(true), Vec::new(), codec.framing().splitter());
     for piece in pieces {
-        splitter.push(piece, |event| decoder.frame(event.data, &mut chunks))?;
+        splitter.push(piece, |event| decoder.frame(event, &mut chunks))?;
     }
-    splitter.finish(|event| decoder.frame(event.data, &mut chunks))?;
+    splitter.finish(|event| decoder.frame(event, &mut chunks))?;
     let response = decoder.finish(&mut chunks)?;
     Ok((response, chunks))
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{HttpModel, silence::Silence};
-use crate::{Body, Progress, SseSplitter, error::web_page, redact::Redactor, sse::BYTE_ORDER_MARK};
+use crate::{Body, Progress, error::web_page, framing::BYTE_ORDER_MARK, redact::Redactor};
 
 /// The most bytes of a refused request's answer that are read.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl HttpModel {
     }
 
     async fn read_stream(&self, req: &ModelRequest, mut body: Incoming<'_>) -> Result<ModelResponse> {
-        let mut splitter = SseSplitter::default();
+        let mut splitter = self.codec.framing().splitter();
         let mut decoder = self.codec.decoder(!req.sink.is_idle());
         let mut collector = Collector::new(&req.sink);
         let mut chunks = Vec::new();
@@ -115,7 +115,7 @@ impl HttpModel {
                 }
             };
             let Some(bytes) = next.transpose()? else {
-                match splitter.finish(|event| decoder.frame(event.data, &mut chunks)) {
+                match splitter.finish(|event| decoder.frame(event, &mut chunks)) {
                     // What cannot be read here was cut, which the decoder says better.
                     Err(e) if e.kind() != ErrorKind::Protocol => return Err(e),
                     _ => break,
@@ -123,7 +123,7 @@ impl HttpModel {
             };
             for piece in bytes.chunks(AT_ONCE) {
                 splitter.push(piece, |event| {
-                    decoder.frame(event.data, &mut chunks)?;
+                    decoder.frame(event, &mut chunks)?;
                     chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
                 })?;
                 if req.is_crowded() {

@@ -7,6 +7,9 @@ mod common;
 mod encoding;
 mod http2;
 mod limits;
+mod modes;
 mod proxy;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 mod server;
 mod tls;

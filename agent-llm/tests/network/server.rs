@@ -26,6 +26,15 @@ impl Identity {
         Self(rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate"))
     }
 
+    /// Whose certificate was good until the year 2001.
+    pub(crate) fn expired(name: &str) -> Self {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
+        params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        let signing_key = rcgen::KeyPair::generate().expect("a key");
+        let cert = params.self_signed(&signing_key).expect("a certificate");
+        Self(rcgen::CertifiedKey { cert, signing_key })
+    }
+
     fn der(&self) -> CertificateDer<'static> {
         self.0.cert.der().clone()
     }
@@ -43,9 +52,17 @@ impl Server {
         Self::with(None, &[]).await
     }
 
+    /// With a certificate that is not good any more.
+    pub(crate) async fn expired() -> Self {
+        Self::of(Identity::expired("localhost"), None, &[]).await
+    }
+
     /// Offers these protocols; asks for `client`'s certificate.
     pub(crate) async fn with(client: Option<&Identity>, protocols: &[&str]) -> Self {
-        let identity = Identity::of("localhost");
+        Self::of(Identity::of("localhost"), client, protocols).await
+    }
+
+    async fn of(identity: Identity, client: Option<&Identity>, protocols: &[&str]) -> Self {
         let key = PrivatePkcs8KeyDer::from(identity.0.signing_key.serialize_der()).into();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();

@@ -47,6 +47,16 @@ async fn a_server_whose_certificate_nobody_vouches_for_is_told_nothing() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_is_not_good_any_more_is_refused_for_good() {
+    let server = Server::expired().await;
+    let transport = server.trusted().build().expect("a transport");
+    let (_, answer) = tokio::join!(server.accept(), server.ask(&transport, "secret"));
+    let error = answer.expect_err("no answer");
+    assert_eq!((error.context("part"), error.is_retryable()), (Some("tls"), false));
+    assert!(error.message().contains("expired"), "{error}");
+}
+
+#[tokio::test]
 async fn a_certificate_for_another_name_is_refused() {
     let server = Server::start().await;
     let transport = server.trusted().build().expect("a transport");

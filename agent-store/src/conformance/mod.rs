@@ -60,6 +60,7 @@ macro_rules! journal_conformance {
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
             the_index_of_a_session_is_what_its_entries_mean
+            a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_must
             what_is_known_of_a_session_is_what_its_entries_say
             sessions_are_listed_in_order
             sessions_are_listed_by_how_they_begin_and_in_pages

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Journal, Message, RunIds,
-    journal::{Entry, EntryBody, RunRecord, SessionIndex, SessionInfo, SessionView},
+    ExitReason, Journal, Message, RunIds, Usage,
+    journal::{Entry, EntryBody, RunRecord, RunStatus, SessionIndex, SessionInfo, SessionView},
     run::checkpoint::RunState,
 };
 use futures::future::join_all;
@@ -103,6 +103,47 @@ pub async fn the_index_of_a_session_is_what_its_entries_mean(journal: Arc<dyn Jo
         drop(writer);
         assert!(journal.delete("s").await.expect("deletes"));
         assert_eq!(journal.index("s").await.expect("reads").look(SessionIndex::seq), 0);
+    }
+}
+
+/// A session is read from its anchor by those who see it for the first time, and from its beginning by those who want what is
+/// before, and when something before is undone.
+pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_must(journal: Arc<dyn Journal>) {
+    let run = |text: &str| {
+        let ids = Arc::new(RunIds::root("a", "s"));
+        let status = RunStatus::Finished(ExitReason::Text);
+        let bodies = [
+            EntryBody::RunStarted { ids: ids.clone(), fingerprint: String::new() },
+            EntryBody::MessageAppended { message: Message::user(text) },
+            EntryBody::RunEnded { status, usage: Usage::new(1, 1).into(), error: None, answer: None },
+        ];
+        bodies.map(|body| Entry::new(ids.run_id.clone(), 1, body)).to_vec()
+    };
+    let writer = open(&*journal, "s", "a").await;
+    let first = run("first");
+    let first_id = first[0].run.clone();
+    append(&*writer, first).await;
+    for text in ["second", "third"] {
+        let all = SessionIndex::read(&*journal, "s").await.expect("reads");
+        let anchor = Box::new(all.anchor(1).expect("no run is under way"));
+        append(&*writer, vec![Entry::new("anchor".into(), 2, EntryBody::Anchored { anchor })]).await;
+        append(&*writer, run(text)).await;
+    }
+    let anchor = journal.anchor("s").await.expect("reads");
+    assert!(anchor.is_none_or(|newest| newest.seq == 8), "the newest of both");
+    for undoes in [false, true] {
+        if undoes {
+            let undone = EntryBody::Undone { before_run: first_id.clone() };
+            append(&*writer, vec![Entry::new(first_id.clone(), 3, undone)]).await;
+        }
+        let whole = SessionIndex::read(&*journal, "s").await.expect("reads");
+        let known = journal.index("s").await.expect("reads");
+        assert_eq!(
+            known.look(|index| (index.view("a"), index.info().clone())),
+            (whole.view("a"), whole.info().clone())
+        );
+        let runs = journal.whole_index("s").await.expect("reads").look(|index| index.runs("a").to_vec());
+        assert_eq!((runs.len(), &*runs), (3, whole.runs("a")));
     }
 }
 

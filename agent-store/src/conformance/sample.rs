@@ -6,7 +6,7 @@ use agent_core::{
     AssistantMessage, Block, Effect, Exit, ExitReason, History, Media, Message, ModelResponse, Part, Question, RunIds,
     ToolOutput, Usage, UserMessage,
     budget::Amounts,
-    journal::{Entry, EntryBody, RunStatus},
+    journal::{Anchor, Entry, EntryBody, RunStatus, SessionIndex},
     message::{Origin, Raw, Reasoning},
     run::checkpoint::RunState,
 };
@@ -60,6 +60,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
     let parts = vec![Part::text("look"), Part::Image(Media::base64("aGk=", "image/png"))];
     let mut history = History::default();
     history.push(Message::system("summary")).expect("a system message is no call");
+    let anchor = anchor(session, agent);
     let bodies = vec![
         EntryBody::RunStarted { ids: ids.clone(), fingerprint: "f".into() },
         EntryBody::RunResumed { ids: ids.clone(), attempt: "a".into() },
@@ -102,6 +103,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::Undone { before_run: "r0".into() },
         EntryBody::Steered { message: Message::user("and be brief") },
         EntryBody::Titled { title: "A § title".into() },
+        EntryBody::Anchored { anchor: Box::new(anchor) },
         EntryBody::Unknown(json!({"from_the_future": {"x": [1, "two"]}})),
         EntryBody::RunEnded {
             status: RunStatus::Finished(ExitReason::Tool("done".into())),
@@ -111,6 +113,26 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         },
     ];
     (1..).zip(bodies).map(|(time, body)| Entry::new(ids.run_id.clone(), time, body)).collect()
+}
+
+/// What another session's entries mean.
+fn anchor(session: &str, agent: &str) -> Anchor {
+    let ids = Arc::new(RunIds::root(agent, session));
+    let run = ids.run_id.clone();
+    let status = RunStatus::Finished(ExitReason::Text);
+    let bodies = [
+        EntryBody::RunStarted { ids, fingerprint: "f".into() },
+        EntryBody::MessageAppended { message: Message::user("remember \u{0} this") },
+        EntryBody::StateChanged { state: BTreeMap::new(), globals: [("x".into(), Some(json!(1.5)))].into() },
+        EntryBody::RunEnded { status, usage: Usage::new(7, 2).into(), error: None, answer: None },
+    ];
+    let mut index = SessionIndex::default();
+    for (seq, body) in (1..).zip(bodies) {
+        let mut entry = Entry::new(run.clone(), seq, body);
+        entry.seq = seq;
+        index.apply(&entry);
+    }
+    index.anchor(1).expect("no run is under way")
 }
 
 /// Numbers whose last bit is easily lost, and the ends of the ranges.

@@ -161,11 +161,11 @@ impl Append {
             let places: Vec<_> = blobs().map(|(_, blob)| small(blob.at)).collect();
             let hashes: Vec<_> = blobs().map(|(_, blob)| &blob.hash[..]).collect();
             let (session, count) = (self.session.as_bytes(), entries.len() as i64);
-            let Summary { first, newest, runs: began, agents, title } = Summary::of(entries);
+            let Summary { first, newest, runs: began, agents, title, anchor } = Summary::of(entries);
             let (first, newest, began) = (first.cast_signed(), newest.cast_signed(), began.cast_signed());
             let agents: Vec<_> = agents.into_iter().map(str::as_bytes).collect();
             let title = title.map(str::as_bytes);
-            let parameters: [Parameter<'_>; 16] = [
+            let parameters: [Parameter<'_>; 17] = [
                 &self.epoch,
                 &session,
                 &count,
@@ -182,6 +182,7 @@ impl Append {
                 &began,
                 &title,
                 &agents,
+                &anchor,
             ];
             db.statements.append.number(&db.client, &parameters).await
         }));

@@ -145,6 +145,14 @@ impl Journal for PostgresJournal {
         self.0.readers.sessions().await
     }
 
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        self.0.readers.anchor(session).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        self.0.indexes.whole_index(self, session).await
+    }
+
     async fn index(&self, session: &str) -> Result<SharedIndex> {
         self.0.indexes.index(self, session).await
     }

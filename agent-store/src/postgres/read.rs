@@ -32,6 +32,14 @@ impl Readers {
         Ok(self.entries(session, newest.saturating_sub(1), 1).await?.pop())
     }
 
+    /// The newest anchor of a session.
+    pub(super) async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let rows = self.rows(|s| &s.anchor, vec![bytes(session)]).await?;
+        let anchor = rows.first().and_then(|row| row.get::<_, Option<i64>>(0));
+        let Some(anchor) = anchor else { return Ok(None) };
+        Ok(self.entries(session, anchor.cast_unsigned().saturating_sub(1), 1).await?.pop())
+    }
+
     /// What is known of a session without its entries.
     pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;

@@ -35,12 +35,13 @@ const APPEND: &str = "
 WITH held AS (
     SELECT FROM {schema}.lease WHERE epoch = $1 FOR UPDATE
 ), advanced AS (
-    INSERT INTO {schema}.session (name, head, created, updated, runs, title, agents)
-    SELECT $2, $3::int8, $12::int8, $13::int8, $14::int8, $15::bytea, $16::bytea[] FROM held
+    INSERT INTO {schema}.session (name, head, created, updated, runs, title, agents, anchor)
+    SELECT $2, $3::int8, $12::int8, $13::int8, $14::int8, $15::bytea, $16::bytea[], $17::int8 FROM held
     ON CONFLICT (name) DO UPDATE SET
         head = session.head + excluded.head, updated = greatest(session.updated, excluded.updated),
         runs = session.runs + excluded.runs, title = coalesce(excluded.title, session.title),
-        agents = session.agents || array(SELECT a FROM unnest(excluded.agents) a WHERE a <> ALL (session.agents))
+        agents = session.agents || array(SELECT a FROM unnest(excluded.agents) a WHERE a <> ALL (session.agents)),
+        anchor = coalesce(session.head + excluded.anchor, session.anchor)
     RETURNING id, head - $3::int8 AS before
 ), appended AS (
     INSERT INTO {schema}.entry (session, seq, run, time, version, body, parts)
@@ -72,6 +73,7 @@ const APPENDED: &[Type] = &[
     Type::INT8,        // how many runs began
     Type::BYTEA,       // the newest title
     Type::BYTEA_ARRAY, // the runs' agents
+    Type::INT8,        // which entry is the newest anchor, counted from 1
 ];
 
 /// One statement, so that an entry is read with its parts or not at all.
@@ -92,6 +94,8 @@ ORDER BY page.seq";
 
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM {schema}.entry WHERE session = (SELECT id FROM {schema}.session WHERE name = $1)";
 
+const ANCHOR: &str = "SELECT anchor FROM {schema}.session WHERE name = $1";
+
 const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {schema}.session WHERE name = $1";
 
 const SESSIONS: &str = "SELECT name FROM {schema}.session ORDER BY name";
@@ -105,6 +109,7 @@ pub(super) struct Statements {
     pub(super) append: Query,
     pub(super) read: Query,
     pub(super) newest: Query,
+    pub(super) anchor: Query,
     pub(super) info: Query,
     pub(super) sessions: Query,
 }
@@ -120,6 +125,7 @@ impl Statements {
             append: query(APPEND, APPENDED),
             read: query(READ, const { &[Type::BYTEA, Type::INT8, Type::INT8] }),
             newest: query(NEWEST, const { &[Type::BYTEA] }),
+            anchor: query(ANCHOR, const { &[Type::BYTEA] }),
             info: query(INFO, const { &[Type::BYTEA] }),
             sessions: query(SESSIONS, &[]),
         }

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// From nothing to format 1, and so on.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
 
 /// What the thread is asked to do.
 pub(super) enum Work {

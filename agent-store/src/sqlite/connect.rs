@@ -19,7 +19,8 @@ const APPLICATION_ID: i32 = 0x4147_4a4c;
 
 /// From nothing to format 1, from 1 to 2, and so on. A file's `user_version` says how many of them it has seen. What is
 /// here was released and is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("blobs.sql"), include_str!("info.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema.sql"), include_str!("blobs.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
 const FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Where the file is and how its connections are set up.

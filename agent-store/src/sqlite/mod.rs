@@ -119,6 +119,15 @@ impl Journal for SqliteJournal {
         self.0.readers.run(Reader::sessions).await
     }
 
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let session = session.to_owned();
+        self.0.readers.run(move |reader| reader.anchor(&session)).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        self.0.indexes.whole_index(self, session).await
+    }
+
     async fn index(&self, session: &str) -> Result<SharedIndex> {
         self.0.indexes.index(self, session).await
     }

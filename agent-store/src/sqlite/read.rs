@@ -108,6 +108,17 @@ impl Reader {
         Ok(self.entries(session, newest.saturating_sub(1), 1)?.pop())
     }
 
+    /// The newest anchor of a session.
+    pub(super) fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        let read = || {
+            let mut find = self.connection.prepare_cached("SELECT anchor FROM session WHERE name = ?1")?;
+            find.query_row([session], |row| row.get::<_, Option<i64>>(0)).optional()
+        };
+        let anchor = read().map_err(|e| store_error(&self.path, &e))?.flatten();
+        let Some(anchor) = anchor else { return Ok(None) };
+        Ok(self.entries(session, anchor.cast_unsigned().saturating_sub(1), 1)?.pop())
+    }
+
     /// What is known of a session without its entries.
     pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let read = || {

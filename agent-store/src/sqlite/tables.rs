@@ -128,13 +128,15 @@ impl Tables<'_> {
 
     /// Notes what a batch says of its session; few do.
     fn describe(&self, place: &Place, summary: &Summary<'_>) -> rusqlite::Result<()> {
-        if summary.runs == 0 && summary.title.is_none() {
+        if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() {
             return Ok(());
         }
-        let mut describe = self
-            .connection
-            .prepare_cached("UPDATE session SET runs = runs + ?2, title = coalesce(?3, title) WHERE id = ?1")?;
-        describe.execute((place.session, summary.runs.cast_signed(), summary.title))?;
+        let mut describe = self.connection.prepare_cached(
+            "UPDATE session SET runs = runs + ?2, title = coalesce(?3, title), anchor = coalesce(?4, anchor)
+             WHERE id = ?1",
+        )?;
+        let anchor = summary.anchor.map(|n| place.head + n);
+        describe.execute((place.session, summary.runs.cast_signed(), summary.title, anchor))?;
         let mut add = self
             .connection
             .prepare_cached("INSERT INTO agent (session, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;

@@ -28,7 +28,7 @@ async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of
     drop(journal);
     place
         .execute(
-            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents;
+            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor;
              UPDATE format SET version = 1",
         )
         .await;

@@ -80,7 +80,7 @@ fn a_journal_of_a_newer_release_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.sqlite().execute_batch("PRAGMA user_version = 99").expect("sets");
-    assert!(refusal(&place).contains("format 99 and this release knows formats up to 3: use the newer release"));
+    assert!(refusal(&place).contains("format 99 and this release knows formats up to 4: use the newer release"));
 }
 
 #[tokio::test]
@@ -90,8 +90,8 @@ async fn a_file_of_an_older_release_is_brought_up_to_date_with_what_is_known_of_
     write_two_sessions(&journal).await;
     let before = both_infos(&journal).await;
     drop(journal);
-    let columns =
-        ["created", "updated", "runs", "title"].map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
+    let columns = ["created", "updated", "runs", "title", "anchor"]
+        .map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
     let older = format!("DROP TRIGGER session_gone; DROP TABLE agent; {} PRAGMA user_version = 2", columns.concat());
     place.sqlite().execute_batch(&older).expect("is older now");
     let journal = place.open();
@@ -163,7 +163,7 @@ async fn the_file_is_set_up_for_safety() {
     let pragma = |name: &str| sqlite.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
     assert_eq!(pragma("journal_mode").expect("reads"), "wal".to_owned().into());
     assert_eq!(pragma("application_id").expect("reads"), i64::from(u32::from_be_bytes(*b"AGJL")).into());
-    assert_eq!(pragma("user_version").expect("reads"), 3.into());
+    assert_eq!(pragma("user_version").expect("reads"), 4.into());
     assert_eq!(pragma("integrity_check").expect("reads"), "ok".to_owned().into());
 }
 

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Journal, SessionIndex};
+use super::{EntryBody, Journal, SessionIndex};
 use crate::error::Result;
 
 /// A session's [index](SessionIndex), shared with others who look at it. Cheap to clone.
@@ -33,7 +33,7 @@ impl From<SessionIndex> for SharedIndex {
 /// The indexes of the sessions that were looked at last, for a store: a look at a session then costs what was written since
 /// the look before, however long the session is.
 ///
-/// A store has one and says so in [`Journal::index`]:
+/// A store has one and says so in [`Journal::index`] and [`Journal::whole_index`]:
 ///
 /// ```
 /// use agent_core::{
@@ -54,6 +54,10 @@ impl From<SessionIndex> for SharedIndex {
 /// impl Journal for MyStore {
 ///     async fn index(&self, session: &str) -> Result<SharedIndex> {
 ///         self.indexes.index(self, session).await
+///     }
+///
+///     async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+///         self.indexes.whole_index(self, session).await
 ///     }
 /// #   async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
 /// #       self.entries.open(session, agent).await
@@ -96,29 +100,38 @@ impl IndexCache {
         Self { most, kept: Mutex::default() }
     }
 
-    /// The index of a session, with all that is in the journal now.
+    /// The index of a session with all that is in the journal now, perhaps without runs before its newest
+    /// [anchor](Journal::anchor).
     ///
     /// # Errors
-    /// Those of [`Journal::read`].
+    /// Those of [`Journal::read`] and [`Journal::anchor`].
     pub async fn index(&self, journal: &(impl Journal + ?Sized), session: &str) -> Result<SharedIndex> {
         let kept = self.session(session);
         let mut index = kept.lock().await;
-        let newest = index.look(SessionIndex::seq);
-        // The newest entry that is known is read again with those after it.
-        let mut page = journal.read(session, newest.saturating_sub(1), PAGE).await?;
-        if newest > 0 && !page.first().is_some_and(|first| index.look(|index| index.is_newest(first))) {
+        if index.look(SessionIndex::seq) == 0
+            && let Some(entry) = journal.anchor(session).await?
+            && let EntryBody::Anchored { anchor } = &entry.body
+        {
+            *index = SessionIndex::since(anchor).into();
+        }
+        catch_up(&mut index, journal, session).await?;
+        if !index.look(SessionIndex::is_sound) {
+            *index = SessionIndex::read(journal, session).await?.into();
+        }
+        Ok(index.clone())
+    }
+
+    /// The index of a session with all that is in the journal now.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`].
+    pub async fn whole_index(&self, journal: &(impl Journal + ?Sized), session: &str) -> Result<SharedIndex> {
+        let kept = self.session(session);
+        let mut index = kept.lock().await;
+        if !index.look(SessionIndex::is_whole) {
             *index = SharedIndex::default();
-            page = journal.read(session, 0, PAGE).await?;
-        } else if newest > 0 {
-            page.remove(0);
         }
-        let mut is_whole = page.len() < PAGE - 1;
-        page.iter().for_each(|entry| index.lock().apply(entry));
-        while !is_whole {
-            let page = journal.read(session, index.look(SessionIndex::seq), PAGE).await?;
-            page.iter().for_each(|entry| index.lock().apply(entry));
-            is_whole = page.len() < PAGE;
-        }
+        catch_up(&mut index, journal, session).await?;
         Ok(index.clone())
     }
 
@@ -139,6 +152,27 @@ impl IndexCache {
         kept.sessions.insert(session.into(), Session { index: index.clone(), look });
         index
     }
+}
+
+/// Takes what was written since. An index that belongs to another session of this name, which was deleted, is begun anew.
+async fn catch_up(index: &mut SharedIndex, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
+    let newest = index.look(SessionIndex::seq);
+    // The newest entry that is known is read again with those after it.
+    let mut page = journal.read(session, newest.saturating_sub(1), PAGE).await?;
+    if newest > 0 && !page.first().is_some_and(|first| index.look(|index| index.is_newest(first))) {
+        *index = SharedIndex::default();
+        page = journal.read(session, 0, PAGE).await?;
+    } else if newest > 0 {
+        page.remove(0);
+    }
+    let mut is_whole = page.len() < PAGE - 1;
+    page.iter().for_each(|entry| index.lock().apply(entry));
+    while !is_whole {
+        let page = journal.read(session, index.look(SessionIndex::seq), PAGE).await?;
+        page.iter().for_each(|entry| index.lock().apply(entry));
+        is_whole = page.len() < PAGE;
+    }
+    Ok(())
 }
 
 /// Entries that are read from the journal at once.

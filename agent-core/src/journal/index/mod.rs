@@ -1,5 +1,6 @@
 //! [`SessionIndex`]: what a session's entries mean, in one pass.
 
+mod anchor;
 mod at_rest;
 mod cache;
 mod info;
@@ -12,14 +13,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 pub(super) use self::info::read_info;
-use self::{at_rest::States, sub_agents::SubAgents};
 pub use self::{
+    anchor::Anchor,
     cache::{IndexCache, SharedIndex},
     info::SessionInfo,
-    liveness::Liveness,
+    liveness::{Liveness, liveness_of},
     runs::{EDITED, RunRecord},
     sub_agents::SubAgentRecord,
 };
+use self::{at_rest::States, sub_agents::SubAgents};
 use super::{Entry, EntryBody, Journal, each_entry};
 use crate::{
     error::Result,
@@ -56,6 +58,12 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct SessionIndex {
     newest: Option<(u64, Arc<str>, u64)>,
+    /// The newest entry that was not taken but read from an [`Anchor`]; 0 if all were taken.
+    since: u64,
+    /// How many entries there were at the newest anchor.
+    anchored: u64,
+    /// An entry undid what is before the anchor.
+    reached_back: bool,
     info: SessionInfo,
     globals: BTreeMap<String, Value>,
     agents: BTreeMap<Arc<str>, AgentIndex>,
@@ -139,6 +147,7 @@ impl SessionIndex {
         match &entry.body {
             EntryBody::RunStarted { ids, fingerprint } => self.begin(ids, fingerprint, entry),
             EntryBody::Undone { before_run } => self.undo(before_run, entry.seq),
+            EntryBody::Anchored { .. } => self.anchored = self.info.entries,
             body => {
                 if let EntryBody::StateChanged { globals, .. } = body {
                     self.change_globals(globals); // the storage is the hierarchy's, whichever run changed it
@@ -217,7 +226,9 @@ impl SessionIndex {
     }
 
     fn undo(&mut self, before_run: &str, seq: u64) {
-        let Some((agent_id, at)) = self.runs.get(before_run).cloned() else { return };
+        let is_here = self.record(before_run).is_some_and(|run| self.is_whole() || run.seq > self.since);
+        self.reached_back |= !is_here && !self.is_whole();
+        let Some((agent_id, at)) = self.runs.get(before_run).filter(|_| is_here).cloned() else { return };
         let Some(agent) = self.agents.get_mut(&agent_id) else { return };
         let (since, is_root) = (agent.runs[at].seq, agent.runs[at].is_root);
         agent.undo_from(at, seq, &mut self.states);
@@ -303,13 +314,13 @@ impl SessionIndex {
         &self.info
     }
 
-    /// The agent's runs, oldest first, edits among them.
+    /// The agent's runs, oldest first, edits among them; of an index that is not [whole](Self::is_whole) the newest.
     pub fn runs(&self, agent_id: &str) -> &[RunRecord] {
         self.agents.get(agent_id).map_or(&[], |agent| &agent.runs)
     }
 
     /// The sub-agents that the agent known as `caller` called, in the order of their first calls. Those of runs that were
-    /// undone are not among them.
+    /// undone are not among them, and of an index that is not [whole](Self::is_whole) none from before its anchor.
     pub fn sub_agents(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {
         self.sub_agents.of(caller)
     }
@@ -335,7 +346,8 @@ impl SessionIndex {
         self.record(newest).filter(is_open).map(|record| record.seq)
     }
 
-    /// What the session knows of the run `ids` at its top. Take the entries while you hold the session's writer if you mean to
+    /// What the session knows of the run `ids` at its top; an index that is not [whole](Self::is_whole) knows nothing of older
+    /// ones. Take the entries while you hold the session's writer if you mean to
     /// go on.
     pub fn liveness(&self, ids: &RunIds) -> Liveness {
         let of_agent = |record: &&RunRecord| record.is_root && *self.runs[&record.run_id].0 == *ids.agent_id;

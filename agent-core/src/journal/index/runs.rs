@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Liveness;
 use crate::{
     history::History,
@@ -15,7 +17,7 @@ use crate::{
 pub const EDITED: &str = "edited";
 
 /// One run of an agent in a session, or one edit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunRecord {
     /// The run.
@@ -42,8 +44,10 @@ pub struct RunRecord {
     pub(super) seq: u64,
     pub(super) is_root: bool,
     /// The agent's conversation when it began.
+    #[serde(skip)]
     pub(super) before: History,
     /// Whether it can go on, as far as its own entries tell.
+    #[serde(skip)]
     pub(super) liveness: Liveness,
     /// Where its liveness was last told.
     pub(super) told: u64,

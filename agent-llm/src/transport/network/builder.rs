@@ -5,6 +5,10 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{Error, Result};
 use http::HeaderValue;
 use rustls::crypto::CryptoProvider;
+#[cfg(feature = "aws-lc-rs")]
+use rustls::crypto::aws_lc_rs as crypto;
+#[cfg(not(feature = "aws-lc-rs"))]
+use rustls::crypto::ring as crypto;
 
 use super::{
     HttpTransport, Inner,
@@ -112,7 +116,8 @@ impl HttpTransportBuilder {
     }
 
     /// Takes the cryptography that the application installed for the process with rustls'
-    /// `CryptoProvider::install_default`, such as aws-lc-rs or its FIPS module. Default: ring.
+    /// `CryptoProvider::install_default`, such as the FIPS module of aws-lc-rs. Default: ring, or aws-lc-rs with the feature
+    /// of this name.
     pub fn process_crypto(mut self) -> Self {
         self.process_provider = true;
         self
@@ -214,7 +219,7 @@ impl HttpTransportBuilder {
     fn trust(&self) -> Result<Trust> {
         let provider = match self.process_provider {
             // Named, since rustls refuses to choose where an application has brought in a second one.
-            false => Arc::new(rustls::crypto::ring::default_provider()),
+            false => Arc::new(crypto::default_provider()),
             true => CryptoProvider::get_default()
                 .cloned()
                 .ok_or_else(|| Error::config("no cryptography was installed for the process"))?,

@@ -18,11 +18,7 @@ mod request;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use agent::{
-    ModelResponse, Result,
-    core::Chunk,
-    llm::{RequestReader, SseSplitter},
-};
+use agent::{ModelResponse, Result, core::Chunk, llm::RequestReader};
 
 pub(crate) use self::{decode::to_json, replay::encoded as sent_again};
 use crate::recordings::{Exchange, Recording, Wire};
@@ -99,9 +95,9 @@ impl<'a> Subject<'a> {
     /// What the codec makes of the stream, with its chunks if they are wanted.
     fn streamed(&self, chunks: bool) -> Result<(ModelResponse, Vec<Chunk>)> {
         let (mut decoder, mut heard) = (self.codec.decoder(chunks), Vec::new());
-        let mut splitter = SseSplitter::default();
-        splitter.push(self.exchange.response.body.as_bytes(), |event| decoder.frame(event.data, &mut heard))?;
-        splitter.finish(|event| decoder.frame(event.data, &mut heard))?;
+        let mut splitter = self.codec.framing().splitter();
+        splitter.push(self.exchange.response.body.as_bytes(), |event| decoder.frame(event, &mut heard))?;
+        splitter.finish(|event| decoder.frame(event, &mut heard))?;
         Ok((decoder.finish(&mut heard)?, heard))
     }
 

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Error, ErrorKind, Result, Retry};
+use agent_core::Result;
 use memchr::memchr2;
+
+use super::{LONGEST, too_long};
 
 /// One event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 impl Default for SseSplitter {
     /// A splitter of events of at most 16 MiB.
     fn default() -> Self {
-        Self::new(16 << 20)
+        Self::new(LONGEST)
     }
 }
 
@@ -69,7 +71,7 @@ impl SseSplitter {
     /// Takes the next bytes and gives every event that they complete to `take`.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] for an event that is too long; the errors of `take`. The stream is then lost.
+    /// [`ErrorKind::Protocol`](agent_core::ErrorKind::Protocol) for an event that is too long; the errors of `take`. The stream is then lost.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
@@ -151,8 +153,7 @@ impl SseSplitter {
         if self.line.len() + self.data.len() + more <= self.longest {
             return Ok(());
         }
-        let message = format!("an event of the stream is longer than {} bytes", self.longest);
-        Err(Error::new(ErrorKind::Protocol, message).with_retry(Retry::Permanent))
+        Err(too_long(self.longest))
     }
 }
 
