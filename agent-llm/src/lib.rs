@@ -4,7 +4,7 @@
 //! |---|---|
 //! | call a model | [`model`]: by its name, `provider:model` |
 //! | call a server of one's own | [`Provider`], or a line in a file: [`Providers`] is the table of all that are known |
-//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`] |
+//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`] |
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
@@ -144,6 +144,7 @@ pub use self::{
     wire::{
         anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},
         blocks::Blocks,
+        cohere::{CohereCodec, CohereProfile},
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::OpenAiChatCodec,
         openai_responses::{OpenAiResponsesCodec, ResponsesProfile},

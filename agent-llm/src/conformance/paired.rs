@@ -13,14 +13,14 @@ use crate::Codec;
 
 /// Why the provider would refuse the conversation of `request` as this codec writes it; nothing if it would not.
 ///
-/// The rules are those of the four wires of this crate, read from the body and not asked of the codec: each call is answered
+/// The rules are those of the wires of this crate, read from the body and not asked of the codec: each call is answered
 /// exactly once, right after it; each result answers a call; no turn is empty; and where the protocol wants it, a user speaks
 /// first. Of another wire only that the body is JSON.
 pub fn refusals(codec: &dyn Codec, request: &ModelRequest) -> Vec<String> {
     let body = encoded(codec, request).and_then(|body| super::drive::parsed(&body));
     match (body, codec.origin().wire()) {
         (Err(why), _) => vec![why],
-        (Ok(body), "openai-chat") => chat(&body),
+        (Ok(body), "openai-chat" | "cohere-chat") => chat(&body),
         (Ok(body), "openai-responses") => responses(&body),
         (Ok(body), "anthropic-messages") => anthropic(&body),
         (Ok(body), "gemini-generate") => gemini(&body),

@@ -22,7 +22,7 @@ pub use self::{
     wire::Wire,
 };
 use crate::{
-    AnthropicProfile, GeminiProfile, Profile,
+    AnthropicProfile, CohereProfile, GeminiProfile, Profile,
     wire::endpoint::{endpoint, place},
 };
 
@@ -75,6 +75,9 @@ pub struct Provider {
     /// Its address and its habits where it speaks Gemini's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gemini: Option<GeminiProfile>,
+    /// Its address and its habits where it speaks Cohere's wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohere: Option<CohereProfile>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
@@ -123,7 +126,8 @@ impl Provider {
         let openai = self.openai.as_mut().map(|profile| &mut profile.base_url);
         let anthropic = self.anthropic.as_mut().map(|profile| &mut profile.base_url);
         let gemini = self.gemini.as_mut().map(|profile| &mut profile.base_url);
-        [openai, anthropic, gemini].into_iter().flatten()
+        let cohere = self.cohere.as_mut().map(|profile| &mut profile.base_url);
+        [openai, anthropic, gemini, cohere].into_iter().flatten()
     }
 
     /// True if each user of it has an address of their own: then another address is still this provider's.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Provider, Wire};
 use crate::{
-    AnthropicCodec, AnthropicProfile, Auth, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-    Profile,
+    AnthropicCodec, AnthropicProfile, Auth, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile,
+    OpenAiChatCodec, OpenAiResponsesCodec, Profile,
     wire::{anthropic::MAX_TOKENS, json::lay},
 };
 
@@ -17,6 +17,7 @@ pub(super) enum Speaks {
     Responses(Profile),
     Messages(AnthropicProfile),
     Generate(GeminiProfile),
+    Cohere(CohereProfile),
 }
 
 impl Speaks {
@@ -27,6 +28,7 @@ impl Speaks {
             Wire::Responses => Self::Responses(provider.openai.clone()?),
             Wire::Messages => Self::Messages(provider.anthropic.clone()?),
             Wire::Generate => Self::Generate(provider.gemini.clone()?),
+            Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
         })
     }
 
@@ -35,6 +37,7 @@ impl Speaks {
             Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
             Self::Messages(profile) => &profile.auth,
             Self::Generate(profile) => &profile.auth,
+            Self::Cohere(profile) => &profile.auth,
         }
     }
 
@@ -43,6 +46,8 @@ impl Speaks {
             Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
             Self::Messages(profile) => profile.json_schema,
             Self::Generate(profile) => profile.holds_to_schemas(model),
+            // A schema beside tools lets none be called, or is refused.
+            Self::Cohere(_) => false,
         }
     }
 
@@ -52,6 +57,7 @@ impl Speaks {
             Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
             Self::Messages(profile) => set(profile, name, value),
             Self::Generate(profile) => set(profile, name, value),
+            Self::Cohere(profile) => set(profile, name, value),
         }
     }
 
@@ -61,6 +67,7 @@ impl Speaks {
             Self::Chat(profile) => Box::new(OpenAiChatCodec::new(model, profile)?),
             Self::Responses(profile) => Box::new(OpenAiResponsesCodec::new(model, profile)?),
             Self::Generate(profile) => Box::new(GeminiCodec::new(model, profile)?),
+            Self::Cohere(profile) => Box::new(CohereCodec::new(model, profile)?),
             Self::Messages(profile) => {
                 let codec = AnthropicCodec::new(model, profile)?;
                 match told.or(known.map(|most| most.min(MAX_TOKENS))) {

@@ -19,10 +19,12 @@ pub enum Wire {
     Messages,
     /// `generate`: Gemini's generateContent.
     Generate,
+    /// `cohere`: Cohere's Chat, version 2.
+    Cohere,
 }
 
 impl Wire {
-    const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate];
+    const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere];
 
     /// Its name, as after the `@` of a model's.
     pub fn as_str(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Wire {
             Self::Responses => "responses",
             Self::Messages => "messages",
             Self::Generate => "generate",
+            Self::Cohere => "cohere",
         }
     }
 
@@ -40,6 +43,7 @@ impl Wire {
             Self::Chat | Self::Responses => "openai",
             Self::Messages => "anthropic",
             Self::Generate => "gemini",
+            Self::Cohere => "cohere",
         }
     }
 
@@ -49,6 +53,7 @@ impl Wire {
             Self::Chat | Self::Responses => provider.openai.as_ref().map(|profile| &*profile.base_url),
             Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),
             Self::Generate => provider.gemini.as_ref().map(|profile| &*profile.base_url),
+            Self::Cohere => provider.cohere.as_ref().map(|profile| &*profile.base_url),
         }
     }
 
@@ -58,6 +63,7 @@ impl Wire {
             Self::Chat | Self::Responses => &mut provider.openai.get_or_insert_default().base_url,
             Self::Messages => &mut provider.anthropic.get_or_insert_default().base_url,
             Self::Generate => &mut provider.gemini.get_or_insert_default().base_url,
+            Self::Cohere => &mut provider.cohere.get_or_insert_default().base_url,
         };
         url.clone_into(base_url);
     }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, Part, message::MediaSource};
+use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, message::MediaSource};
 use serde::{
     Serialize, Serializer,
-    de::{DeserializeSeed, Deserializer, Error, Visitor},
+    de::{self, DeserializeSeed, Deserializer, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -41,6 +41,28 @@ pub(crate) fn media_at(url: &str) -> Media {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let Some((mime, data)) = inline else { return Media::url(url) };
     Media::base64(data, mime)
+}
+
+/// True for media that are named by the id of a file store.
+pub(crate) fn is_file(part: &Part) -> bool {
+    matches!(part, Part::Image(media) | Part::Document(media) if matches!(media.source, MediaSource::File(_)))
+}
+
+/// Checks that each part of a conversation `is_taken`, but for the assistant's own.
+///
+/// # Errors
+/// [`InvalidRequest`](ErrorKind::InvalidRequest) that says `what` is taken.
+pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, what: &'static str) -> Result<()> {
+    let parts = |message: &Message| match message {
+        Message::System(message) => message.parts().iter().all(&is_taken),
+        Message::User(message) => message.parts().iter().all(&is_taken),
+        Message::Tool(message) => message.parts().iter().all(&is_taken),
+        Message::Assistant(_) => true,
+    };
+    if req.messages.iter().all(parts) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidRequest, what).with_retry(Retry::Permanent))
 }
 
 /// What stands where something must, and nothing can be shown.
@@ -88,7 +110,7 @@ impl Visitor<'_> for Push<'_> {
         f.write_str("a text")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
         self.0.push_str(text);
         Ok(())
     }

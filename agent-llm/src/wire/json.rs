@@ -1,7 +1,7 @@
 //! Writing JSON, and a provider's own JSON back to it.
 
 use agent_core::message::{Origin, Raw};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
 /// Writes JSON.
@@ -74,6 +74,35 @@ pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
 /// The provider's own JSON, if `to` is the provider.
 pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
+}
+
+/// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
+pub(crate) struct Object<'a> {
+    text: &'a str,
+    json: Option<&'a RawValue>,
+    field: &'static str,
+}
+
+impl<'a> Object<'a> {
+    /// `field` is where a text that is no JSON of an object goes.
+    pub(crate) fn of(text: &'a str, field: &'static str) -> Self {
+        let is_object = text.trim_start().starts_with('{');
+        Self { text, json: Some(text).filter(|_| is_object).and_then(|text| serde_json::from_str(text).ok()), field }
+    }
+
+    /// The text in a field, whatever it is.
+    pub(crate) fn holding(text: &'a str, field: &'static str) -> Self {
+        Self { text, json: None, field }
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.json {
+            Some(json) => json.serialize(serializer),
+            None => serializer.collect_map([(self.field, self.text)]),
+        }
+    }
 }
 
 #[cfg(all(test, feature = "requests"))]

@@ -4,6 +4,7 @@ pub(crate) mod anthropic;
 pub(crate) mod blocks;
 mod body;
 mod cache_control;
+pub(crate) mod cohere;
 mod content;
 pub(crate) mod endpoint;
 pub(crate) mod gemini;

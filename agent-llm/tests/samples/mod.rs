@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 mod anthropic;
+mod cohere;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
@@ -15,7 +16,7 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW];
+pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW, cohere::ROW];
 
 /// One wire.
 pub(crate) struct Row {

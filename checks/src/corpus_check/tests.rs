@@ -25,6 +25,7 @@ const FIXTURES: &[(&str, &str)] = &[
     ("openai-responses", include_str!("fixtures/openai_responses.jsonl")),
     ("gemini-generate", include_str!("fixtures/gemini_generate.jsonl")),
     ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
+    ("cohere-chat", include_str!("fixtures/cohere_chat.jsonl")),
 ];
 
 #[derive(Deserialize)]

@@ -12,10 +12,10 @@ use super::{
     part::PartSaid,
     profile::GeminiGeneration,
     rest::Rest,
-    speak::{CallJson, Object, PartJson},
+    speak::{CallJson, PartJson},
     wrapper::inner,
 };
-use crate::wire::json::write as write_json;
+use crate::wire::json::{Object, write as write_json};
 
 /// Tells the API that a call was not made by it, and so cannot be signed.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";

@@ -8,10 +8,10 @@ use super::{
     assistant::{self, given_id},
     manner::Manner,
     profile::GeminiGeneration,
-    speak::{Object, PartJson, ResponseJson},
+    speak::{PartJson, ResponseJson},
     wrapper::{Wrapper, inner, write_items},
 };
-use crate::wire::json::write as write_json;
+use crate::wire::json::{Object, write as write_json};
 
 /// The name of the list in a content.
 pub(super) const PARTS: [&str; 1] = ["parts"];

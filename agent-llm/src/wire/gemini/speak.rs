@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use agent_core::{Media, Part, message::MediaSource};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{manner::Manner, part::user_part};
+use crate::wire::json::Object;
 
 /// A part.
 #[derive(Serialize)]
@@ -72,35 +73,6 @@ pub(super) struct FileJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
     file_uri: &'a str,
-}
-
-/// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
-pub(super) struct Object<'a> {
-    text: &'a str,
-    json: Option<&'a RawValue>,
-    field: &'static str,
-}
-
-impl<'a> Object<'a> {
-    /// `field` is where a text that is no JSON of an object goes.
-    pub(super) fn of(text: &'a str, field: &'static str) -> Self {
-        let is_object = text.trim_start().starts_with('{');
-        Self { text, json: Some(text).filter(|_| is_object).and_then(|text| serde_json::from_str(text).ok()), field }
-    }
-
-    /// The text in a field, whatever it is.
-    pub(super) fn holding(text: &'a str, field: &'static str) -> Self {
-        Self { text, json: None, field }
-    }
-}
-
-impl Serialize for Object<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.json {
-            Some(json) => json.serialize(serializer),
-            None => serializer.collect_map([(self.field, self.text)]),
-        }
-    }
 }
 
 impl<'a> PartJson<'a> {

@@ -27,6 +27,7 @@ open_struct! {
         content: &'a RawValue = "content",
         reasoning_content: &'a RawValue = "reasoning_content",
         reasoning: &'a RawValue = "reasoning",
+        tool_plan: &'a RawValue = "tool_plan",
         _reasoning_details: &'a RawValue = "reasoning_details",
         _refusal: &'a RawValue = "refusal",
         images: &'a RawValue = "images",
@@ -140,14 +141,22 @@ impl Projection<'_> {
         matches!(was, Ok(Block::Reasoning(was)) if was.text == reasoning.text).then_some(own)
     }
 
+    /// Reasoning that stands in a field of its own, and not among the parts of the content.
+    fn beside_content<'a>(&self, block: &'a Block) -> Option<&'a Reasoning> {
+        let Block::Reasoning(reasoning) = block else { return None };
+        let is_of_content = self.manner.own(reasoning.raw.as_ref()).is_some_and(is_part);
+        (!is_of_content).then_some(reasoning)
+    }
+
     /// In the provider's own spelling.
     fn serialize_reasoning<M: SerializeMap>(&self, sent: &Sent<'_>, map: &mut M) -> Result<(), M::Error> {
-        let reasoning = self.message.blocks().iter().filter_map(|block| match block {
-            Block::Reasoning(reasoning) => Some(reasoning),
-            _ => None,
-        });
+        let reasoning = self.message.blocks().iter().filter_map(|block| self.beside_content(block));
         let text: String = reasoning.clone().map(|r| r.text.as_str()).collect();
-        for (name, sent) in [("reasoning_content", sent.reasoning_content), ("reasoning", sent.reasoning)] {
+        for (name, sent) in [
+            ("reasoning_content", sent.reasoning_content),
+            ("reasoning", sent.reasoning),
+            ("tool_plan", sent.tool_plan),
+        ] {
             if sent.is_some() && !text.is_empty() {
                 map.serialize_entry(name, &text)?;
             }
@@ -165,7 +174,7 @@ impl Projection<'_> {
     fn thought(&self) -> String {
         let was = self.own.and_then(|own| read(own.raw_value(), &self.manner.origin, "", ORDER).ok());
         let blocks = was.map(|was| was.blocks).unwrap_or_default();
-        blocks.iter().filter_map(|b| if let Block::Reasoning(r) = b { Some(r.text.as_str()) } else { None }).collect()
+        blocks.iter().filter_map(|block| Some(self.beside_content(block)?.text.as_str())).collect()
     }
 
     fn images(&self) -> Vec<&RawValue> {

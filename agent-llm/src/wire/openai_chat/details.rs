@@ -5,13 +5,13 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::wire::json::lay;
 
 /// JSON that was read as such and holds numbers that no number is, is kept nowhere.
-pub(super) fn parse(json: &RawValue) -> Option<Value> {
+pub(in crate::wire) fn parse(json: &RawValue) -> Option<Value> {
     serde_json::from_str(json.get()).ok()
 }
 
 /// The fields of an answer under way. Many servers say the same with every event: that costs a comparison.
 #[derive(Debug, Default)]
-pub(super) struct Details {
+pub(in crate::wire) struct Details {
     fields: Map<String, Value>,
     /// The names, and what was said last under each.
     heard: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(super) struct Details {
 
 impl Details {
     /// Adds a field that stands for the whole answer: what is newer holds, objects field by field.
-    pub(super) fn add(&mut self, name: &str, json: &RawValue) {
+    pub(in crate::wire) fn add(&mut self, name: &str, json: &RawValue) {
         if self.is_news(name, json)
             && let Some(value) = parse(json)
         {
@@ -28,7 +28,7 @@ impl Details {
     }
 
     /// Adds a field that speaks of one piece of the answer: its lists go on where the last ended.
-    pub(super) fn append(&mut self, name: &str, json: &RawValue) {
+    pub(in crate::wire) fn append(&mut self, name: &str, json: &RawValue) {
         if (json.get().contains('[') || self.is_news(name, json))
             && let Some(value) = parse(json)
         {
@@ -37,7 +37,7 @@ impl Details {
     }
 
     /// All fields, with those of `choice` over them.
-    pub(super) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
+    pub(in crate::wire) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
         for (name, value) in &choice.fields {
             lay(self.fields.entry(name).or_insert(Value::Null), value);
         }

@@ -10,7 +10,7 @@ use super::{details::parse, read::Reading};
 use crate::ProviderError;
 
 /// The response of a message that was read from `json`.
-pub(super) fn answered(reading: Reading, json: Box<RawValue>, origin: &Origin, finish: &str) -> ModelResponse {
+pub(in crate::wire) fn answered(reading: Reading, json: Box<RawValue>, origin: &Origin, finish: &str) -> ModelResponse {
     let refused = reading.refused;
     let message = reading.into_message(Raw::new(origin.clone(), json));
     let finish = match finish {
@@ -26,6 +26,6 @@ pub(super) fn answered(reading: Reading, json: Box<RawValue>, origin: &Origin, f
 }
 
 /// The error in an object that stands in place of an answer, or in the middle of one.
-pub(super) fn provider_error(json: &RawValue, origin: &Origin) -> Error {
+pub(in crate::wire) fn provider_error(json: &RawValue, origin: &Origin) -> Error {
     ProviderError::from_json(&json!({ "error": parse(json).unwrap_or_default() })).into_error(origin.provider())
 }

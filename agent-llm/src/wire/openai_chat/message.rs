@@ -22,34 +22,39 @@ use crate::wire::{
 
 /// What decides how messages are written.
 #[derive(Debug)]
-pub(super) struct Manner {
-    pub(super) origin: Origin,
-    pub(super) system_role: SystemRole,
-    pub(super) verbatim: bool,
-    pub(super) cache_control: bool,
+pub(in crate::wire) struct Manner {
+    pub(in crate::wire) origin: Origin,
+    pub(in crate::wire) system_role: SystemRole,
+    pub(in crate::wire) verbatim: bool,
+    pub(in crate::wire) cache_control: bool,
 }
 
 impl Manner {
+    /// Everything goes back as it came, and nothing is marked for a cache.
+    pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
+        Self { origin, system_role: SystemRole::System, verbatim: true, cache_control: false }
+    }
+
     /// True if `raw` may go back as it came.
-    pub(super) fn knows(&self, raw: &Raw) -> bool {
+    pub(in crate::wire) fn knows(&self, raw: &Raw) -> bool {
         knows(&self.origin, raw)
     }
 
     /// The provider's own JSON, if this is the provider.
-    pub(super) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
+    pub(in crate::wire) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
         own(&self.origin, raw)
     }
 
     /// The mark, if the server takes marks.
-    pub(super) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
+    pub(in crate::wire) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
         cache.filter(|_| self.cache_control).map(Into::into)
     }
 }
 
 /// Writes the messages of one history.
-pub(super) struct Messages<'a> {
-    pub(super) manner: &'a Manner,
-    pub(super) history: &'a History,
+pub(in crate::wire) struct Messages<'a> {
+    pub(in crate::wire) manner: &'a Manner,
+    pub(in crate::wire) history: &'a History,
 }
 
 #[derive(Serialize)]
@@ -67,7 +72,7 @@ struct ToolResult<'a> {
 
 impl Messages<'_> {
     /// Writes `message`, which stands at `at` in the history, with a comma after it.
-    pub(super) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
+    pub(in crate::wire) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
         match message {
             Message::System(m) => {
                 write_spoken(self.manner, self.manner.system_role.as_str(), m.raw(), m.parts(), out);
@@ -115,7 +120,7 @@ impl Messages<'_> {
 }
 
 /// Writes a message of `parts`; `raw` is a provider's own JSON of it.
-pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
+pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
     if let Some(own) = manner.own(raw) {
         return out.extend_from_slice(own.get().as_bytes());
     }
@@ -130,7 +135,7 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
 }
 
 /// Writes a result without a look at its raw JSON.
-pub(super) fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
+pub(in crate::wire) fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
     let parts = message.parts();
     let is_marked = |part: &Part| matches!(part, Part::Text(text) if manner.cache_control(text.cache).is_some());
     let content = if parts.iter().any(is_marked) {

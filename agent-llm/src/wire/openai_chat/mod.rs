@@ -18,28 +18,28 @@ mod answer;
 mod assistant;
 mod candidate;
 mod choices;
-mod details;
-mod encode;
+pub(super) mod details;
+pub(super) mod encode;
 mod events;
-mod finish;
+pub(super) mod finish;
 mod fold;
 mod fold_call;
-mod message;
+pub(super) mod message;
 mod parts;
-mod read;
+pub(super) mod read;
 mod read_call;
-mod read_part;
+pub(super) mod read_part;
 #[cfg(feature = "requests")]
-mod request;
+pub(super) mod request;
 mod settings;
-mod tools;
+pub(super) mod tools;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use self::{answer::Answer, message::Manner};
+use self::{answer::Answer, encode::ChatWords, message::Manner};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, Profile, ProviderError,
@@ -101,8 +101,9 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let model = self.manner.origin.model();
-        let write = |out: &mut Draft| encode::encode(req, model, &self.profile, &self.manner, self.key, out);
+        let Self { profile, manner, .. } = self;
+        let words = ChatWords { req, model: manner.origin.model(), profile, manner };
+        let write = |out: &mut Draft| encode::encode(req, &words, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 

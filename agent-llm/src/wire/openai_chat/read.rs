@@ -23,6 +23,7 @@ open_struct! {
         content: Content<'a> = "content",
         reasoning_content: Content<'a> = "reasoning_content",
         reasoning: Content<'a> = "reasoning",
+        tool_plan: Content<'a> = "tool_plan",
         reasoning_details: &'a RawValue = "reasoning_details",
         refusal: Str<'a> = "refusal",
         images: &'a RawValue = "images",
@@ -47,7 +48,7 @@ open_struct! {
 
 /// The fields of a message that blocks are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(in crate::wire) enum Field {
     Reasoning,
     Content,
     Refusal,
@@ -56,20 +57,26 @@ pub(super) enum Field {
 }
 
 /// How a message that came whole is ordered: models think, then speak, then call.
-pub(super) const ORDER: [Field; 5] = [Field::Reasoning, Field::Content, Field::Refusal, Field::Images, Field::Calls];
+pub(in crate::wire) const ORDER: [Field; 5] =
+    [Field::Reasoning, Field::Content, Field::Refusal, Field::Images, Field::Calls];
 
 /// What was understood of a message.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    pub(super) blocks: Vec<Block>,
+pub(in crate::wire) struct Reading {
+    pub(in crate::wire) blocks: Vec<Block>,
     /// A call had no id or no name and was given one, so that the message is no longer as the provider sent it.
     mended: bool,
     /// The model refused to answer, and said nothing else.
-    pub(super) refused: bool,
+    pub(in crate::wire) refused: bool,
 }
 
 /// Reads the message `json`. `response` is the id of the response, and part of the ids of calls that have none.
-pub(super) fn read(json: &RawValue, origin: &Origin, response: &str, order: [Field; 5]) -> serde_json::Result<Reading> {
+pub(in crate::wire) fn read(
+    json: &RawValue,
+    origin: &Origin,
+    response: &str,
+    order: [Field; 5],
+) -> serde_json::Result<Reading> {
     let mut said: Said<'_> = serde_json::from_str(json.get())?;
     let mut reading = Reading { refused: said.refusal.as_ref().is_some_and(|r| !r.is_empty()), ..Reading::default() };
     for field in order {
@@ -99,7 +106,7 @@ pub(super) fn read(json: &RawValue, origin: &Origin, response: &str, order: [Fie
 
 impl Reading {
     /// The message that was read from `raw`.
-    pub(super) fn into_message(self, raw: Raw) -> AssistantMessage {
+    pub(in crate::wire) fn into_message(self, raw: Raw) -> AssistantMessage {
         let mut message = AssistantMessage::from_provider(self.blocks, raw);
         if self.mended {
             message.blocks_mut(); // the results will name ids that the raw message does not have
@@ -108,10 +115,11 @@ impl Reading {
     }
 }
 
-/// The readable reasoning of a message, of which servers have three spellings, and some send two.
+/// The readable reasoning of a message, of which servers have four spellings, and some send two.
 fn reasoning(said: &mut Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
     let mut reasoning = Reasoning::default();
-    for spelling in [said.reasoning_content.take(), said.reasoning.take()].into_iter().flatten() {
+    for spelling in [said.reasoning_content.take(), said.reasoning.take(), said.tool_plan.take()].into_iter().flatten()
+    {
         if reasoning.text.is_empty() {
             reasoning.text = match spelling {
                 Content::Text(text) => text.into_owned(),
@@ -137,7 +145,7 @@ fn reasoning(said: &mut Said<'_>, origin: &Origin) -> serde_json::Result<Option<
 }
 
 /// The readable text of a delta's `reasoning_details`; none if there are no details.
-pub(super) fn details_text(json: &RawValue) -> Option<String> {
+pub(in crate::wire) fn details_text(json: &RawValue) -> Option<String> {
     let details: Vec<Detail<'_>> = lenient(json);
     (!details.is_empty()).then(|| details.iter().flat_map(Detail::said).collect())
 }

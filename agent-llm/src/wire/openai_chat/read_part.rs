@@ -46,7 +46,7 @@ open_struct! {
 }
 
 /// The block of one part of a content.
-pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block> {
+pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block> {
     if json.get().starts_with('"') {
         return Ok(Block::text(serde_json::from_str::<Str<'_>>(json.get())?.0));
     }
@@ -85,14 +85,14 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> serde_json::Result<Block
 }
 
 /// The mark for the cache among these fields.
-pub(super) fn cache(rest: &[(Str<'_>, &RawValue)]) -> Option<Cache> {
+pub(in crate::wire) fn cache(rest: &[(Str<'_>, &RawValue)]) -> Option<Cache> {
     let (_, json) = rest.iter().find(|(name, _)| name.0 == "cache_control")?;
     let said: CacheSaid<'_> = lenient(json);
     Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
 }
 
 /// The sources in a message's `annotations`.
-pub(super) fn citations(json: &RawValue) -> Vec<Citation> {
+pub(in crate::wire) fn citations(json: &RawValue) -> Vec<Citation> {
     let mut citations = Vec::new();
     let read = each(json, |item| {
         let Some(source) = lenient::<Annotation<'_>>(item).url_citation else { return Ok(()) };
@@ -107,7 +107,7 @@ pub(super) fn citations(json: &RawValue) -> Vec<Citation> {
 }
 
 /// The text of a content, with that of its parts run together.
-pub(super) fn plain<'b>(content: &'b Content<'_>) -> serde_json::Result<Cow<'b, str>> {
+pub(in crate::wire) fn plain<'b>(content: &'b Content<'_>) -> serde_json::Result<Cow<'b, str>> {
     let parts = match content {
         Content::Text(text) => return Ok(Cow::Borrowed(text)),
         Content::Parts(parts) => parts,
@@ -127,11 +127,11 @@ pub(super) fn plain<'b>(content: &'b Content<'_>) -> serde_json::Result<Cow<'b, 
 }
 
 /// Reads an extra of a vendor; one of another form is as good as none, since the raw message keeps it.
-pub(super) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
+pub(in crate::wire) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 
 /// A provider's own JSON.
-pub(super) fn raw(json: &RawValue, origin: &Origin) -> Raw {
+pub(in crate::wire) fn raw(json: &RawValue, origin: &Origin) -> Raw {
     Raw::new(origin.clone(), json.to_owned())
 }

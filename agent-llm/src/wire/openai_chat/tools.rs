@@ -9,7 +9,7 @@ use crate::wire::{cache_control::CacheControl, json::write};
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum ToolJson<'a> {
+pub(in crate::wire) enum ToolJson<'a> {
     Raw(&'a RawValue),
     Tool {
         r#type: &'static str,
@@ -20,19 +20,19 @@ pub(super) enum ToolJson<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Function<'a> {
+pub(in crate::wire) struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 /// True if the server is told of the tool: it may be another provider's own.
-pub(super) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
+pub(in crate::wire) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
     !spec.is_server_side() || manner.own(spec.raw.as_ref()).is_some()
 }
 
 /// The list of tools that the server is told of.
-pub(super) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+pub(in crate::wire) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&Tools { manner, specs }, &mut out);
     out
@@ -50,7 +50,7 @@ impl Serialize for Tools<'_> {
     }
 }
 
-pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
+pub(in crate::wire) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
     match manner.own(spec.raw.as_ref()) {
         Some(own) => ToolJson::Raw(own),
         None => ToolJson::Tool {

@@ -1,6 +1,7 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
 mod anthropic_messages;
+mod cohere_chat;
 mod gemini_generate;
 mod openai_chat;
 mod openai_responses;
@@ -20,6 +21,7 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &openai_responses::OpenAiResponses,
     &anthropic_messages::AnthropicMessages,
     &gemini_generate::GeminiGenerate,
+    &cohere_chat::CohereChat,
 ];
 
 /// An independent reading of one wire. Nothing here may ask the codec.

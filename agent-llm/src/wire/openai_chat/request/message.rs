@@ -26,7 +26,7 @@ open_struct! {
 }
 
 /// Reads the messages of one request, in order.
-pub(super) struct Reader<'a> {
+pub(in crate::wire) struct Reader<'a> {
     manner: &'a Manner,
     /// The assistant message whose calls are being answered.
     asked: Option<AssistantMessage>,
@@ -35,12 +35,12 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(manner: &'a Manner) -> Self {
+    pub(in crate::wire) fn new(manner: &'a Manner) -> Self {
         Self { manner, asked: None, written: Vec::new() }
     }
 
     /// Reads one message. It keeps its JSON if it would be written otherwise.
-    pub(super) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
+    pub(in crate::wire) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
         let manner = self.manner;
         let Said { role, content, tool_call_id, .. } = serde_json::from_str(json.get())?;
         let role = role.unwrap_or_default().0;

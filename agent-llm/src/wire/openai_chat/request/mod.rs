@@ -1,12 +1,12 @@
 //! Reading requests back.
 
-mod message;
+pub(in crate::wire) mod message;
 mod params;
 mod tools;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use agent_core::{Error, ErrorKind, History, Result, Retry, ToolSpec};
+use agent_core::{Error, ErrorKind, History, Message, Result, Retry, ToolSpec};
 use serde_json::{Map, Value, value::RawValue};
 
 use self::message::Reader;
@@ -23,10 +23,24 @@ use crate::{
 /// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages, parts and
 /// tools beside what was understood of them, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> Result<ParsedRequest> {
+    let mut reader = Reader::new(manner);
+    let (mut parsed, said) = read_body(body, manner, |json| reader.read(json))?;
+    parsed.stream = said.get("stream") == Some(&Value::Bool(true));
+    parsed.params = params::read(&said, profile);
+    keep_the_rest(&mut parsed, said, profile);
+    Ok(parsed)
+}
+
+/// The messages, as `read_message` reads them, the model and the tools of a body; and its other fields.
+pub(in crate::wire) fn read_body(
+    body: &str,
+    manner: &Manner,
+    read_message: impl FnMut(&RawValue) -> serde_json::Result<Message>,
+) -> Result<(ParsedRequest, Map<String, Value>)> {
     let mut fields: BTreeMap<Cow<'_, str>, &RawValue> =
         serde_json::from_str(body).map_err(|e| invalid("the body is not a JSON object").with_source(e))?;
     let messages = fields.remove("messages").ok_or_else(|| invalid("the request has no 'messages'"))?;
-    let mut parsed = ParsedRequest { messages: read_messages(messages, manner)?, ..ParsedRequest::default() };
+    let mut parsed = ParsedRequest { messages: read_messages(messages, read_message)?, ..ParsedRequest::default() };
     if let Some(model) = fields.get("model").and_then(|json| serde_json::from_str(json.get()).ok()) {
         parsed.model = model;
         fields.remove("model");
@@ -43,10 +57,7 @@ pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> 
             value.map_err(|e| invalid(format!("'{name}' is not JSON")).with_source(e))?,
         );
     }
-    parsed.stream = said.get("stream") == Some(&Value::Bool(true));
-    parsed.params = params::read(&said, profile);
-    keep_the_rest(&mut parsed, said, profile);
-    Ok(parsed)
+    Ok((parsed, said))
 }
 
 /// Puts into `extra` whatever `said` says otherwise than the request would say by itself.
@@ -94,11 +105,13 @@ fn laid(base: &Value, over: &Value) -> Value {
     base
 }
 
-fn read_messages(json: &RawValue, manner: &Manner) -> Result<History> {
-    let mut reader = Reader::new(manner);
+fn read_messages(
+    json: &RawValue,
+    mut read_message: impl FnMut(&RawValue) -> serde_json::Result<Message>,
+) -> Result<History> {
     let (mut messages, mut at) = (Vec::new(), 0);
     let read = each(json, |json| {
-        messages.push(reader.read(json)?);
+        messages.push(read_message(json)?);
         at += 1;
         Ok(())
     });

@@ -27,7 +27,7 @@ open_struct! {
 }
 
 /// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
-pub(super) fn read(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
+pub(in crate::wire) fn read(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
     let said: ToolSaid<'_> = serde_json::from_str(json.get())?;
     let raw = Raw::new(manner.origin.clone(), json.to_owned());
     let kind = said.kind.map(|kind| kind.0.into_owned()).unwrap_or_default();

@@ -1,0 +1,165 @@
+//! An answer under way. One that came whole is one event.
+
+use std::sync::Arc;
+
+use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    citations::cite,
+    events::{Delta, Frame},
+    fold::Fold,
+    usage,
+};
+use crate::{
+    Decoder, Progress, ProviderError,
+    error::{not_the_protocol, truncated},
+    wire::{
+        openai_chat::{
+            details::{Details, parse},
+            finish::answered,
+            read::{ORDER, read},
+        },
+        surrogates::mend_surrogates,
+    },
+};
+
+const NO_ANSWER: &str = "the answer is not one of Cohere's Chat";
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Answer {
+    origin: Origin,
+    fold: Fold,
+    /// The message, if it came whole.
+    whole: Option<Box<RawValue>>,
+    id: Option<Arc<str>>,
+    finish: String,
+    usage: Option<Box<RawValue>>,
+    details: Details,
+    has_ended: bool,
+}
+
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let mut answer = Answer::new(origin.clone(), false);
+    let frame = answer.read(body)?;
+    let Some(message) = frame.message else { return Err(not_the_protocol(origin.provider(), NO_ANSWER, body)) };
+    answer.whole = Some(message.to_owned());
+    let Frame { id, finish_reason, usage, logprobs, rest, .. } = frame;
+    answer.id = id.map(|id| id.0.into());
+    answer.end(Delta { finish_reason, usage, rest, ..Delta::default() });
+    logprobs.into_iter().for_each(|json| answer.details.append("logprobs", json));
+    answer.respond(&mut Vec::new())
+}
+
+impl Answer {
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        Self {
+            origin,
+            fold: Fold::new(is_heard),
+            whole: None,
+            id: None,
+            finish: String::new(),
+            usage: None,
+            details: Details::default(),
+            has_ended: false,
+        }
+    }
+
+    /// Reads an answer or an event.
+    fn read<'a>(&self, json: &'a str) -> Result<Frame<'a>> {
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(json, e))?;
+        if frame.is_error() { Err(self.failed(json)) } else { Ok(frame) }
+    }
+
+    fn unreadable(&self, json: &str, e: serde_json::Error) -> Error {
+        not_the_protocol(self.origin.provider(), NO_ANSWER, json).with_source(e)
+    }
+
+    /// The error that stands in place of an answer, or in the middle of one.
+    fn failed(&self, json: &str) -> Error {
+        let said: Value = serde_json::from_str(json).unwrap_or_default();
+        let why = said.pointer("/delta/error").unwrap_or(&Value::Null);
+        let error = match (said["finish_reason"] == "ERROR", why) {
+            (true, _) => json!({"error": "the model failed"}),
+            (false, Value::Null) if said["delta"].is_object() => json!({"error": "the model failed"}),
+            (false, Value::Null) => said,
+            (false, why) => json!({"error": why}),
+        };
+        ProviderError::from_json(&error).into_error(self.origin.provider())
+    }
+
+    fn event(&mut self, json: &str, out: &mut Vec<Chunk>) -> Result<()> {
+        let Frame { kind, index, id, delta, logprobs, .. } = self.read(json)?;
+        if let (None, Some(id)) = (&self.id, id.filter(|id| !id.is_empty())) {
+            self.id = Some(id.0.into());
+        }
+        logprobs.into_iter().for_each(|json| self.details.append("logprobs", json));
+        let (kind, delta) = (kind.unwrap_or_default().0, delta.unwrap_or_default());
+        if let Some(message) = delta.message.and_then(parse) {
+            self.fold.push(&kind, index.unwrap_or(0), message, out);
+        }
+        if kind == "message-end" {
+            self.has_ended = true;
+            self.end(delta);
+        }
+        Ok(())
+    }
+
+    /// Takes what stands at the end of an answer.
+    fn end(&mut self, end: Delta<'_>) {
+        self.finish = end.finish_reason.map(|reason| reason.0.into_owned()).unwrap_or_default();
+        self.usage = end.usage.map(ToOwned::to_owned);
+        end.rest.iter().for_each(|(name, json)| self.details.add(&name.0, json));
+    }
+
+    fn respond(self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let Self { origin, fold, whole, id, finish, usage, details, .. } = self;
+        let unreadable = |e| not_the_protocol(origin.provider(), NO_ANSWER, "").with_source(e);
+        let json = whole.map_or_else(|| fold.json(), Ok).map_err(unreadable)?;
+        let name = id.as_deref().unwrap_or_default();
+        let mut reading = read(&json, &origin, name, ORDER).map_err(unreadable)?;
+        cite(&json, &mut reading.blocks);
+        reading.blocks = fold.finish(reading.blocks, out);
+        let mut response = answered(reading, json, &origin, in_chat(&finish));
+        response.details = details.into_fields(&Details::default());
+        if let Some(json) = usage {
+            usage::read(&json, &mut response);
+        }
+        response.id = id;
+        Ok(response)
+    }
+}
+
+/// Why an answer ended, in the words of Chat Completions.
+fn in_chat(reason: &str) -> &str {
+    match reason {
+        "COMPLETE" | "STOP_SEQUENCE" => "stop",
+        "TOOL_CALL" => "tool_calls",
+        "MAX_TOKENS" => "length",
+        "ERROR_TOXIC" => "content_filter",
+        other => other,
+    }
+}
+
+impl Decoder for Answer {
+    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let data = data.trim();
+        if self.has_ended || data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        self.event(&mend_surrogates(data), chunks)
+    }
+
+    fn progress(&self) -> Progress {
+        if self.has_ended { Progress::Ended } else { Progress::Open }
+    }
+
+    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        match self.progress() {
+            Progress::Open => Err(truncated(self.origin.provider())),
+            _ => self.respond(chunks),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Cohere's Chat, version 2.
+//!
+//! Its messages, its tools and its turns have the form of Chat Completions, and are written and read as these are; its
+//! settings, its events, its usage and its citations are its own. A `tool_plan` is reasoning.
+//!
+//! # What goes back to the provider
+//!
+//! An unedited assistant message goes back as its provider sent it, with its plan and its citations. "Its provider" is a
+//! server with the same [`CohereProfile::provider`]; the model does not matter. A streamed message is put together in the
+//! shape in which it would have come whole.
+//!
+//! # Documents
+//!
+//! What the model is to answer from is a field of the request: `documents` in
+//! [`ModelParams::extra`](agent_core::ModelParams), as `safety_mode`, `strict_tools` and all others that only Cohere has.
+//! What the model cites of them, and of results of tools, is in the [`citations`](agent_core::Text) of its text.
+//!
+//! # What the wire cannot say
+//!
+//! * A message holds no documents: one that does is an error.
+//! * That one tool must be called: it alone is offered, and some tool must be called.
+//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
+//! * A form has neither a name nor a description, and there is none beside tools: the provider refuses the two together.
+//! * An effort is a budget of tokens: 256, 1,024 or 4,096 up to [`Medium`](agent_core::model::Effort), and without bounds
+//!   above.
+//! * As in Chat Completions, images of a tool's result follow all results in one user message, and only the text of a
+//!   failed result says that it failed.
+
+mod answer;
+mod citations;
+mod encode;
+mod events;
+mod fold;
+mod profile;
+#[cfg(feature = "requests")]
+mod request;
+mod settings;
+mod usage;
+
+use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+
+pub use self::profile::CohereProfile;
+use self::{answer::Answer, encode::CohereWords};
+use crate::{
+    Codec, Decoder, ProviderError,
+    wire::{
+        body::{Bodies, Draft},
+        content::{check_parts, is_file},
+        endpoint::{endpoint, post},
+        openai_chat::{encode::encode, message::Manner},
+        surrogates::text_of,
+    },
+};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "cohere-chat";
+
+/// The [`Codec`] of Cohere's Chat, version 2.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{Codec, CohereCodec, CohereProfile};
+///
+/// let codec = CohereCodec::new("command-a-03-2025", CohereProfile::compatible("cohere", "https://api.cohere.com/v2"))?;
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri(), "https://api.cohere.com/v2/chat");
+/// assert_eq!(request.body(), r#"{"model":"command-a-03-2025","messages":[{"role":"user","content":"hello"}]}"#);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CohereCodec {
+    uri: Uri,
+    profile: CohereProfile,
+    manner: Manner,
+    key: WireKey,
+    bodies: Bodies,
+}
+
+impl CohereCodec {
+    /// A codec for `model`, as served by a server of this profile.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    pub fn new(model: impl Into<String>, profile: CohereProfile) -> Result<Self> {
+        let uri = endpoint(&profile.base_url, "/chat")?;
+        let key = WireKey::new(&(WIRE, &profile.provider));
+        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model));
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &CohereProfile {
+        &self.profile
+    }
+}
+
+impl Codec for CohereCodec {
+    fn origin(&self) -> &Origin {
+        &self.manner.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let is_taken = |part: &Part| !matches!(part, Part::Document(_)) && !is_file(part);
+        check_parts(
+            req,
+            is_taken,
+            "Cohere takes text and images: put the text of documents into the field 'documents'",
+        )?;
+        let words = CohereWords { req, manner: &self.manner };
+        let write = |out: &mut Draft| encode(req, &words, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        answer::decode(&text_of(body), self.origin())
+    }
+
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for CohereCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(&text_of(body), &self.manner)
+    }
+}
