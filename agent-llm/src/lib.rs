@@ -143,6 +143,7 @@ pub use self::{
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
         anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},
+        bedrock_converse::{BedrockCodec, BedrockProfile},
         blocks::Blocks,
         cohere::{CohereCodec, CohereProfile},
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},

@@ -7,6 +7,8 @@ use http::HeaderMap;
 use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::wire::endpoint::percent_encoded;
+
 /// What stands in a secret's place.
 pub(crate) const REDACTED: &str = "[redacted]";
 
@@ -85,14 +87,6 @@ impl Redactor {
 /// True for headers that hold a key, a token or the like.
 fn is_key_header(name: &str) -> bool {
     KEY_HEADERS.contains(&name) || KEY_WORDS.iter().any(|word| name.contains(word))
-}
-
-fn percent_encoded(text: &str) -> String {
-    let encoded = |byte: u8| match byte {
-        b if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~') => char::from(b).to_string(),
-        b => format!("%{b:02X}"),
-    };
-    text.bytes().map(encoded).collect()
 }
 
 /// The keys that begin with `prefix`, after which they have `least` characters or more.

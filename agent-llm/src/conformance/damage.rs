@@ -11,10 +11,9 @@ use http::{HeaderMap, StatusCode};
 use super::{
     Mutator, Samples,
     drive::{read_events, read_pieces},
-    event_stream,
     report::panicked,
 };
-use crate::RequestReader;
+use crate::{RequestReader, framing::framed};
 
 /// How often each sample is damaged.
 const TIMES: u64 = 200;
@@ -28,7 +27,7 @@ pub(super) fn never_panics(codec: &Arc<dyn RequestReader>, samples: &Samples) ->
             let mut events = answer.events.clone();
             random.events(&mut events);
             out.extend(complaint(&events.join("\n"), || read_events(codec, &events).map(drop)));
-            let mut bytes = event_stream(&answer.events).into_bytes();
+            let mut bytes = framed(codec.framing(), &answer.events);
             random.bytes(&mut bytes);
             out.extend(complaint(&bytes.escape_ascii(), || read_pieces(codec, bytes.chunks(7)).map(drop)));
             let (mut body, mut bytes) = (answer.whole.clone(), answer.whole.clone().into_bytes());

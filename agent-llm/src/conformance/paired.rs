@@ -24,6 +24,7 @@ pub fn refusals(codec: &dyn Codec, request: &ModelRequest) -> Vec<String> {
         (Ok(body), "openai-responses") => responses(&body),
         (Ok(body), "anthropic-messages") => anthropic(&body),
         (Ok(body), "gemini-generate") => gemini(&body),
+        (Ok(body), "bedrock-converse") => converse(&body),
         _ => Vec::new(),
     }
 }
@@ -111,6 +112,24 @@ fn anthropic(body: &Value) -> Vec<String> {
         of("tool_result").for_each(|block| open.result(text(block, "/tool_use_id")));
         open.close(at);
         of("tool_use").for_each(|block| open.call(text(block, "/id")));
+    }
+    open.done(messages.len())
+}
+
+fn converse(body: &Value) -> Vec<String> {
+    let (messages, mut open) = (items(body, "/messages"), Open::default());
+    for (at, message) in messages.iter().enumerate() {
+        if text(message, "/role") != ["user", "assistant"][at % 2] {
+            open.problems.push(format!("message {at} is not of the one whose turn it is"));
+        }
+        let blocks = items(message, "/content");
+        if blocks.is_empty() {
+            open.problems.push(format!("message {at} says nothing"));
+        }
+        let of = |kind: &'static str| blocks.iter().filter_map(move |block| block.get(kind));
+        of("toolResult").for_each(|block| open.result(text(block, "/toolUseId")));
+        open.close(at);
+        of("toolUse").for_each(|block| open.call(text(block, "/toolUseId")));
     }
     open.done(messages.len())
 }

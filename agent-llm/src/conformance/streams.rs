@@ -9,7 +9,7 @@ use super::{
     answers::streamed,
     drive::{complaints, read_pieces},
 };
-use crate::{Codec, Progress, RequestReader};
+use crate::{Codec, Progress, RequestReader, framing::framed};
 
 /// The most places at which one stream is split in two.
 const SPLITS: usize = 400;
@@ -54,8 +54,7 @@ pub(super) fn split(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<St
 }
 
 fn split_anywhere(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
-    let stream = answer.stream();
-    let bytes = stream.as_bytes();
+    let bytes = framed(codec.framing(), &answer.events);
     let at_once = streamed(codec, answer)?;
     let same = |pieces: &mut dyn Iterator<Item = &[u8]>| read_pieces(codec, pieces).is_ok_and(|read| read == at_once);
     let mut out = Vec::new();

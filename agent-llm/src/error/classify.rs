@@ -2,7 +2,7 @@
 
 use agent_core::{ErrorKind, Retry};
 
-use super::ProviderError;
+use super::{ProviderError, aws};
 
 /// Codes and types that say what happened, whatever the status.
 const CODES: [(&str, ErrorKind); 30] = [
@@ -109,7 +109,8 @@ fn by_status(status: u16) -> Option<ErrorKind> {
 }
 
 fn by_code(name: &str) -> Option<ErrorKind> {
-    CODES.iter().chain(&GOOGLE).find(|(code, _)| name.eq_ignore_ascii_case(code)).map(|(_, kind)| *kind)
+    let known = CODES.iter().chain(&GOOGLE).find(|(code, _)| name.eq_ignore_ascii_case(code));
+    known.map(|(_, kind)| *kind).or_else(|| aws::kind(name))
 }
 
 fn is_overflow(message: &str) -> bool {
@@ -185,6 +186,25 @@ mod tests {
         let said = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
         assert_eq!(kind_of(Some(400), "INVALID_ARGUMENT", said), ErrorKind::ContextOverflow);
         assert_eq!(kind_of(Some(504), "DEADLINE_EXCEEDED", ""), ErrorKind::Timeout);
+    }
+
+    #[test]
+    fn the_exceptions_of_aws_are_known_by_their_names() {
+        for (status, name, kind) in [
+            (None, "throttlingException", ErrorKind::RateLimited),
+            (None, "ServiceUnavailableException", ErrorKind::Overloaded),
+            (None, "modelStreamErrorException", ErrorKind::Provider),
+            (None, "validationException", ErrorKind::InvalidRequest),
+            (Some(424), "ModelErrorException", ErrorKind::Provider),
+            (Some(400), "ServiceQuotaExceededException", ErrorKind::Quota),
+            (Some(400), "ThrottlingException", ErrorKind::RateLimited),
+            (Some(400), "ExpiredTokenException", ErrorKind::Authentication),
+            (Some(403), "AccessDeniedException", ErrorKind::Authentication),
+        ] {
+            assert_eq!(kind_of(status, name, "why"), kind, "{name}");
+        }
+        let long = "Input is too long for requested model.";
+        assert_eq!(kind_of(Some(400), "ValidationException", long), ErrorKind::ContextOverflow);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a provider says went wrong, in this framework's terms. All wires share it.
 
+mod aws;
 mod classify;
 mod delay;
 mod google;
@@ -58,10 +59,12 @@ impl ProviderError {
             said.message = text.trim().into();
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        let request_id = ["x-request-id", "request-id", "x-amzn-requestid"].into_iter().find_map(header);
         Self {
             status: Some(status.as_u16()),
             retry_after: delay::retry_after(headers).or(said.retry_after),
-            request_id: header("x-request-id").or_else(|| header("request-id")).or(said.request_id),
+            code: said.code.or_else(|| header("x-amzn-errortype").map(|kind| aws::name(&kind).to_owned())),
+            request_id: request_id.or(said.request_id),
             ..said
         }
     }
@@ -77,12 +80,16 @@ impl ProviderError {
         let named_status = [status.clone(), text("status_code"), code.clone()].into_iter().flatten();
         // What a router was told by the provider behind it says more than its own message.
         let behind = inner.pointer("/metadata/raw").map(text_of);
-        let message = ["message", "error", "detail", "errors"].into_iter().find_map(text).unwrap_or_default();
+        let message =
+            ["message", "Message", "error", "detail", "errors"].into_iter().find_map(text).unwrap_or_default();
         Self {
             status: named_status.filter_map(|s| s.parse().ok()).find(|s| (400..600).contains(s)),
             code: google::reason(inner).map(str::to_owned).or(code),
             // Google names its statuses.
-            kind: text("type").or_else(|| text("error_type")).or(status.filter(|s| s.parse::<u16>().is_err())),
+            kind: text("type")
+                .or_else(|| text("error_type"))
+                .or_else(|| Some(aws::name(&text("__type")?).to_owned()))
+                .or(status.filter(|s| s.parse::<u16>().is_err())),
             message: behind.map_or(message.clone(), |raw| format!("{message}: {raw}")),
             retry_after: google::retry_delay(inner),
             request_id: text("request_id"),
@@ -190,6 +197,24 @@ mod tests {
             {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}}"#;
         let error = ProviderError::from_response(StatusCode::BAD_REQUEST, &HeaderMap::new(), body).into_error("gemini");
         assert_eq!((error.kind(), error.context("code")), (ErrorKind::Authentication, Some("API_KEY_INVALID")));
+    }
+
+    #[test]
+    fn an_error_of_aws_is_named_by_a_header_or_by_its_type() {
+        let body = br#"{"message": "Too many requests"}"#;
+        let mut headers = HeaderMap::new();
+        let values =
+            [("x-amzn-errortype", "ThrottlingException:http://internal.amazon.test/"), ("x-amzn-requestid", "r-1")];
+        for (name, value) in values {
+            headers.insert(name, value.parse().expect("a value"));
+        }
+        let error = ProviderError::from_response(StatusCode::BAD_REQUEST, &headers, body).into_error("bedrock");
+        assert_eq!((error.kind(), error.context("code")), (ErrorKind::RateLimited, Some("ThrottlingException")));
+        assert_eq!(error.context("request_id"), Some("r-1"));
+        let body = br#"{"__type": "com.amazon.coral.service#ExpiredTokenException", "message": "It has expired"}"#;
+        let error =
+            ProviderError::from_response(StatusCode::BAD_REQUEST, &HeaderMap::new(), body).into_error("bedrock");
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Authentication, "It has expired"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Where one event of a stream ends and the next begins: [`Framing`].
 
+#[cfg(feature = "bedrock")]
+mod aws;
 mod lines;
 mod sse;
 
@@ -18,6 +20,9 @@ pub enum Framing {
     ServerSentEvents,
     /// One JSON value a line.
     Lines,
+    /// AWS's event streams, which need the feature `bedrock`; a decoder gets an object with the payload of an event under its
+    /// type, or, of an event that wraps bytes, those. An exception is an object that says it under `error`.
+    AwsEvents,
 }
 
 impl Framing {
@@ -38,6 +43,10 @@ impl Framing {
         Splitter(match self {
             Self::ServerSentEvents => Kind::Sse(SseSplitter::default()),
             Self::Lines => Kind::Lines(LineSplitter::default()),
+            #[cfg(feature = "bedrock")]
+            Self::AwsEvents => Kind::Aws(aws::AwsSplitter::default()),
+            #[cfg(not(feature = "bedrock"))]
+            Self::AwsEvents => Kind::Unknown,
         })
     }
 }
@@ -50,6 +59,10 @@ pub struct Splitter(Kind);
 enum Kind {
     Sse(SseSplitter),
     Lines(LineSplitter),
+    #[cfg(feature = "bedrock")]
+    Aws(aws::AwsSplitter),
+    #[cfg(not(feature = "bedrock"))]
+    Unknown,
 }
 
 impl Splitter {
@@ -61,6 +74,10 @@ impl Splitter {
         match &mut self.0 {
             Kind::Sse(splitter) => splitter.push(bytes, |event| take(event.data)),
             Kind::Lines(splitter) => splitter.push(bytes, take),
+            #[cfg(feature = "bedrock")]
+            Kind::Aws(splitter) => splitter.push(bytes, take),
+            #[cfg(not(feature = "bedrock"))]
+            Kind::Unknown => Err(Error::config("AWS's event streams cannot be read: enable the feature 'bedrock'")),
         }
     }
 
@@ -72,8 +89,27 @@ impl Splitter {
         match self.0 {
             Kind::Sse(splitter) => splitter.finish(|event| take(event.data)),
             Kind::Lines(splitter) => splitter.finish(take),
+            // A frame that was cut says nothing.
+            #[cfg(feature = "bedrock")]
+            Kind::Aws(_) => Ok(()),
+            #[cfg(not(feature = "bedrock"))]
+            Kind::Unknown => Ok(()),
         }
     }
+}
+
+/// These events as they travel.
+#[cfg(feature = "testing")]
+pub(crate) fn framed<E: AsRef<str>>(framing: Framing, events: impl IntoIterator<Item = E>) -> Vec<u8> {
+    let framed = |data: &str| match framing {
+        Framing::ServerSentEvents => format!("data: {data}\n\n").into_bytes(),
+        Framing::Lines => format!("{data}\n").into_bytes(),
+        #[cfg(feature = "bedrock")]
+        Framing::AwsEvents => aws::framed(data),
+        #[cfg(not(feature = "bedrock"))]
+        Framing::AwsEvents => Vec::new(),
+    };
+    events.into_iter().flat_map(|data| framed(data.as_ref())).collect()
 }
 
 /// The most bytes of one event, if nothing else was said.

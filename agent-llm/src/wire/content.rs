@@ -1,4 +1,4 @@
-//! Content in the forms that OpenAI's APIs have in common.
+//! Content in the forms that several APIs have in common.
 
 use std::borrow::Cow;
 
@@ -78,6 +78,28 @@ pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
         all += text;
     }
     all
+}
+
+/// The arguments of a call: an object, whatever the model wrote.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Input<'a> {
+    Object(&'a RawValue),
+    None {},
+    Invalid {
+        #[serde(rename = "INVALID_JSON")]
+        text: &'a str,
+    },
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(arguments: &'a str) -> Self {
+        match serde_json::from_str::<&RawValue>(arguments) {
+            Ok(json) if json.get().starts_with('{') => Self::Object(json),
+            _ if arguments.trim().is_empty() => Self::None {},
+            _ => Self::Invalid { text: arguments },
+        }
+    }
 }
 
 /// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.

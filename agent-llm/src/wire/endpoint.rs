@@ -20,6 +20,15 @@ pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
         .ok_or_else(|| Error::config(format!("'{address}' is no base URL: it must be like http://host:port/v1")))
 }
 
+/// A text as one segment of a path, or as a value of a query.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~') => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
+
 /// The first place `{..}` of a base URL that is not filled in.
 pub(crate) fn place(base: &str) -> Option<&str> {
     let (_, rest) = base.split_once('{')?;

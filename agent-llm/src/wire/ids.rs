@@ -1,4 +1,6 @@
-//! Names for what came without one.
+//! Names for what came without one, or with one that another provider does not take.
+
+use std::borrow::Cow;
 
 /// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
 pub(crate) fn call_id(response: &str, at: usize) -> String {
@@ -7,3 +9,20 @@ pub(crate) fn call_id(response: &str, at: usize) -> String {
 
 /// The tool of a call that names none. It is answered like any tool that is unknown, and providers refuse an empty name.
 pub(crate) const NAMELESS: &str = "unknown";
+
+/// An id of letters, digits, `_` and `-`. Other characters stand as their bytes' numbers, so that two ids stay two.
+pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
+    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !id.is_empty() && id.bytes().all(is_taken) {
+        return Cow::Borrowed(id);
+    }
+    let mut mapped = String::from("id_");
+    for byte in id.bytes() {
+        if is_taken(byte) {
+            mapped.push(char::from(byte));
+        } else {
+            mapped += &format!("_{byte:02x}");
+        }
+    }
+    Cow::Owned(mapped)
+}

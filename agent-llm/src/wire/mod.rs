@@ -1,6 +1,7 @@
 //! The wires, one folder per protocol, and what they share.
 
 pub(crate) mod anthropic;
+pub(crate) mod bedrock_converse;
 pub(crate) mod blocks;
 mod body;
 mod cache_control;
@@ -17,4 +18,5 @@ pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
 mod surrogates;
+mod two_roles;
 mod usage;

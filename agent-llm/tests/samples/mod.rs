@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 mod anthropic;
+mod bedrock_converse;
 mod cohere;
 mod gemini;
 mod openai_chat;
@@ -16,7 +17,8 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] = &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW, cohere::ROW];
+pub(crate) const ROWS: &[Row] =
+    &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW, bedrock_converse::ROW, cohere::ROW];
 
 /// One wire.
 pub(crate) struct Row {

@@ -26,6 +26,7 @@ const FIXTURES: &[(&str, &str)] = &[
     ("gemini-generate", include_str!("fixtures/gemini_generate.jsonl")),
     ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
     ("cohere-chat", include_str!("fixtures/cohere_chat.jsonl")),
+    ("bedrock-converse", include_str!("fixtures/bedrock_converse.jsonl")),
 ];
 
 #[derive(Deserialize)]

@@ -6,12 +6,13 @@ use std::{
     path::Path,
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Wire;
+use super::{Wire, aws_frames};
 
 /// One request and its answer, as a line of the file holds it.
 #[derive(Clone, Debug, Deserialize)]
@@ -106,23 +107,36 @@ impl Exchange {
         StatusCode::from_u16(self.response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// The bytes of the answer's body.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let Answered { encoding, body, .. } = &self.response;
+        match encoding.as_str() {
+            "base64" => BASE64_STANDARD.decode(body).unwrap_or_default(),
+            _ => body.clone().into_bytes(),
+        }
+    }
+
     /// What the answer is.
     pub(crate) fn recording(&self, wire: &dyn Wire) -> Recording {
         let (status, body) = (self.status(), &self.response.body);
         if !status.is_success() {
             return Recording::Refused(status);
         }
-        if self.response.encoding == "base64" {
-            return Recording::Broken("the body is not text");
-        }
         if !self.stream {
+            if self.response.encoding == "base64" {
+                return Recording::Broken("the body is not text");
+            }
             return match serde_json::from_str(body) {
                 Ok(whole) if wire.is_error(&whole) => Recording::Error,
                 Ok(whole) => Recording::Whole(whole),
                 Err(_) => Recording::Broken("the body is not JSON"),
             };
         }
-        let Some(frames) = Frames::read(body) else { return Recording::Broken("an event is not JSON") };
+        let frames = match self.response.encoding.as_str() {
+            "base64" => aws_frames::events(&self.body()).map(|data| Frames { data, done: false }),
+            _ => Frames::read(body),
+        };
+        let Some(frames) = frames else { return Recording::Broken("an event is not JSON") };
         if frames.data.iter().any(|frame| wire.is_error(frame)) {
             Recording::Interrupted
         } else if frames.data.is_empty() {

@@ -1,5 +1,6 @@
 //! Recorded exchanges with real servers, and what must be known of each wire to read them.
 
+mod aws_frames;
 mod exchange;
 mod wires;
 

@@ -10,10 +10,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    parts::{BlockJson, EMPTY, Input, plain, text_json},
+    parts::{BlockJson, EMPTY, plain, text_json},
     read,
 };
-use crate::wire::json::{knows, own, write as write_json};
+use crate::wire::{
+    content::Input,
+    ids::plain_id,
+    json::{knows, own, write as write_json},
+};
 
 #[derive(Serialize)]
 struct Said<'a> {
@@ -39,29 +43,6 @@ pub(super) fn write(origin: &Origin, message: &AssistantMessage, out: &mut Vec<u
         }
         _ => write_json(&Said { role: "assistant", content: Projection::new(origin, message, own).blocks() }, out),
     }
-}
-
-/// True if the ids of the message's calls, and of their results, are written as they are: they are the provider's own.
-pub(super) fn keeps_ids(origin: &Origin, message: &AssistantMessage) -> bool {
-    message.raw().is_some_and(|raw| knows(origin, raw))
-}
-
-/// An id as the API takes it: of letters, digits, `_` and `-`. Others stand as their bytes' numbers, so that two ids stay
-/// two.
-pub(super) fn id(id: &str) -> Cow<'_, str> {
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !id.is_empty() && id.bytes().all(is_taken) {
-        return Cow::Borrowed(id);
-    }
-    let mut mapped = String::from("id_");
-    for byte in id.bytes() {
-        if is_taken(byte) {
-            mapped.push(char::from(byte));
-        } else {
-            mapped += &format!("_{byte:02x}");
-        }
-    }
-    Cow::Owned(mapped)
 }
 
 fn is_sendable(block: &Block) -> bool {
@@ -131,7 +112,7 @@ impl<'a> Projection<'a> {
         if let Some(own) = own(self.origin, call.raw.as_ref()).filter(|own| self.still_says(own, call)) {
             return BlockJson::Raw(own);
         }
-        let id = if self.is_own { Cow::Borrowed(&*call.id) } else { id(&call.id) };
+        let id = if self.is_own { Cow::Borrowed(&*call.id) } else { plain_id(&call.id) };
         BlockJson::ToolUse { id, name: &call.name, input: Input::new(&call.arguments) }
     }
 

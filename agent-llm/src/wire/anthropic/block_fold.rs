@@ -7,8 +7,9 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{parts::Input, read};
+use super::read;
 use crate::wire::{
+    content::Input,
     ids::{NAMELESS, call_id},
     lenient::Str,
     merge::merge_field,

@@ -15,7 +15,7 @@ pub enum ClaudeThinking {
 
 /// How a model is told not to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thoughtless {
+pub(crate) enum Thoughtless {
     /// It does not think unless it is told to.
     ByDefault,
     /// It thinks unless it is told not to.
@@ -32,7 +32,7 @@ const MAX_TOKENS_BEFORE_3_7: u64 = 4_096;
 
 /// The traits of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claude {
+pub(crate) struct Claude {
     pub(super) thinking: ClaudeThinking,
     pub(super) thoughtless: Thoughtless,
     pub(super) max_tokens: u64,
@@ -40,7 +40,7 @@ pub(super) struct Claude {
 
 impl Claude {
     /// The traits of the model of this name, which may have a prefix or a suffix of who serves it.
-    pub(super) fn of(model: &str) -> Self {
+    pub(crate) fn of(model: &str) -> Self {
         let version = version(model);
         let is_older = |than| version.is_some_and(|version| version < than);
         let is = |family| model.contains(family);

@@ -3,7 +3,7 @@
 use agent_core::{ModelRequest, SystemMessage, message::Origin, tool::WireKey};
 
 use super::{
-    messages::write_messages,
+    messages::Messages,
     parts::{BlockJson, part_json},
     settings::Settings,
     tools::write_tools,
@@ -11,6 +11,7 @@ use super::{
 use crate::wire::{
     body::Draft,
     json::{own, write, write_with},
+    two_roles::write_messages,
 };
 
 /// Writes the request's body to `out`.
@@ -23,7 +24,7 @@ pub(super) fn encode(req: &ModelRequest, settings: &Settings<'_>, origin: &Origi
     }
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":");
-        write_messages(&req.messages, origin, out);
+        write_messages(&req.messages, &Messages(origin), out);
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
         out.extend_from_slice(b",\"tools\":");

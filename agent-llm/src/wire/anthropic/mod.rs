@@ -50,9 +50,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::claude::MAX_TOKENS;
-use self::{answer::Answer, claude::Claude, settings::Settings};
+use self::{answer::Answer, settings::Settings};
 pub use self::{claude::ClaudeThinking, profile::AnthropicProfile};
+pub(crate) use self::{
+    claude::{Claude, MAX_TOKENS},
+    schema::closed,
+    settings::thinking,
+    tools::input_schema,
+};
 use crate::{
     Codec, Decoder, ProviderError,
     wire::{

@@ -14,7 +14,7 @@ use super::{
     read,
 };
 pub(super) use crate::wire::content::EMPTY;
-use crate::wire::{cache_control::CacheControl, json::own};
+use crate::wire::{cache_control::CacheControl, content::Input, json::own};
 
 /// One block of a content.
 #[derive(Serialize)]
@@ -61,28 +61,6 @@ pub(super) enum BlockJson<'a> {
     /// The provider's own JSON with another cache mark.
     #[serde(untagged)]
     Marked(Value),
-}
-
-/// The arguments of a call: an object, whatever the model wrote.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Input<'a> {
-    Object(&'a RawValue),
-    None {},
-    Invalid {
-        #[serde(rename = "INVALID_JSON")]
-        text: &'a str,
-    },
-}
-
-impl<'a> Input<'a> {
-    pub(super) fn new(arguments: &'a str) -> Self {
-        match serde_json::from_str::<&RawValue>(arguments) {
-            Ok(json) if json.get().starts_with('{') => Self::Object(json),
-            _ if arguments.trim().is_empty() => Self::None {},
-            _ => Self::Invalid { text: arguments },
-        }
-    }
 }
 
 /// The content of a tool's result.

@@ -21,7 +21,7 @@ const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "h
 
 /// The schema with every object closed, since the API enforces no other, and without the bounds that it refuses. What says
 /// already whether it is open stays.
-pub(super) fn closed(schema: &Value) -> Value {
+pub(crate) fn closed(schema: &Value) -> Value {
     let mut schema = schema.clone();
     close(&mut schema);
     schema

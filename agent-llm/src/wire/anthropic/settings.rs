@@ -2,7 +2,7 @@
 
 use agent_core::{Error, ErrorKind, ModelParams, ModelRequest, OutputFormat, Result, Retry, ToolChoice, model::Effort};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{
     claude::{Claude, ClaudeThinking, Thoughtless},
@@ -106,6 +106,14 @@ impl<'a> Settings<'a> {
             "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort";
         Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
     }
+}
+
+/// The fields that ask a Claude for `effort`, whoever serves it, in an answer of at most `max_tokens`.
+pub(crate) fn thinking(effort: Effort, max_tokens: Option<u64>, claude: &Claude) -> Map<String, Value> {
+    let (thinking, effort) = think(effort, max_tokens.unwrap_or(claude.max_tokens), claude);
+    let thinking = thinking.map(|thinking| ("thinking".to_owned(), json!(thinking)));
+    let effort = effort.map(|effort| ("output_config".to_owned(), json!({"effort": effort})));
+    thinking.into_iter().chain(effort).collect()
 }
 
 fn think(effort: Effort, max_tokens: u64, claude: &Claude) -> (Option<Thinking>, Option<&'static str>) {

@@ -53,7 +53,7 @@ pub(super) fn tool_json<'a>(origin: &Origin, spec: &'a ToolSpec) -> Option<ToolJ
 }
 
 /// The API insists on hearing that arguments are an object.
-fn input_schema(parameters: &Value) -> Cow<'_, Value> {
+pub(crate) fn input_schema(parameters: &Value) -> Cow<'_, Value> {
     match parameters {
         Value::Object(fields) if !fields.contains_key("type") => {
             let mut fields = fields.clone();

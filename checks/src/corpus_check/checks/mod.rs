@@ -96,7 +96,7 @@ impl<'a> Subject<'a> {
     fn streamed(&self, chunks: bool) -> Result<(ModelResponse, Vec<Chunk>)> {
         let (mut decoder, mut heard) = (self.codec.decoder(chunks), Vec::new());
         let mut splitter = self.codec.framing().splitter();
-        splitter.push(self.exchange.response.body.as_bytes(), |event| decoder.frame(event, &mut heard))?;
+        splitter.push(&self.exchange.body(), |event| decoder.frame(event, &mut heard))?;
         splitter.finish(|event| decoder.frame(event, &mut heard))?;
         Ok((decoder.finish(&mut heard)?, heard))
     }

@@ -1,6 +1,7 @@
 //! What the checks must know of a wire: one file each, written without a look at its codec.
 
 mod anthropic_messages;
+mod bedrock_converse;
 mod cohere_chat;
 mod gemini_generate;
 mod openai_chat;
@@ -22,6 +23,7 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &anthropic_messages::AnthropicMessages,
     &gemini_generate::GeminiGenerate,
     &cohere_chat::CohereChat,
+    &bedrock_converse::BedrockConverse,
 ];
 
 /// An independent reading of one wire. Nothing here may ask the codec.

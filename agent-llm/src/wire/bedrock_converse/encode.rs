@@ -1,0 +1,90 @@
+//! Writing requests.
+
+use std::{borrow::Cow, mem::take};
+
+use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolChoice, message::Origin, tool::WireKey};
+use serde_json::{Map, Value};
+
+use super::{
+    messages::Messages,
+    parts::parts_json,
+    settings::{Settings, Tools},
+    tools::write_tools,
+};
+use crate::wire::{
+    body::Draft,
+    json::{own, write, write_with},
+    two_roles::write_messages,
+};
+
+const TOOLS: &str = "toolConfig";
+
+/// Writes the request's body to `out`.
+pub(super) fn encode(req: &ModelRequest, mut settings: Settings<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
+    let of_tools = take(&mut settings.tool_config);
+    let mut extra = Cow::Borrowed(&req.params.extra);
+    let more_of_tools = if extra.contains_key(TOOLS) { extra.to_mut().remove(TOOLS) } else { None };
+    write_with(&settings, &extra, out);
+    out.pop(); // the closing brace
+    if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
+        write_system(origin, system, out);
+    }
+    write_tool_config(req, &of_tools, more_of_tools.as_ref(), origin, key, out);
+    if !extra.contains_key("messages") {
+        begin("messages", out);
+        write_messages(&req.messages, &Messages(origin), out);
+    }
+    out.push(b'}');
+}
+
+/// Begins a field of an object, which may be its first.
+fn begin(field: &str, out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    write(&field, out);
+    out.push(b':');
+}
+
+/// A system prompt that says nothing is left out: the API takes no empty text.
+fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
+    if let Some(own) = own(origin, system.raw()) {
+        begin("system", out);
+        return out.extend_from_slice(own.get().as_bytes());
+    }
+    let blocks = parts_json(origin, 0, system.parts());
+    if !blocks.is_empty() {
+        begin("system", out);
+        write(&blocks, out);
+    }
+}
+
+fn write_tool_config(
+    req: &ModelRequest,
+    settings: &Tools<'_>,
+    extra: Option<&Value>,
+    origin: &Origin,
+    key: WireKey,
+    out: &mut Vec<u8>,
+) {
+    let none = Map::new();
+    let extra = extra.and_then(Value::as_object).unwrap_or(&none);
+    let has_tools = !req.tools.is_empty() && !is_barred(req) && !extra.contains_key("tools");
+    if !has_tools && extra.is_empty() {
+        return;
+    }
+    begin(TOOLS, out);
+    write_with(settings, extra, out);
+    if has_tools {
+        out.pop(); // the closing brace
+        begin("tools", out);
+        out.extend_from_slice(&req.tools.written(key, |specs| write_tools(origin, specs)));
+        out.push(b'}');
+    }
+}
+
+/// True if no tool may be called. The API says so by having none, which it does not take of a conversation with calls.
+fn is_barred(req: &ModelRequest) -> bool {
+    let has_calls = |message: &Message| message.as_assistant().is_some_and(AssistantMessage::has_calls);
+    req.params.tool_choice == Some(ToolChoice::None) && !req.messages.iter().any(has_calls)
+}

@@ -1,0 +1,180 @@
+//! Images, documents, films and sound, as the API takes them: by the end of a file's name, and its bytes or its place in S3.
+
+use std::borrow::Cow;
+
+use agent_core::{
+    Error, ErrorKind, History, Media, Message, Part, Result, Retry,
+    message::{MediaSource, Origin},
+};
+use serde::Serialize;
+
+use super::{parts::BlockJson, read};
+use crate::wire::json::own;
+
+/// Media types, with the block that holds such media and what the API calls their form.
+const FORMS: [(&str, Kind, &str); 33] = [
+    ("image/png", Kind::Image, "png"),
+    ("image/jpeg", Kind::Image, "jpeg"),
+    ("image/gif", Kind::Image, "gif"),
+    ("image/webp", Kind::Image, "webp"),
+    ("application/pdf", Kind::Document, "pdf"),
+    ("text/csv", Kind::Document, "csv"),
+    ("application/msword", Kind::Document, "doc"),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", Kind::Document, "docx"),
+    ("application/vnd.ms-excel", Kind::Document, "xls"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", Kind::Document, "xlsx"),
+    ("text/html", Kind::Document, "html"),
+    ("text/plain", Kind::Document, "txt"),
+    ("text/markdown", Kind::Document, "md"),
+    ("video/x-matroska", Kind::Video, "mkv"),
+    ("video/quicktime", Kind::Video, "mov"),
+    ("video/mp4", Kind::Video, "mp4"),
+    ("video/webm", Kind::Video, "webm"),
+    ("video/x-flv", Kind::Video, "flv"),
+    ("video/mpeg", Kind::Video, "mpeg"),
+    ("video/mpg", Kind::Video, "mpg"),
+    ("video/x-ms-wmv", Kind::Video, "wmv"),
+    ("video/3gpp", Kind::Video, "three_gp"),
+    ("audio/mpeg", Kind::Audio, "mp3"),
+    ("audio/opus", Kind::Audio, "opus"),
+    ("audio/wav", Kind::Audio, "wav"),
+    ("audio/aac", Kind::Audio, "aac"),
+    ("audio/flac", Kind::Audio, "flac"),
+    ("audio/mp4", Kind::Audio, "mp4"),
+    ("audio/ogg", Kind::Audio, "ogg"),
+    ("audio/x-matroska", Kind::Audio, "mka"),
+    ("audio/webm", Kind::Audio, "webm"),
+    ("audio/m4a", Kind::Audio, "m4a"),
+    ("audio/l16", Kind::Audio, "pcm"),
+];
+
+/// The longest name of a document.
+const LONGEST_NAME: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Image,
+    Document,
+    Video,
+    Audio,
+}
+
+impl Kind {
+    /// The media type of such media in this form.
+    pub(super) fn mime_of(self, form: &str) -> Option<&'static str> {
+        FORMS.iter().find(|(_, kind, known)| (*kind, *known) == (self, form)).map(|(mime, ..)| *mime)
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct MediaJson<'a> {
+    format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
+    source: Source<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Source<'a> {
+    Bytes(&'a str),
+    S3Location { uri: &'a str },
+}
+
+/// The media, in the provider's own JSON if that still says the same. `usual` is the type of what does not say its own, and
+/// `place` makes up the name of a document that has none.
+pub(super) fn media_json<'a>(origin: &Origin, media: &'a Media, usual: &str, place: (usize, usize)) -> BlockJson<'a> {
+    if let Some(raw) = own(origin, media.raw.as_ref())
+        && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
+        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
+    {
+        return BlockJson::Raw(raw);
+    }
+    let (kind, format) = form(media.mime.as_deref().unwrap_or(usual)).unwrap_or((Kind::Document, "txt"));
+    let source = match &media.source {
+        MediaSource::Base64(bytes) => Source::Bytes(bytes),
+        MediaSource::Url(uri) | MediaSource::File(uri) => Source::S3Location { uri },
+        _ => Source::Bytes(""),
+    };
+    let json = |name| MediaJson { format, name, source };
+    match kind {
+        Kind::Image => BlockJson::Image(json(None)),
+        Kind::Video => BlockJson::Video(json(None)),
+        Kind::Audio => BlockJson::Audio(json(None)),
+        Kind::Document => BlockJson::Document(json(Some(name(media, place)))),
+    }
+}
+
+fn form(mime: &str) -> Option<(Kind, &'static str)> {
+    let mime = mime.split(';').next().unwrap_or_default().trim();
+    FORMS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(mime)).map(|(_, kind, format)| (*kind, *format))
+}
+
+/// A document must have a name, of letters, digits, single blanks, hyphens and brackets.
+fn name(media: &Media, (message, part): (usize, usize)) -> Cow<'_, str> {
+    let Some(name) = media.name.as_deref() else { return format!("document-{message}-{part}").into() };
+    let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '(' | ')' | '[' | ']');
+    if name.len() <= LONGEST_NAME && name.chars().all(is_taken) && !name.contains("  ") && !name.trim().is_empty() {
+        return name.into();
+    }
+    let name: String = name.chars().take(LONGEST_NAME).map(|c| if is_taken(c) { c } else { '-' }).collect();
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    if name.is_empty() { format!("document-{message}-{part}").into() } else { name.into() }
+}
+
+/// Checks that the API has a form for every medium of the conversation.
+///
+/// # Errors
+/// [`ErrorKind::InvalidRequest`] for a type that the API does not know, and for addresses outside of S3.
+pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
+    let parts = history.iter().flat_map(|message| match message {
+        Message::User(message) => message.parts(),
+        Message::Tool(message) => message.parts(),
+        Message::System(_) | Message::Assistant(_) => &[],
+    });
+    let mut refused = parts.filter_map(|part| match part {
+        Part::Image(media) | Part::Document(media) => refusal(media, origin),
+        _ => None,
+    });
+    match refused.next() {
+        None => Ok(()),
+        Some(why) => Err(Error::new(ErrorKind::InvalidRequest, why).with_retry(Retry::Permanent)),
+    }
+}
+
+fn refusal(media: &Media, origin: &Origin) -> Option<String> {
+    if own(origin, media.raw.as_ref()).is_some() {
+        return None;
+    }
+    if let Some(mime) = media.mime.as_deref().filter(|mime| form(mime).is_none()) {
+        return Some(format!("Bedrock takes no {mime}"));
+    }
+    match &media.source {
+        MediaSource::Url(uri) | MediaSource::File(uri) if !uri.starts_with("s3://") => {
+            Some(format!("Bedrock reads no {uri}: send the bytes, or an address that begins with s3://"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_a_name_that_the_api_takes() {
+        let named = |said: &str| name(&Media::url("s3://a/b").with_name(said), (3, 1)).into_owned();
+        assert_eq!(named("Report (2) [final]"), "Report (2) [final]");
+        assert_eq!(named("report_2025.v1.pdf"), "report-2025-v1-pdf");
+        assert_eq!(named("two  blanks"), "two blanks");
+        assert_eq!(named(" "), "document-3-1");
+        assert_eq!(name(&Media::url("s3://a/b"), (3, 1)), "document-3-1");
+    }
+
+    #[test]
+    fn each_form_has_one_type() {
+        for (mime, kind, format) in FORMS {
+            assert_eq!((form(mime), kind.mime_of(format)), (Some((kind, format)), Some(mime)));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Content, as the API writes it.
+
+use std::borrow::Cow;
+
+use agent_core::{
+    Part, Text,
+    message::{Cache, Origin},
+};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    media::{MediaJson, media_json},
+    read,
+};
+use crate::wire::{
+    content::{EMPTY, Input},
+    json::own,
+};
+
+/// One block of a content.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum BlockJson<'a> {
+    Text(Cow<'a, str>),
+    Image(MediaJson<'a>),
+    Document(MediaJson<'a>),
+    Video(MediaJson<'a>),
+    Audio(MediaJson<'a>),
+    ReasoningContent(Thoughts<'a>),
+    ToolUse(CallJson<'a>),
+    ToolResult(ResultJson<'a>),
+    CachePoint(CachePoint),
+    #[serde(untagged)]
+    Raw(&'a RawValue),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Thoughts<'a> {
+    ReasoningText {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<&'a str>,
+    },
+    RedactedContent(&'a str),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallJson<'a> {
+    pub(super) tool_use_id: Cow<'a, str>,
+    pub(super) name: &'a str,
+    pub(super) input: Input<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResultJson<'a> {
+    pub(super) tool_use_id: Cow<'a, str>,
+    pub(super) content: Vec<BlockJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<&'static str>,
+}
+
+/// Asks for the prompt to be cached up to here.
+#[derive(Serialize)]
+pub(super) struct CachePoint {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
+}
+
+impl From<Cache> for CachePoint {
+    fn from(cache: Cache) -> Self {
+        Self { r#type: "default", ttl: (cache == Cache::Long).then_some("1h") }
+    }
+}
+
+/// A text and nothing else.
+pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
+    BlockJson::Text(text.into())
+}
+
+/// What stands where something must.
+pub(super) fn nothing() -> BlockJson<'static> {
+    plain(EMPTY)
+}
+
+/// The parts in this API's form, each with its cache point behind it. What says nothing, or is another provider's and means
+/// nothing here, is left out. `place` is part of the names of documents that have none, which must not be the same.
+pub(super) fn parts_json<'a>(origin: &Origin, place: usize, parts: &'a [Part]) -> Vec<BlockJson<'a>> {
+    let mut blocks = Vec::new();
+    for (nth, part) in parts.iter().enumerate() {
+        let (block, cache) = match part {
+            Part::Text(text) => (text_json(origin, text), text.cache),
+            Part::Image(media) => (Some(media_json(origin, media, "image/png", (place, nth))), media.cache),
+            Part::Document(media) => (Some(media_json(origin, media, "application/pdf", (place, nth))), media.cache),
+            Part::Other(raw) => (own(origin, Some(raw)).map(BlockJson::Raw), None),
+            _ => (None, None),
+        };
+        let is_there = block.is_some();
+        blocks.extend(block);
+        blocks.extend(cache.filter(|_| is_there).map(|cache| BlockJson::CachePoint(cache.into())));
+    }
+    blocks
+}
+
+/// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
+pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
+    if let Some(raw) = own(origin, text.raw.as_ref())
+        && read::text_of(raw.get(), origin)
+            .is_some_and(|was| (was.text, was.citations) == (text.text.clone(), text.citations.clone()))
+    {
+        return Some(BlockJson::Raw(raw));
+    }
+    (!text.text.trim().is_empty()).then(|| plain(&*text.text))
+}
+
+/// The cache mark that this block is, if it is no more than that.
+pub(super) fn mark_of(json: &RawValue) -> Option<Cache> {
+    let json: Value = serde_json::from_str(json.get()).ok()?;
+    let is = |cache: Cache| serde_json::to_value(BlockJson::CachePoint(cache.into())).is_ok_and(|mark| mark == json);
+    [Cache::Short, Cache::Long].into_iter().find(|cache| is(*cache))
+}

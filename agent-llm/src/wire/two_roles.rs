@@ -1,0 +1,136 @@
+//! Conversations of two roles, as Anthropic's and Amazon's APIs have them.
+//!
+//! What tools and users say between two turns of the assistant is one message: its results first, then the words. What is
+//! written of a message depends on the message before it, and never on those after it, so that it can be kept: each says how
+//! the one before it ends.
+
+use agent_core::{AssistantMessage, History, Message, SystemMessage, message::Origin};
+use serde::Serialize;
+
+use super::{
+    body::Draft,
+    json::{knows, own, write},
+};
+
+/// How a wire of two roles writes what is said.
+pub(crate) trait TwoRoles {
+    /// A block of a message.
+    type Block<'a>: Serialize;
+
+    /// Who is written to.
+    fn origin(&self) -> &Origin;
+
+    /// Writes a turn of the assistant's as an object.
+    fn assistant(&self, message: &AssistantMessage, out: &mut Vec<u8>);
+
+    /// What the message at `at` says, which is not the assistant's. The id of a result is written as it is if its call was,
+    /// which `keeps_ids` says.
+    fn blocks<'a>(&self, at: usize, message: &'a Message, keeps_ids: bool) -> Vec<Self::Block<'a>>;
+
+    /// What stands where something must.
+    fn nothing() -> Self::Block<'static>;
+}
+
+/// How a message is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As an object of its own.
+    Apart,
+    /// As blocks of the user's message, which the next may go on with.
+    Joined,
+}
+
+const OPEN: &[u8] = br#"{"role":"user","content":["#;
+const CLOSE: &[u8] = b"]}";
+
+/// Writes the conversation as a JSON list.
+pub(crate) fn write_messages(history: &History, wire: &impl TwoRoles, out: &mut Draft) {
+    let messages = Messages { wire, history };
+    out.push(b'[');
+    out.messages(history, |at, message, out| messages.write(at, message, out));
+    if history.last().is_some_and(|last| messages.form(last) == Form::Joined) {
+        out.extend_from_slice(CLOSE);
+    }
+    out.push(b']');
+}
+
+/// Instructions inside the conversation as the user's words: not all models take them elsewhere.
+pub(crate) fn instructions(message: &SystemMessage) -> String {
+    format!("<system>\n{}\n</system>", message.text())
+}
+
+/// True if the ids of the message's calls, and of their results, are written as they are: they are the provider's own.
+fn keeps_ids(origin: &Origin, message: &AssistantMessage) -> bool {
+    message.raw().is_some_and(|raw| knows(origin, raw))
+}
+
+struct Messages<'a, W> {
+    wire: &'a W,
+    history: &'a History,
+}
+
+impl<W: TwoRoles> Messages<'_, W> {
+    fn form(&self, message: &Message) -> Form {
+        let raw = match message {
+            Message::Assistant(_) => return Form::Apart,
+            Message::Tool(_) => return Form::Joined,
+            Message::User(message) => message.raw(),
+            Message::System(message) => message.raw(),
+        };
+        if own(self.wire.origin(), raw).is_some() { Form::Apart } else { Form::Joined }
+    }
+
+    fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
+        let before = at.checked_sub(1).and_then(|before| self.history.get(before)).map(|before| self.form(before));
+        let form = self.form(message);
+        if (before, form) == (Some(Form::Joined), Form::Joined) {
+            return self.write_blocks(at, message, true, out);
+        }
+        match before {
+            Some(Form::Joined) => out.extend_from_slice(b"]},"),
+            Some(Form::Apart) => out.push(b','),
+            None => {}
+        }
+        match form {
+            Form::Joined => {
+                out.extend_from_slice(OPEN);
+                self.write_blocks(at, message, false, out);
+            }
+            Form::Apart => self.write_apart(message, out),
+        }
+    }
+
+    fn write_apart(&self, message: &Message, out: &mut Vec<u8>) {
+        let raw = match message {
+            Message::Assistant(message) => return self.wire.assistant(message, out),
+            Message::User(message) => message.raw(),
+            Message::System(message) => message.raw(),
+            Message::Tool(_) => None,
+        };
+        out.extend(raw.iter().flat_map(|raw| raw.json().as_bytes()));
+    }
+
+    /// The first message of several has something to say, whatever it is; the others may have nothing.
+    fn write_blocks(&self, at: usize, message: &Message, goes_on: bool, out: &mut Vec<u8>) {
+        let keeps_ids = self.asked(at).is_some_and(|asked| keeps_ids(self.wire.origin(), asked));
+        let blocks = self.wire.blocks(at, message, keeps_ids);
+        let filler = (blocks.is_empty() && !goes_on).then(W::nothing);
+        for (nth, block) in blocks.iter().enumerate() {
+            if goes_on || nth > 0 {
+                out.push(b',');
+            }
+            write(block, out);
+        }
+        if let Some(filler) = filler {
+            write(&filler, out);
+        }
+    }
+
+    /// The message whose call the result at `at` answers.
+    fn asked(&self, at: usize) -> Option<&AssistantMessage> {
+        self.history.get(at)?.as_tool()?;
+        let before = (0..at).rev().filter_map(|at| self.history.get(at));
+        let mut before = before.skip_while(|message| message.as_tool().is_some());
+        before.next()?.as_assistant()
+    }
+}
