@@ -45,7 +45,8 @@ impl Usage {
         self.input + self.cached + self.cache_write
     }
 
-    /// The same usage of one call of `model` with what `prices` say that it cost: see [`with_cost`](Self::with_cost).
+    /// The same usage of one call that cost so much, in millionths of a US dollar. If that is not known, or was known
+    /// already, it stays as it is.
     ///
     /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
     ///
@@ -60,19 +61,12 @@ impl Usage {
     ///     }
     /// }
     ///
-    /// let mut run = Usage::new(100, 20).priced_by(&OneDollarPerMillion, "mine");
+    /// let call = Usage::new(100, 20);
+    /// let mut run = call.with_cost(OneDollarPerMillion.cost("mine", &call));
     /// assert_eq!(run.whole_cost(), Some(120));
-    /// run += Usage::new(100, 20).priced_by(&OneDollarPerMillion, "another");
+    /// run += call.with_cost(OneDollarPerMillion.cost("another", &call));
     /// assert_eq!((run.cost, run.whole_cost()), (120, None));
     /// ```
-    #[must_use]
-    pub fn priced_by(self, prices: &(impl PriceTable + ?Sized), model: &str) -> Self {
-        let cost = prices.cost(model, &self);
-        self.with_cost(cost)
-    }
-
-    /// The same usage of one call that cost so much, in millionths of a US dollar. If that is not known, or was known
-    /// already, it stays as it is.
     #[must_use]
     pub fn with_cost(mut self, cost: Option<u64>) -> Self {
         if self.calls > 0

@@ -63,6 +63,11 @@ impl<'a> EngineCx<'a> {
         self.0.emitter()
     }
 
+    /// True if the run is to pause at its next boundary.
+    pub fn pause_requested(self) -> bool {
+        self.0.0.pause.is_requested()
+    }
+
     /// The pause that the runs below share.
     pub fn pause_flag(self) -> Pause {
         self.0.pause_flag()

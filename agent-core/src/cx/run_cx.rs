@@ -244,12 +244,7 @@ impl RunCx {
         self.0.pause.request_all();
     }
 
-    /// True if the run is to pause.
-    pub fn pause_requested(&self) -> bool {
-        self.0.pause.is_requested()
-    }
-
-    /// The flag behind the two, for the runs below.
+    /// The flag behind it, for the runs below.
     pub(crate) fn pause_flag(&self) -> Pause {
         self.0.pause.clone()
     }

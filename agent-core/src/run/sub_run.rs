@@ -57,14 +57,6 @@ impl SubAgentCall {
         self.fork = true;
         self
     }
-
-    /// Lets the caller go on meanwhile. Whoever calls so drives the run ([`SubRun::run`]) and tells the caller of its end
-    /// ([`SubRuns::report`](super::sub_runs::SubRuns::report)).
-    #[must_use]
-    pub fn in_background(mut self) -> Self {
-        self.background = true;
-        self
-    }
 }
 
 /// A sub-agent's run that the journal knows and that has not begun: [`run`](Self::run) drives it.

@@ -220,7 +220,7 @@ impl GlobalStorage {
     /// What calls under way changed is not among them.
     ///
     /// The journal takes them with the end of each step.
-    pub fn take_changes(&self) -> BTreeMap<String, Option<Value>> {
+    pub(crate) fn take_changes(&self) -> BTreeMap<String, Option<Value>> {
         let changes = self.slots.take_changes().into_iter();
         changes.map(|(name, value)| (name.to_string(), value.map(Arc::unwrap_or_clone))).collect()
     }

@@ -294,7 +294,7 @@ impl State {
 
     /// The keys of which another value is kept than when this was last called, with those values. The journal takes them with
     /// each step.
-    pub fn take_changes(&self) -> BTreeMap<String, Value> {
+    pub(crate) fn take_changes(&self) -> BTreeMap<String, Value> {
         let changes = self.slots.take_changes().into_iter();
         changes.filter_map(|(name, value)| Some((name.to_string(), Arc::unwrap_or_clone(value?)))).collect()
     }

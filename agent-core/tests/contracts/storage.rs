@@ -253,11 +253,12 @@ fn the_key_of_a_scoped_value_is_readable_in_a_snapshot() {
 
 #[test]
 fn a_value_that_was_removed_and_set_again_has_a_version_of_its_own() {
-    let storage = GlobalStorage::default();
+    let run = run();
+    let storage = run.globals();
     storage.set(&N, &1).expect("sets");
     let (_, seen) = storage.get_versioned(&N).expect("reads").expect("there");
     assert!(storage.remove(&N));
-    storage.take_changes();
+    engine(&run).log().flush();
     storage.set(&N, &2).expect("sets");
     assert!(!storage.compare_and_set(&N, seen, &3).expect("is JSON"), "that value was never seen");
     assert!(storage.remove(&N) && storage.compare_and_set(&N, 0, &4).expect("is JSON"), "version 0 is that of none");

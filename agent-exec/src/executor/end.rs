@@ -47,7 +47,7 @@ impl Active<'_> {
             // What the run waited for paused with it.
             Err(e)
                 if e.kind() == ErrorKind::Interrupted
-                    && self.cx().pause_requested()
+                    && self.cx().engine().pause_requested()
                     && !self.driver.has_questions() =>
             {
                 Ok(RunEnd::Paused(self.checkpoint()))

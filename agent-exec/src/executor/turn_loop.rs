@@ -14,7 +14,7 @@ impl Active<'_> {
             if self.cx().cancellation().is_cancelled() {
                 return Ok(Stop::Cancelled);
             }
-            if self.cx().pause_requested() {
+            if self.cx().engine().pause_requested() {
                 return Ok(Stop::Paused);
             }
             let stop = match std::mem::take(&mut self.phase) {
