@@ -4,7 +4,7 @@
 //! |---|---|
 //! | call a model | [`model`]: by its name, `provider:model` |
 //! | call a server of one's own | [`Provider`], or a line in a file: [`Providers`] is the table of all that are known |
-//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`] |
+//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`], [`BedrockProfile`] |
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
@@ -74,6 +74,8 @@
 //! * `tokens` (default): exact token counts.
 //! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
 //! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
+//! * `bedrock`: Amazon Bedrock: requests signed with AWS's keys, and AWS's event streams.
+//! * `aws-sdk`: the AWS SDK's own search for keys, with single sign-on and programs.
 //! * `entra`: access tokens of Microsoft Entra for `azure`.
 //! * `gcp`: access tokens of Google's cloud for `vertex`.
 //! * `reqwest`: a `reqwest::Client` is a [`Transport`].
@@ -115,6 +117,8 @@ mod xml_tools;
 #[cfg(feature = "testing")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
+#[cfg(feature = "bedrock")]
+pub use self::identity::AwsIdentity;
 #[cfg(feature = "entra")]
 pub use self::identity::EntraIdentity;
 #[cfg(feature = "gcp")]
@@ -135,14 +139,14 @@ pub use self::{
     hedge::HedgeLayer,
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
-    model::Credentials,
+    model::{Credentials, Signer},
     models::Catalogue,
     provider::{Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
     retry::RetryLayer,
     router::ModelRouter,
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
-        anthropic::{AnthropicCodec, AnthropicProfile, ClaudeThinking},
+        anthropic::{AnthropicCodec, AnthropicEnvelope, AnthropicProfile, ClaudeThinking},
         bedrock_converse::{BedrockCodec, BedrockProfile},
         blocks::Blocks,
         cohere::{CohereCodec, CohereProfile},

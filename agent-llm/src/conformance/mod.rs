@@ -64,6 +64,7 @@ pub use self::{
     sample::{Answer, Samples, event_stream},
 };
 use crate::RequestReader;
+pub use crate::framing::framed;
 
 /// Checks everything that must hold of a codec, and reports what does not.
 pub fn check(codec: impl RequestReader, samples: &Samples) -> Report {

@@ -98,9 +98,9 @@ impl Splitter {
     }
 }
 
-/// These events as they travel.
+/// The events with these data as they travel, for tests of codecs. Those of AWS need the feature `bedrock`.
 #[cfg(feature = "testing")]
-pub(crate) fn framed<E: AsRef<str>>(framing: Framing, events: impl IntoIterator<Item = E>) -> Vec<u8> {
+pub fn framed<E: AsRef<str>>(framing: Framing, events: impl IntoIterator<Item = E>) -> Vec<u8> {
     let framed = |data: &str| match framing {
         Framing::ServerSentEvents => format!("data: {data}\n\n").into_bytes(),
         Framing::Lines => format!("{data}\n").into_bytes(),

@@ -1,10 +1,16 @@
 //! Who the program is to a cloud, as the machine that it runs on tells: access tokens in place of keys.
 
+#[cfg(feature = "bedrock")]
+mod aws;
 #[cfg(feature = "entra")]
 mod entra;
 #[cfg(feature = "gcp")]
 mod google;
 
+#[cfg(feature = "bedrock")]
+pub use self::aws::AwsIdentity;
+#[cfg(feature = "bedrock")]
+pub(crate) use self::aws::region as aws_region;
 #[cfg(feature = "entra")]
 pub use self::entra::EntraIdentity;
 #[cfg(feature = "gcp")]

@@ -49,9 +49,11 @@ impl HttpModel {
     }
 
     async fn has_another_key(&self, refused: &Error) -> bool {
-        match &self.http.credentials {
-            Some(credentials) if refused.kind() == ErrorKind::Authentication => credentials.refused().await,
-            _ => false,
+        match (&self.http.credentials, &self.http.signer) {
+            _ if refused.kind() != ErrorKind::Authentication => false,
+            (Some(credentials), _) => credentials.refused().await,
+            (None, Some(signer)) => signer.refused().await,
+            (None, None) => false,
         }
     }
 
@@ -66,6 +68,9 @@ impl HttpModel {
             let key = silence.wait(credentials.key()).await??;
             keys.learn(&key);
             self.http.auth.show(&key, request.headers_mut())?;
+        } else if let Some(signer) = &self.http.signer {
+            silence.wait(signer.sign(&mut request)).await??;
+            keys.learn_headers(request.headers());
         }
         let sent = silence.wait(self.http.transport.send(request)).await?;
         let whose = |e: Error| e.with_context("provider", self.codec.origin().provider());

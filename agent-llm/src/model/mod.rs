@@ -4,6 +4,7 @@ mod answer;
 mod credentials;
 mod settings;
 mod shared;
+mod signer;
 mod silence;
 mod waits;
 
@@ -13,8 +14,8 @@ use agent_core::{BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use self::credentials::Credentials;
 use self::settings::Http;
+pub use self::{credentials::Credentials, signer::Signer};
 pub(crate) use self::{settings::HttpSettings, shared::default_transport};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 

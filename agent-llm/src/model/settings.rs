@@ -6,13 +6,14 @@ use agent_core::Result;
 use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Credentials, shared::default_transport, waits::Waits};
+use super::{Credentials, Signer, shared::default_transport, waits::Waits};
 use crate::{Auth, Catalogue, Transport, auth::insert, redact::Redactor};
 
 /// What a builder has been told.
 pub(crate) struct HttpSettings {
     pub(crate) api_key: Option<SecretString>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    pub(crate) signer: Option<Arc<dyn Signer>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) first_timeout: Option<Duration>,
@@ -28,6 +29,7 @@ pub(super) struct Http {
     pub(super) headers: HeaderMap,
     pub(super) auth: Auth,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
+    pub(super) signer: Option<Arc<dyn Signer>>,
     pub(super) redactor: Redactor,
     pub(super) waits: Waits,
     pub(super) idle_timeout: Duration,
@@ -40,6 +42,7 @@ impl Default for HttpSettings {
         Self {
             api_key: None,
             credentials: None,
+            signer: None,
             transport: None,
             headers: Vec::new(),
             first_timeout: None,
@@ -66,13 +69,14 @@ impl HttpSettings {
             redactor.learn(key.expose_secret());
         }
         let transport = self.transport.map_or_else(default_transport, Ok)?;
-        let Self { credentials, idle_timeout, max_answer, tells_session, .. } = self;
+        let Self { credentials, signer, idle_timeout, max_answer, tells_session, .. } = self;
         let first_timeout = self.first_timeout.unwrap_or(idle_timeout);
         Ok(Http {
             transport,
             headers,
             auth,
             credentials,
+            signer,
             redactor,
             waits: Waits::new(first_timeout),
             idle_timeout,

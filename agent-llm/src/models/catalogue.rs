@@ -11,7 +11,10 @@ use agent_core::{Error, ModelInfo, Result, Usage, model::PriceTable};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{ModelEntry, name::fits};
+use super::{
+    ModelEntry,
+    name::{fits, on_bedrock},
+};
 
 /// Models by name. Cheap to clone.
 ///
@@ -136,10 +139,11 @@ impl Catalogue {
 
     /// The model that `name` means.
     pub fn find(&self, name: &str) -> Option<&ModelEntry> {
+        let on_bedrock = on_bedrock(name);
         let fit = |(known, entry): (&String, &'_ ModelEntry)| {
             let own = name.strip_prefix(&entry.provider).and_then(|rest| rest.strip_prefix('/'));
             let names = std::iter::once(known).chain(&entry.aliases);
-            names.flat_map(|known| [Some(name), own].map(|name| fits(known, name?))).flatten().max()
+            names.flat_map(|known| [Some(name), own, on_bedrock].map(|name| fits(known, name?))).flatten().max()
         };
         let fitting = self.0.entries.iter().filter_map(|known| Some((fit(known)?, known.1)));
         fitting.max_by_key(|(length, _)| *length).map(|(_, entry)| entry)

@@ -21,6 +21,15 @@ pub(super) fn fits(known: &str, name: &str) -> Option<usize> {
     }
 }
 
+/// Anthropic's own name in Amazon Bedrock's, which may be an ARN: `us.anthropic.claude-opus-4-6-v1:0`.
+pub(super) fn on_bedrock(name: &str) -> Option<&str> {
+    let (_, own) =
+        name.split_once("anthropic.claude-").map(|(before, _)| name.split_at(before.len() + "anthropic.".len()))?;
+    let own = own.split(':').next().unwrap_or(own);
+    let is_revision = |end: &str| !end.is_empty() && end.bytes().all(|b| b.is_ascii_digit());
+    Some(own.rsplit_once("-v").filter(|(_, end)| is_revision(end)).map_or(own, |(own, _)| own))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +43,23 @@ mod tests {
             ["-mini", ".1", "-5", "-4-1", "-5-20250929", "-2025-08-07-mini", "5", "-", "--", "-preview", "-12345"]
         {
             assert!(!is_version(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_bedrock_holds_anthropics_own() {
+        for (name, own) in [
+            ("anthropic.claude-3-haiku-20240307-v1:0", Some("claude-3-haiku-20240307")),
+            ("us.anthropic.claude-opus-4-6-v1", Some("claude-opus-4-6")),
+            ("global.anthropic.claude-sonnet-5", Some("claude-sonnet-5")),
+            (
+                "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-4-6-v1:0",
+                Some("claude-opus-4-6"),
+            ),
+            ("us.amazon.nova-pro-v1:0", None),
+            ("claude-opus-4-6", None),
+        ] {
+            assert_eq!(on_bedrock(name), own, "{name}");
         }
     }
 

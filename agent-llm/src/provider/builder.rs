@@ -11,7 +11,7 @@ use super::{
     reach::{Reach, Wanted},
 };
 use crate::{
-    Auth, Catalogue, Codec, Credentials, LayeredModel, RetryLayer, Transport,
+    Auth, Catalogue, Codec, Credentials, LayeredModel, RetryLayer, Signer, Transport,
     model::{HttpModel, HttpSettings},
 };
 
@@ -130,6 +130,13 @@ impl ModelBuilder {
     /// Asks for the key before every request: for one that does not last. It takes the place of `api_key`.
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
         self.http.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// Has every request signed, in place of a key from the environment: see [`Signer`]. Default: as the provider wants it;
+    /// requests to Amazon Bedrock are signed with AWS's keys where no key of Bedrock's own is set.
+    pub fn signer(mut self, signer: impl Signer) -> Self {
+        self.http.signer = Some(Arc::new(signer));
         self
     }
 
@@ -260,6 +267,7 @@ impl ModelBuilder {
             http.api_key = reach.key;
         }
         http.credentials = http.credentials.or(reach.credentials);
+        http.signer = http.signer.or(reach.signer);
         let info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
         let codec =
             reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;

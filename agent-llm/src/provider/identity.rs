@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Credentials;
+use crate::{Credentials, Signer};
 
 /// Whose access tokens stand in for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub enum Identity {
     Google,
     /// Microsoft Entra; needs the feature `entra`.
     Entra,
+    /// Amazon Web Services, whose keys sign what is sent; needs the feature `bedrock`.
+    Aws,
 }
 
 impl Identity {
@@ -23,6 +25,7 @@ impl Identity {
         match self {
             Self::Google => "gcp",
             Self::Entra => "entra",
+            Self::Aws => "bedrock",
         }
     }
 
@@ -33,8 +36,31 @@ impl Identity {
             Self::Google => Some(Arc::new(crate::GoogleIdentity::new())),
             #[cfg(feature = "entra")]
             Self::Entra => Some(Arc::new(crate::EntraIdentity::new())),
-            #[cfg(not(all(feature = "gcp", feature = "entra")))]
             _ => None,
+        }
+    }
+
+    /// Who signs requests that go to `region`, if the feature is there.
+    pub(super) fn signer(self, region: Option<&str>, may_lack: bool) -> Option<Arc<dyn Signer>> {
+        match self {
+            #[cfg(feature = "bedrock")]
+            Self::Aws => Some(Arc::new(crate::AwsIdentity::found(region, may_lack))),
+            _ => {
+                let _ = (region, may_lack);
+                None
+            }
+        }
+    }
+
+    /// What files of the machine say of a place of the provider's address.
+    pub(super) fn place(self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        match (self, name) {
+            #[cfg(feature = "bedrock")]
+            (Self::Aws, "region") => crate::identity::aws_region(env),
+            _ => {
+                let _ = env;
+                None
+            }
         }
     }
 }

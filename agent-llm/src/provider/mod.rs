@@ -22,7 +22,7 @@ pub use self::{
     wire::Wire,
 };
 use crate::{
-    AnthropicProfile, CohereProfile, GeminiProfile, Profile,
+    AnthropicProfile, BedrockProfile, CohereProfile, GeminiProfile, Profile,
     wire::endpoint::{endpoint, place},
 };
 
@@ -57,7 +57,7 @@ pub struct Provider {
     pub keys: Vec<KeyVariable>,
     /// Whether it may be asked without a key, as a server on your own machine. Default: false.
     pub keyless: bool,
-    /// Whose access tokens are shown, as bearers, where no key is set.
+    /// Whose access tokens are shown, as bearers, where no key is set; AWS's keys sign requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// The environment variable that may name another address.
@@ -78,6 +78,9 @@ pub struct Provider {
     /// Its address and its habits where it speaks Cohere's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohere: Option<CohereProfile>,
+    /// Its address and its habits where it speaks Converse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bedrock: Option<BedrockProfile>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
@@ -127,7 +130,8 @@ impl Provider {
         let anthropic = self.anthropic.as_mut().map(|profile| &mut profile.base_url);
         let gemini = self.gemini.as_mut().map(|profile| &mut profile.base_url);
         let cohere = self.cohere.as_mut().map(|profile| &mut profile.base_url);
-        [openai, anthropic, gemini, cohere].into_iter().flatten()
+        let bedrock = self.bedrock.as_mut().map(|profile| &mut profile.base_url);
+        [openai, anthropic, gemini, cohere, bedrock].into_iter().flatten()
     }
 
     /// True if each user of it has an address of their own: then another address is still this provider's.

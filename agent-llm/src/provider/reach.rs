@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::{Identity, Provider, Providers, Wire, speaks::Speaks, table::authority};
-use crate::{Auth, Credentials, model::HttpSettings, wire::endpoint::place};
+use crate::{Auth, Credentials, Signer, model::HttpSettings, wire::endpoint::place};
 
 /// Reads a variable of the environment.
 type ReadEnv = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -35,6 +35,8 @@ pub(super) struct Reach {
     pub(super) key: Option<SecretString>,
     /// In place of a key.
     pub(super) credentials: Option<Arc<dyn Credentials>>,
+    /// In place of both.
+    pub(super) signer: Option<Arc<dyn Signer>>,
 }
 
 impl Reach {
@@ -82,6 +84,7 @@ impl Reach {
         while let Some(hole) = wire.base_url(&provider).and_then(place).map(str::to_owned) {
             let known = provider.places.get(&hole).cloned().unwrap_or_default();
             let value = known.variables.iter().find_map(|variable| wanted.variable(Some(variable)));
+            let value = value.or_else(|| provider.identity?.place(&hole, &wanted.env));
             provider = lacks.fill(provider, &hole, value.as_deref().or(known.default.as_deref()));
         }
         let provider = provider.signed();
@@ -94,12 +97,15 @@ impl Reach {
                 Error::config(format!("'{option}' cannot be set for {name} on the wire {wire}: {why}{places}"))
             })?;
         }
-        let Shown { key, credentials, auth } = lacks.key(&provider, speaks.auth(), wanted, http);
+        if let Some(feature) = speaks.feature() {
+            lacks.0.push(format!("what reads its streams (enable the feature '{feature}')"));
+        }
+        let Shown { key, credentials, signer, auth } = lacks.key(&provider, speaks.auth(), wanted, http);
         if cfg!(not(feature = "http")) && http.transport.is_none() {
             lacks.0.push("a transport (enable the feature 'http', or use transport(..))".to_owned());
         }
         lacks.none(&format!("{name}:{model}"))?;
-        Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials })
+        Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials, signer })
     }
 }
 
@@ -113,6 +119,7 @@ impl Wanted {
 struct Shown {
     key: Option<SecretString>,
     credentials: Option<Arc<dyn Credentials>>,
+    signer: Option<Arc<dyn Signer>>,
     auth: Auth,
 }
 
@@ -142,8 +149,9 @@ impl Lacks {
         };
         let is_given = http.api_key.is_some()
             || http.credentials.is_some()
+            || http.signer.is_some()
             || http.headers.iter().any(|(header, _)| shown(header));
-        let none = Shown { key: None, credentials: None, auth: auth.clone() };
+        let none = Shown { key: None, credentials: None, signer: None, auth: auth.clone() };
         if is_given {
             return none;
         }
@@ -154,6 +162,10 @@ impl Lacks {
         }
         if let Some(credentials) = provider.identity.and_then(Identity::credentials) {
             return Shown { credentials: Some(credentials), auth: Auth::Bearer, ..none };
+        }
+        let region = wanted.options.iter().find(|(name, _)| name == "region").and_then(|(_, value)| value.as_str());
+        if let Some(signer) = provider.identity.and_then(|identity| identity.signer(region, http.transport.is_some())) {
+            return Shown { signer: Some(signer), ..none };
         }
         if !provider.keyless && http.transport.is_none() {
             let variables: Vec<_> = provider.keys.iter().map(|key| key.variable.as_str()).collect();

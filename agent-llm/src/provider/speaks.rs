@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Provider, Wire};
 use crate::{
-    AnthropicCodec, AnthropicProfile, Auth, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile,
-    OpenAiChatCodec, OpenAiResponsesCodec, Profile,
+    AnthropicCodec, AnthropicEnvelope, AnthropicProfile, Auth, BedrockCodec, BedrockProfile, Codec, CohereCodec,
+    CohereProfile, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec, Profile,
     wire::{anthropic::MAX_TOKENS, json::lay},
 };
 
@@ -18,6 +18,7 @@ pub(super) enum Speaks {
     Messages(AnthropicProfile),
     Generate(GeminiProfile),
     Cohere(CohereProfile),
+    Converse(BedrockProfile),
 }
 
 impl Speaks {
@@ -29,6 +30,7 @@ impl Speaks {
             Wire::Messages => Self::Messages(provider.anthropic.clone()?),
             Wire::Generate => Self::Generate(provider.gemini.clone()?),
             Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
+            Wire::Converse => Self::Converse(provider.bedrock.clone()?),
         })
     }
 
@@ -38,7 +40,18 @@ impl Speaks {
             Self::Messages(profile) => &profile.auth,
             Self::Generate(profile) => &profile.auth,
             Self::Cohere(profile) => &profile.auth,
+            Self::Converse(profile) => &profile.auth,
         }
+    }
+
+    /// The feature without which streams cannot be read.
+    pub(super) fn feature(&self) -> Option<&'static str> {
+        let is_aws = match self {
+            Self::Converse(_) => true,
+            Self::Messages(profile) => profile.envelope == AnthropicEnvelope::Bedrock,
+            _ => false,
+        };
+        (is_aws && cfg!(not(feature = "bedrock"))).then_some("bedrock")
     }
 
     pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
@@ -48,6 +61,7 @@ impl Speaks {
             Self::Generate(profile) => profile.holds_to_schemas(model),
             // A schema beside tools lets none be called, or is refused.
             Self::Cohere(_) => false,
+            Self::Converse(profile) => profile.json_schema,
         }
     }
 
@@ -58,6 +72,7 @@ impl Speaks {
             Self::Messages(profile) => set(profile, name, value),
             Self::Generate(profile) => set(profile, name, value),
             Self::Cohere(profile) => set(profile, name, value),
+            Self::Converse(profile) => set(profile, name, value),
         }
     }
 
@@ -68,6 +83,7 @@ impl Speaks {
             Self::Responses(profile) => Box::new(OpenAiResponsesCodec::new(model, profile)?),
             Self::Generate(profile) => Box::new(GeminiCodec::new(model, profile)?),
             Self::Cohere(profile) => Box::new(CohereCodec::new(model, profile)?),
+            Self::Converse(profile) => Box::new(BedrockCodec::new(model, profile)?),
             Self::Messages(profile) => {
                 let codec = AnthropicCodec::new(model, profile)?;
                 match told.or(known.map(|most| most.min(MAX_TOKENS))) {

@@ -21,10 +21,12 @@ pub enum Wire {
     Generate,
     /// `cohere`: Cohere's Chat, version 2.
     Cohere,
+    /// `converse`: Amazon Bedrock's Converse.
+    Converse,
 }
 
 impl Wire {
-    const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere];
+    const ALL: [Self; 6] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere, Self::Converse];
 
     /// Its name, as after the `@` of a model's.
     pub fn as_str(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Wire {
             Self::Messages => "messages",
             Self::Generate => "generate",
             Self::Cohere => "cohere",
+            Self::Converse => "converse",
         }
     }
 
@@ -44,6 +47,7 @@ impl Wire {
             Self::Messages => "anthropic",
             Self::Generate => "gemini",
             Self::Cohere => "cohere",
+            Self::Converse => "bedrock",
         }
     }
 
@@ -54,6 +58,7 @@ impl Wire {
             Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),
             Self::Generate => provider.gemini.as_ref().map(|profile| &*profile.base_url),
             Self::Cohere => provider.cohere.as_ref().map(|profile| &*profile.base_url),
+            Self::Converse => provider.bedrock.as_ref().map(|profile| &*profile.base_url),
         }
     }
 
@@ -64,6 +69,7 @@ impl Wire {
             Self::Messages => &mut provider.anthropic.get_or_insert_default().base_url,
             Self::Generate => &mut provider.gemini.get_or_insert_default().base_url,
             Self::Cohere => &mut provider.cohere.get_or_insert_default().base_url,
+            Self::Converse => &mut provider.bedrock.get_or_insert_default().base_url,
         };
         url.clone_into(base_url);
     }

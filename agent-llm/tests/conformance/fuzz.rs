@@ -13,8 +13,8 @@ use agent_core::{
     testing::detached_run,
 };
 use agent_llm::{
-    Codec, RequestReader, SseSplitter,
-    conformance::{Mutator, Samples},
+    Codec, Framing, RequestReader, SseSplitter,
+    conformance::{Mutator, Samples, framed},
 };
 use serde_json::Value;
 
@@ -79,6 +79,38 @@ fn the_splitter_finds_the_same_events_however_bytes_are_cut() {
         assert_eq!(split(pieces), whole);
         // A byte that is not UTF-8 becomes three.
         assert!(whole.iter().map(|(_, data)| data.len()).sum::<usize>() <= 3 * bytes.len(), "nothing is made up");
+    });
+}
+
+/// What a splitter finds in the pieces, and how that ends.
+fn split_by(framing: Framing, pieces: &[&[u8]]) -> (Vec<String>, Option<ErrorKind>) {
+    let (mut splitter, mut events) = (framing.splitter(), Vec::new());
+    let mut take = |event: &str| {
+        events.push(event.to_owned());
+        Ok(())
+    };
+    let read = pieces.iter().try_for_each(|piece| splitter.push(piece, &mut take));
+    let read = read.and_then(|()| splitter.finish(&mut take));
+    (events, read.err().map(|error| error.kind()))
+}
+
+#[test]
+fn a_framing_finds_the_same_events_or_the_same_error_however_bytes_are_cut() {
+    for_every_seed("framing", 4, |random, target| {
+        let (framing, answers) = (target.codec.framing(), target.samples.answers());
+        let mut bytes = framed(framing, answers[random.below(answers.len())].events());
+        if random.below(8) > 0 {
+            random.bytes(&mut bytes);
+        }
+        let whole = split_by(framing, &[&bytes[..]]);
+        let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(random.below(40.min(rest.len())) + 1);
+            pieces.push(piece);
+            rest = more;
+        }
+        assert_eq!(split_by(framing, &pieces), whole);
+        assert_ne!(whole.1, Some(ErrorKind::Unexpected));
     });
 }
 

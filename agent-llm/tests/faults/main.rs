@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{
     Chunk, Error, Message, Model, ModelRequest, ModelResponse, ModelService, Result, Retry, model::MessageBuilder,
 };
-use agent_llm::{Framing, LayeredModel, ModelBuilder, RetryLayer};
+use agent_llm::{LayeredModel, ModelBuilder, RetryLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -30,9 +30,12 @@ fn model(said: &Said, fault: &Fault, provider: &Provider) -> LayeredModel {
     builder.idle_timeout(SILENCE).max_answer(fault.most).retries(0).build().expect("a model")
 }
 
-/// The wires whose streams are server-sent events, as the faults are written.
-fn spoken_as_events() -> impl Iterator<Item = Said> {
-    ROWS.iter().filter(|row| (row.codec)().framing() == Framing::ServerSentEvents).map(Said::of)
+/// Each wire with each fault that its answers may have.
+fn cases() -> impl Iterator<Item = (Said, &'static Fault)> {
+    FAULTS
+        .iter()
+        .flat_map(|fault| ROWS.iter().map(move |row| (Said::of(row), fault)))
+        .filter(|(said, fault)| said.may_meet(fault))
 }
 
 /// A request, and what is heard of its answer.
@@ -71,21 +74,19 @@ fn wrong(error: &Error, expect: &Expect) -> Option<String> {
 #[tokio::test(start_paused = true)]
 async fn every_fault_becomes_a_typed_error_or_the_answer_that_is_still_there() {
     let mut complaints = Vec::new();
-    for said in spoken_as_events() {
-        for fault in FAULTS {
-            let began = Instant::now();
-            let (result, heard) = call_once(&said, fault).await;
-            let complaint = match (&fault.expect, &result) {
-                (Expect::Answer(check), Ok(response)) if heard_message(&heard) == response.message.blocks() => {
-                    check(&said, response)
-                }
-                (_, Ok(response)) => Some(format!("an error, not {response:?} of which {heard:?} was heard")),
-                (expect, Err(error)) => wrong(error, expect),
-            };
-            complaints.extend(complaint.map(|why| format!("{} with {}: wanted {why}", said.wire(), fault.name)));
-            if began.elapsed() > SILENCE + Duration::from_secs(15) {
-                complaints.push(format!("{} with {}: took {:?}", said.wire(), fault.name, began.elapsed()));
+    for (said, fault) in cases() {
+        let began = Instant::now();
+        let (result, heard) = call_once(&said, fault).await;
+        let complaint = match (&fault.expect, &result) {
+            (Expect::Answer(check), Ok(response)) if heard_message(&heard) == response.message.blocks() => {
+                check(&said, response)
             }
+            (_, Ok(response)) => Some(format!("an error, not {response:?} of which {heard:?} was heard")),
+            (expect, Err(error)) => wrong(error, expect),
+        };
+        complaints.extend(complaint.map(|why| format!("{} with {}: wanted {why}", said.wire(), fault.name)));
+        if began.elapsed() > SILENCE + Duration::from_secs(15) {
+            complaints.push(format!("{} with {}: took {:?}", said.wire(), fault.name, began.elapsed()));
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -94,11 +95,9 @@ async fn every_fault_becomes_a_typed_error_or_the_answer_that_is_still_there() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_failed_attempt_is_glued_to_the_next() {
     let mut complaints = Vec::new();
-    for said in spoken_as_events() {
-        for fault in FAULTS.iter().filter(|fault| !matches!(fault.expect, Expect::Answer(_))) {
-            if let Err(why) = retried(&said, fault).await {
-                complaints.push(format!("{} with {}: {why}", said.wire(), fault.name));
-            }
+    for (said, fault) in cases().filter(|(_, fault)| !matches!(fault.expect, Expect::Answer(_))) {
+        if let Err(why) = retried(&said, fault).await {
+            complaints.push(format!("{} with {}: {why}", said.wire(), fault.name));
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -106,7 +105,7 @@ async fn nothing_of_a_failed_attempt_is_glued_to_the_next() {
 
 /// Calls a provider that fails once and then answers, behind a layer that tries again.
 async fn retried(said: &Said, fault: &Fault) -> Result<(), String> {
-    let good = if fault.streams { Attempt::stream(&said.text) } else { Attempt::whole(&said.text) };
+    let good = if fault.streams { said.stream() } else { Attempt::whole(&said.text) };
     let provider = Provider::new([(fault.attempt)(said), good]);
     let model = Arc::new(model(said, fault, &provider));
     let service = ModelService::new(service_fn(move |req: ModelRequest| {

@@ -54,19 +54,14 @@ impl Attempt {
     }
 
     /// A stream of these pieces.
-    pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>, end: End) -> Self {
+    pub(crate) fn pieces(kind: &'static str, pieces: impl IntoIterator<Item = Bytes>, end: End) -> Self {
         let pieces = pieces.into_iter().collect();
-        Self { status: Some(200), headers: vec![("content-type", "text/event-stream")], pieces, end }
+        Self { status: Some(200), headers: vec![("content-type", kind)], pieces, end }
     }
 
     /// The whole answer.
     pub(crate) fn whole(answer: &Answer) -> Self {
         Self::of(200, "application/json", answer.whole().to_owned())
-    }
-
-    /// The streamed answer.
-    pub(crate) fn stream(answer: &Answer) -> Self {
-        Self::pieces([answer.stream().into()], End::Closed)
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {

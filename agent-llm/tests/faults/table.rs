@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{ErrorKind, ModelResponse, Retry, engine::unique_ids};
 use agent_llm::{
-    RequestReader,
-    conformance::{Answer, event_stream},
+    Framing, RequestReader,
+    conformance::{Answer, framed},
 };
 use bytes::Bytes;
 
@@ -25,6 +25,8 @@ pub(crate) struct Fault {
     pub(crate) speaks: bool,
     /// The most bytes that the answer may have.
     pub(crate) most: usize,
+    /// The only framing in which it happens.
+    only: Option<Framing>,
 }
 
 /// What a fault becomes.
@@ -44,7 +46,11 @@ const STREAM: Fault = Fault {
     streams: true,
     speaks: false,
     most: 1 << 20,
+    only: None,
 };
+
+const SSE: Option<Framing> = Some(Framing::ServerSentEvents);
+const AWS: Option<Framing> = Some(Framing::AwsEvents);
 
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
@@ -73,21 +79,21 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a cut between two events",
-        attempt: |said| Attempt::pieces([said.half()], End::Closed),
+        attempt: |said| said.pieces([said.half()], End::Closed),
         expect: Expect::Error(ErrorKind::Truncated, AGAIN),
         speaks: true,
         ..STREAM
     },
     Fault {
         name: "a cut within an event",
-        attempt: |said| Attempt::pieces([said.half(), Bytes::from_static(b"data: {\"id\":\"r1\",")], End::Closed),
+        attempt: |said| said.pieces([said.half(), said.spoken().slice(..said.spoken().len() / 2)], End::Closed),
         expect: Expect::Error(ErrorKind::Truncated, AGAIN),
         speaks: true,
         ..STREAM
     },
     Fault {
         name: "a cut before the first byte",
-        attempt: |_| Attempt::pieces([], End::Closed),
+        attempt: |said| said.pieces([], End::Closed),
         expect: Expect::Error(ErrorKind::Truncated, AGAIN),
         ..STREAM
     },
@@ -102,7 +108,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a stall",
-        attempt: |said| Attempt::pieces([said.half()], End::Silence),
+        attempt: |said| said.pieces([said.half()], End::Silence),
         expect: Expect::Error(ErrorKind::Timeout, AGAIN),
         speaks: true,
         ..STREAM
@@ -115,17 +121,64 @@ pub(crate) const FAULTS: &[Fault] = &[
         ..STREAM
     },
     Fault {
-        name: "garbage in an event",
-        attempt: |said| Attempt::pieces([said.half(), "data: \u{1}{]\n\n".into()], End::Closed),
+        name: "a cut within the first bytes of a frame",
+        attempt: |said| said.pieces([said.half(), said.spoken().slice(..6)], End::Closed),
+        expect: Expect::Error(ErrorKind::Truncated, AGAIN),
+        speaks: true,
+        only: AWS,
+        ..STREAM
+    },
+    Fault {
+        name: "a changed byte in a frame",
+        attempt: |said| said.pieces([said.half(), said.with_changed_byte(|length| length / 2)], End::Closed),
         expect: Expect::Error(ErrorKind::Protocol, AGAIN),
         speaks: true,
+        only: AWS,
+        ..STREAM
+    },
+    Fault {
+        name: "a changed checksum of a frame",
+        attempt: |said| said.pieces([said.half(), said.with_changed_byte(|length| length - 1)], End::Closed),
+        expect: Expect::Error(ErrorKind::Protocol, AGAIN),
+        speaks: true,
+        only: AWS,
+        ..STREAM
+    },
+    Fault {
+        name: "frames that come one byte at a time",
+        attempt: |said| {
+            let bytes = said.framed(said.text.events());
+            said.pieces((0..bytes.len()).map(|at| bytes.slice(at..=at)), End::Closed)
+        },
+        expect: Expect::Answer(is_the_text),
+        only: AWS,
+        ..STREAM
+    },
+    Fault {
+        name: "a frame that says that it is huge",
+        attempt: |said| {
+            let piece = Bytes::from(vec![0x7f; 1 << 20]);
+            said.pieces([said.half(), piece], End::Never)
+        },
+        expect: Expect::Error(ErrorKind::Protocol, Retry::Permanent),
+        speaks: true,
+        most: 64 << 20,
+        only: AWS,
+        ..STREAM
+    },
+    Fault {
+        name: "garbage in an event",
+        attempt: |said| said.pieces([said.half(), "data: \u{1}{]\n\n".into()], End::Closed),
+        expect: Expect::Error(ErrorKind::Protocol, AGAIN),
+        speaks: true,
+        only: SSE,
         ..STREAM
     },
     Fault {
         name: "bytes that are not UTF-8, one at a time",
         attempt: |said| {
             let bytes = said.with_bad_byte();
-            Attempt::pieces((0..bytes.len()).map(|at| bytes.slice(at..=at)), End::Closed)
+            said.pieces((0..bytes.len()).map(|at| bytes.slice(at..=at)), End::Closed)
         },
         expect: Expect::Answer(|said, response| {
             let good = said.good(&said.text).message.text();
@@ -134,11 +187,12 @@ pub(crate) const FAULTS: &[Fault] = &[
             let is_right = text.replace('\u{fffd}', "") == good;
             (!is_right).then(|| format!("{good:?}, perhaps with a replacement character, not {text:?}"))
         }),
+        only: SSE,
         ..STREAM
     },
     Fault {
         name: "calls that share an id",
-        attempt: |said| Attempt::pieces([said.with_one_id().into()], End::Closed),
+        attempt: |said| said.pieces([said.with_one_id()], End::Closed),
         expect: Expect::Answer(|said, response| {
             let mut message = response.message.clone();
             unique_ids(&mut message);
@@ -151,7 +205,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a stream that never ends",
-        attempt: |said| Attempt::pieces([said.half(), said.spoken()], End::Never),
+        attempt: |said| said.pieces([said.half(), said.spoken()], End::Never),
         expect: Expect::Error(ErrorKind::Protocol, Retry::Permanent),
         speaks: true,
         ..STREAM
@@ -165,24 +219,25 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a huge event",
-        attempt: |_| {
+        attempt: |said| {
             let piece = Bytes::from(vec![b'x'; 1 << 20]);
-            Attempt::pieces([Bytes::from_static(b"data: {\"x\":\""), piece], End::Never)
+            said.pieces([Bytes::from_static(b"data: {\"x\":\""), piece], End::Never)
         },
         expect: Expect::Error(ErrorKind::Protocol, Retry::Permanent),
         most: 64 << 20,
+        only: SSE,
         ..STREAM
     },
     Fault {
         name: "a reset",
-        attempt: |said| Attempt::pieces([said.half()], End::Reset),
+        attempt: |said| said.pieces([said.half()], End::Reset),
         expect: Expect::Error(ErrorKind::Transport, AGAIN),
         speaks: true,
         ..STREAM
     },
     Fault {
         name: "a reset after the answer",
-        attempt: |said| Attempt::stream(&said.text).ends(End::Reset),
+        attempt: |said| said.stream().ends(End::Reset),
         expect: Expect::Answer(is_the_text),
         ..STREAM
     },
@@ -206,13 +261,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a stream that calls itself plain text",
-        attempt: |said| Attempt::of(200, "text/plain", said.text.stream()),
+        attempt: |said| Attempt::of(200, "text/plain", said.framed(said.text.events())),
         expect: Expect::Answer(is_the_text),
         ..STREAM
     },
     Fault {
         name: "an error event in the middle",
-        attempt: |said| Attempt::pieces([said.half(), event_stream([&said.overloaded]).into()], End::Closed),
+        attempt: |said| said.pieces([said.half(), said.framed([&said.overloaded])], End::Closed),
         expect: Expect::Error(ErrorKind::Overloaded, AGAIN),
         speaks: true,
         ..STREAM
@@ -258,14 +313,46 @@ impl Said {
         self.codec.decode(answer.whole().as_bytes()).expect("the sample is good")
     }
 
+    /// True if this may happen to an answer of the wire.
+    pub(crate) fn may_meet(&self, fault: &Fault) -> bool {
+        fault.only.is_none_or(|only| only == self.codec.framing())
+    }
+
+    /// These events as the wire's servers send them.
+    fn framed<E: AsRef<str>>(&self, events: impl IntoIterator<Item = E>) -> Bytes {
+        framed(self.codec.framing(), events).into()
+    }
+
+    /// A stream of these pieces.
+    fn pieces(&self, pieces: impl IntoIterator<Item = Bytes>, end: End) -> Attempt {
+        let kind = match self.codec.framing() {
+            Framing::AwsEvents => "application/vnd.amazon.eventstream",
+            _ => "text/event-stream",
+        };
+        Attempt::pieces(kind, pieces, end)
+    }
+
+    /// The streamed answer of text.
+    pub(crate) fn stream(&self) -> Attempt {
+        self.pieces([self.framed(self.text.events())], End::Closed)
+    }
+
     /// The stream up to its first word.
     fn half(&self) -> Bytes {
-        event_stream(&self.text.events()[..=self.word.0]).into()
+        self.framed(&self.text.events()[..=self.word.0])
     }
 
     /// The event that says the first word.
     fn spoken(&self) -> Bytes {
-        event_stream([&self.text.events()[self.word.0]]).into()
+        self.framed([&self.text.events()[self.word.0]])
+    }
+
+    /// The event that says the first word, with one bit changed.
+    fn with_changed_byte(&self, place: fn(usize) -> usize) -> Bytes {
+        let mut bytes = self.spoken().to_vec();
+        let at = place(bytes.len());
+        bytes[at] ^= 1;
+        bytes.into()
     }
 
     /// The stream of text with a byte after its first word that is not UTF-8.
@@ -277,8 +364,9 @@ impl Said {
     }
 
     /// The stream of calls, all of which have the id of the first.
-    fn with_one_id(&self) -> String {
+    fn with_one_id(&self) -> Bytes {
         let ids: Vec<_> = self.good(&self.calls).message.calls().map(|call| call.id.clone()).collect();
-        ids.iter().fold(self.calls.stream(), |stream, id| stream.replace(&**id, &ids[0]))
+        let one = |event: &String| ids.iter().fold(event.clone(), |event, id| event.replace(&**id, &ids[0]));
+        self.framed(self.calls.events().iter().map(one))
     }
 }

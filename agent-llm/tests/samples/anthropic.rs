@@ -44,20 +44,20 @@ fn samples() -> Samples {
         ))
 }
 
-const BEGIN: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"cache_read_input_tokens":2,"output_tokens":1}}}"#;
+pub(super) const BEGIN: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"cache_read_input_tokens":2,"output_tokens":1}}}"#;
 
 fn refusal(kind: &str, message: &str) -> String {
     format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}},"request_id":"req_1"}}"#)
 }
 
-fn text() -> Answer {
+pub(super) fn text() -> Answer {
     let turn = r#"[{"type":"text","text":"Hello, Zürich 😀!"}]"#;
     let deltas = ["Hello, ", "Zürich 😀", "!"].map(|delta| text_delta(0, delta));
     let begin = [start(0, r#"{"type":"text","text":""}"#), r#"{"type":"ping"}"#.to_owned()];
     answer("text", turn, "end_turn", begin.into_iter().chain(deltas).chain([stop(0)]))
 }
 
-fn calls() -> Answer {
+pub(super) fn calls() -> Answer {
     let turn = concat!(
         r#"[{"type":"tool_use","id":"toolu_a","name":"look","input":{"at":"Zürich"}},"#,
         r#"{"type":"tool_use","id":"toolu_b","name":"look","input":{},"caller":{"type":"direct"}}]"#,
@@ -75,7 +75,7 @@ fn calls() -> Answer {
     answer("two calls", turn, "tool_use", events)
 }
 
-fn searching() -> Answer {
+pub(super) fn searching() -> Answer {
     let found = r#"{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[{"type":"web_search_result","url":"https://a.test/z","title":"Z","encrypted_content":"e1"}]}"#;
     let citation = r#"{"type":"web_search_result_location","url":"https://a.test/z","title":"Z","cited_text":"z","encrypted_index":"e2"}"#;
     let turn = format!(
@@ -108,7 +108,7 @@ fn searching() -> Answer {
     answer("thinking, a search, and a text with its source", &turn, "end_turn", events)
 }
 
-fn start(at: u32, block: &str) -> String {
+pub(super) fn start(at: u32, block: &str) -> String {
     format!(r#"{{"type":"content_block_start","index":{at},"content_block":{block}}}"#)
 }
 
@@ -116,7 +116,7 @@ fn delta(at: u32, delta: &str) -> String {
     format!(r#"{{"type":"content_block_delta","index":{at},"delta":{delta}}}"#)
 }
 
-fn text_delta(at: u32, text: &str) -> String {
+pub(super) fn text_delta(at: u32, text: &str) -> String {
     delta(at, &format!(r#"{{"type":"text_delta","text":"{text}"}}"#))
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 mod anthropic;
+mod anthropic_bedrock;
 mod bedrock_converse;
 mod cohere;
 mod gemini;
@@ -17,8 +18,15 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] =
-    &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW, bedrock_converse::ROW, cohere::ROW];
+pub(crate) const ROWS: &[Row] = &[
+    openai_chat::ROW,
+    openai_responses::ROW,
+    anthropic::ROW,
+    anthropic_bedrock::ROW,
+    gemini::ROW,
+    bedrock_converse::ROW,
+    cohere::ROW,
+];
 
 /// One wire.
 pub(crate) struct Row {

@@ -25,6 +25,7 @@ fn found(reach: Result<Reach>) -> (String, String, Option<String>) {
         Speaks::Messages(profile) => profile.base_url.clone(),
         Speaks::Generate(profile) => profile.base_url.clone(),
         Speaks::Cohere(profile) => profile.base_url.clone(),
+        Speaks::Converse(profile) => profile.base_url.clone(),
     };
     (reach.provider.name, url, reach.key.map(|key| key.expose_secret().to_owned()))
 }
@@ -159,4 +160,34 @@ fn an_option_is_a_field_of_the_profile_and_what_is_none_is_refused_with_all_that
     assert!(refused(set("temprature", json!(1))).contains("there are auth, cache_control, "));
     assert!(refused(set("verbatim", json!("yes"))).contains("boolean"));
     assert!(refused(set("base_url", json!("http://evil.test"))).contains("cannot be set"), "the key would go there");
+}
+
+#[test]
+fn a_model_of_bedrock_speaks_converse_and_is_shown_its_own_key_or_signed_requests() {
+    const REGION: (&str, &str) = ("AWS_DEFAULT_REGION", "eu-west-1");
+    let keyed = reach("bedrock:m", &[REGION, ("AWS_BEARER_TOKEN_BEDROCK", "k")]).expect("all is there");
+    assert!(matches!(keyed.speaks, Speaks::Converse(_)) && keyed.signer.is_none());
+    assert_eq!(found(Ok(keyed)).1, "https://bedrock-runtime.eu-west-1.amazonaws.com");
+    let missing = refused(reach("bedrock:m", &[("AWS_CONFIG_FILE", "/nowhere"), ("AWS_BEARER_TOKEN_BEDROCK", "k")]));
+    assert!(missing.contains("set AWS_REGION or AWS_DEFAULT_REGION"), "{missing}");
+    let claude =
+        reach("vertex:claude-opus-4-6@messages", &[("GOOGLE_CLOUD_PROJECT", "p"), ("VERTEX_ACCESS_TOKEN", "k")]);
+    let at_google = "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/anthropic";
+    assert_eq!(found(claude).1, at_google);
+}
+
+#[cfg(feature = "bedrock")]
+#[test]
+fn requests_to_bedrock_are_signed_where_it_has_no_key_of_its_own() {
+    let reach = reach("bedrock:m", &[("AWS_REGION", "eu-west-1")]).expect("keys are looked for when they are needed");
+    assert!(reach.signer.is_some() && reach.key.is_none());
+}
+
+#[cfg(not(feature = "bedrock"))]
+#[test]
+fn what_needs_the_feature_bedrock_says_so() {
+    let missing = refused(reach("bedrock:m", &[("AWS_REGION", "eu-west-1")]));
+    assert!(missing.contains("enable the feature 'bedrock'"), "{missing}");
+    let chat = reach("bedrock:m@chat", &[("AWS_REGION", "eu-west-1"), ("AWS_BEARER_TOKEN_BEDROCK", "k")]);
+    assert!(chat.is_ok(), "it needs no feature");
 }

@@ -31,6 +31,7 @@ mod assistant;
 mod block_fold;
 mod claude;
 mod encode;
+mod envelope;
 mod finish;
 mod fold;
 mod media;
@@ -47,11 +48,11 @@ mod usage;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use serde_json::{Map, Value, json};
 
-use self::{answer::Answer, settings::Settings};
-pub use self::{claude::ClaudeThinking, profile::AnthropicProfile};
+use self::{answer::Answer, envelope::Addresses, settings::Settings};
+pub use self::{claude::ClaudeThinking, envelope::AnthropicEnvelope, profile::AnthropicProfile};
 pub(crate) use self::{
     claude::{Claude, MAX_TOKENS},
     schema::closed,
@@ -59,10 +60,10 @@ pub(crate) use self::{
     tools::input_schema,
 };
 use crate::{
-    Codec, Decoder, ProviderError,
+    Codec, Decoder, Framing, ProviderError,
     wire::{
         body::{Bodies, Draft},
-        endpoint::{endpoint, post},
+        endpoint::post,
         surrogates::text_of,
     },
 };
@@ -87,7 +88,7 @@ const WIRE: &str = "anthropic-messages";
 /// ```
 #[derive(Debug)]
 pub struct AnthropicCodec {
-    uri: Uri,
+    addresses: Addresses,
     headers: HeaderMap,
     profile: AnthropicProfile,
     origin: Origin,
@@ -105,14 +106,12 @@ impl AnthropicCodec {
     /// hold.
     pub fn new(model: impl Into<String>, profile: AnthropicProfile) -> Result<Self> {
         let model = model.into();
-        // Some write the version of the path, others do not.
-        let base = profile.base_url.trim_end_matches('/');
-        let uri = endpoint(base.strip_suffix("/v1").unwrap_or(base), "/v1/messages")?;
+        let addresses = profile.addresses(&model)?;
         let mut headers = HeaderMap::new();
-        let betas = profile.betas.join(",");
-        for (name, value) in [("anthropic-version", &profile.version), ("anthropic-beta", &betas)] {
+        for name in profile.envelope.headers() {
+            let value = if *name == "anthropic-beta" { profile.betas.join(",") } else { profile.version.clone() };
             if !value.is_empty() {
-                let value = HeaderValue::try_from(value)
+                let value = HeaderValue::try_from(&value)
                     .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
                 headers.insert(HeaderName::from_static(name), value);
             }
@@ -121,7 +120,7 @@ impl AnthropicCodec {
         claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider));
-        Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
+        Ok(Self { addresses, headers, profile, origin, claude, key, bodies: Bodies::default() })
     }
 
     /// Sets the most tokens of an answer to a request that does not say.
@@ -144,10 +143,12 @@ impl Codec for AnthropicCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         media::check(&req.messages)?;
-        let settings = Settings::of(req, self.origin.model(), &self.claude);
+        let head = self.profile.head(self.origin.model(), req.stream);
+        let settings = Settings::of(req, head, &self.claude);
         settings.check()?;
         let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, self.key, out);
-        let mut request = post(self.uri.clone(), self.bodies.body(write));
+        let uri = if req.stream { &self.addresses.streamed } else { &self.addresses.whole };
+        let mut request = post(uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
         Ok(request)
     }
@@ -168,6 +169,10 @@ impl Codec for AnthropicCodec {
         Map::from_iter([("metadata".to_owned(), json!({"user_id": session}))])
     }
 
+    fn framing(&self) -> Framing {
+        self.profile.envelope.framing()
+    }
+
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         Box::new(Answer::new(self.origin.clone(), chunks))
     }
@@ -176,6 +181,6 @@ impl Codec for AnthropicCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for AnthropicCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode_request(body, &self.origin, &self.claude)
+        request::decode_request(body, &self.origin, self.profile.head("", false), &self.claude)
     }
 }

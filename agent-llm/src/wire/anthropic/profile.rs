@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ClaudeThinking;
+use super::{AnthropicEnvelope, ClaudeThinking};
 use crate::Auth;
 
 /// What is particular to one server that speaks Anthropic Messages: Anthropic itself, a gateway, or another maker's models
@@ -24,13 +24,15 @@ pub struct AnthropicProfile {
     /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/v1/messages`.
+    /// The address up to, and without, `/v1/messages`; for other envelopes, `/model/..` of Bedrock and `/models/..` of Vertex.
     pub base_url: String,
     /// How the key is shown.
     pub auth: Auth,
-    /// The version of the API, for the header `anthropic-version`; empty to send none.
+    /// Around what a request is put. Default: [`Direct`](AnthropicEnvelope::Direct).
+    pub envelope: AnthropicEnvelope,
+    /// The version of the API, for the header `anthropic-version` or the field of that name; empty to send none.
     pub version: String,
-    /// Features that are asked for in the header `anthropic-beta`: files by id, for example, need `files-api-2025-04-14`.
+    /// Features that are asked for in the header or the field `anthropic-beta`: files by id, for example, need `files-api-2025-04-14`.
     pub betas: Vec<String>,
     /// Whether the server holds models to a JSON Schema: then they [say so](agent_core::ModelInfo::json_schema).
     pub json_schema: bool,
@@ -52,6 +54,7 @@ impl AnthropicProfile {
             provider: provider.into(),
             base_url: base_url.into(),
             auth: Auth::Header("x-api-key".into()),
+            envelope: AnthropicEnvelope::Direct,
             version: "2023-06-01".into(),
             betas: Vec::new(),
             json_schema: false,

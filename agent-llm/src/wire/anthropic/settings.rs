@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     claude::{Claude, ClaudeThinking, Thoughtless},
+    envelope::Head,
     schema::closed,
 };
 
@@ -17,7 +18,12 @@ const LEAST_TOP_P: f64 = 0.95;
 
 #[derive(Serialize)]
 pub(super) struct Settings<'a> {
-    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anthropic_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    anthropic_beta: &'a [String],
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
@@ -67,20 +73,22 @@ struct Format {
 }
 
 impl<'a> Settings<'a> {
-    pub(super) fn of(req: &'a ModelRequest, model: &'a str, claude: &Claude) -> Self {
+    pub(super) fn of(req: &'a ModelRequest, head: Head<'a>, claude: &Claude) -> Self {
         // The API refuses a word about tools where there are none.
         let has_tools = !req.tools.is_empty() || req.params.extra.contains_key("tools");
-        Self::new(&req.params, has_tools, req.stream, model, claude)
+        Self::new(&req.params, has_tools, head, claude)
     }
 
-    pub(super) fn new(params: &'a ModelParams, has_tools: bool, stream: bool, model: &'a str, claude: &Claude) -> Self {
+    pub(super) fn new(params: &'a ModelParams, has_tools: bool, head: Head<'a>, claude: &Claude) -> Self {
         let max_tokens = params.max_tokens.unwrap_or(claude.max_tokens);
         let (thinking, effort) = params.effort.map_or((None, None), |effort| think(effort, max_tokens, claude));
         // The API forces no tool on a model that thinks.
         let is_forced = has_tools && matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
         let thinking = thinking.filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
         Self {
-            model,
+            model: head.model,
+            anthropic_version: head.version,
+            anthropic_beta: head.betas,
             max_tokens,
             temperature: params.temperature,
             top_p: params.top_p,
@@ -88,7 +96,7 @@ impl<'a> Settings<'a> {
             tool_choice: Choice::new(params).filter(|_| has_tools),
             thinking,
             output_config: OutputConfig { effort, format: params.output.as_deref().and_then(Format::new) },
-            stream: stream.then_some(true),
+            stream: head.stream,
         }
     }
 

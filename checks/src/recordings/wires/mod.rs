@@ -2,6 +2,7 @@
 
 mod anthropic_messages;
 mod bedrock_converse;
+mod bedrock_invoke;
 mod cohere_chat;
 mod gemini_generate;
 mod openai_chat;
@@ -24,6 +25,7 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &gemini_generate::GeminiGenerate,
     &cohere_chat::CohereChat,
     &bedrock_converse::BedrockConverse,
+    &bedrock_invoke::BedrockInvoke,
 ];
 
 /// An independent reading of one wire. Nothing here may ask the codec.

@@ -10,7 +10,7 @@ use agent_core::{
 use serde_json::{Map, Value, value::RawValue};
 
 use self::parts::{conversation, instructions, tools};
-use super::{claude::Claude, settings::Settings};
+use super::{claude::Claude, envelope::Head, settings::Settings};
 use crate::{
     ParsedRequest,
     error::bounded,
@@ -18,15 +18,15 @@ use crate::{
 };
 
 /// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood.
-pub(super) fn decode_request(body: &[u8], origin: &Origin, claude: &Claude) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &[u8], origin: &Origin, head: Head<'_>, claude: &Claude) -> Result<ParsedRequest> {
     let text = text_of(body);
-    read(&text, origin, claude).map_err(|e| {
+    read(&text, origin, head, claude).map_err(|e| {
         let message = format!("the body is not a request for a message: {}", bounded(&e.to_string(), 200));
         Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent).with_source(e)
     })
 }
 
-fn read(text: &str, origin: &Origin, claude: &Claude) -> serde_json::Result<ParsedRequest> {
+fn read(text: &str, origin: &Origin, head: Head<'_>, claude: &Claude) -> serde_json::Result<ParsedRequest> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     fields.retain(|_, json| json.get() != "null");
     let mut parsed = ParsedRequest::default();
@@ -42,13 +42,14 @@ fn read(text: &str, origin: &Origin, claude: &Claude) -> serde_json::Result<Pars
     let fields = fields.into_iter().map(|(name, json)| Ok((name, serde_json::from_str(json.get())?)));
     let fields: Map<String, Value> = fields.collect::<serde_json::Result<_>>()?;
     parsed.stream = fields.get("stream") == Some(&Value::Bool(true));
-    parsed.params = Reader { fields, has_tools: !parsed.tools.is_empty(), claude }.params();
+    parsed.params = Reader { fields, has_tools: !parsed.tools.is_empty(), head, claude }.params();
     Ok(parsed)
 }
 
 struct Reader<'a> {
     fields: Map<String, Value>,
     has_tools: bool,
+    head: Head<'a>,
     claude: &'a Claude,
 }
 
@@ -103,8 +104,8 @@ impl Reader<'_> {
         params.output = schema.map(|schema| OutputFormat::new("output", schema.clone()).strict(true).into());
     }
 
-    fn settings<'p>(&self, params: &'p ModelParams) -> Settings<'p> {
-        Settings::new(params, self.has_tools, false, "", self.claude)
+    fn settings<'p>(&'p self, params: &'p ModelParams) -> Settings<'p> {
+        Settings::new(params, self.has_tools, self.head, self.claude)
     }
 
     fn written(&self, params: &ModelParams) -> Value {

@@ -30,8 +30,8 @@ pub(super) fn decode_request(body: &[u8], origin: &Origin, family: &Family) -> R
 fn read(text: &str, origin: &Origin, family: &Family) -> serde_json::Result<ParsedRequest> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     fields.retain(|_, json| json.get() != "null");
-    let mut parsed = ParsedRequest::default();
-    parsed.system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let mut parsed = ParsedRequest { system, ..ParsedRequest::default() };
     let messages = fields.remove("messages").map_or("[]", RawValue::get);
     parsed.messages = conversation(&serde_json::from_str::<Vec<_>>(messages)?, origin)?;
     if let Some(json) = fields.remove("toolConfig") {
