@@ -149,7 +149,7 @@ pub use self::{
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         openai_chat::OpenAiChatCodec,
         openai_responses::{OpenAiResponsesCodec, ResponsesProfile},
-        profile::{Profile, SystemRole},
+        profile::{DocumentForm, Profile, SystemRole},
     },
     xml_tools::XmlTools,
 };
