@@ -22,7 +22,7 @@ pub use self::{
     wire::Wire,
 };
 use crate::{
-    AnthropicProfile, CohereProfile, GeminiProfile, Profile,
+    AnthropicProfile, CohereProfile, GeminiProfile, OllamaProfile, Profile,
     wire::endpoint::{endpoint, place},
 };
 
@@ -78,6 +78,9 @@ pub struct Provider {
     /// Its address and its habits where it speaks Cohere's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohere: Option<CohereProfile>,
+    /// Its address and its habits where it speaks Ollama's wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ollama: Option<OllamaProfile>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
@@ -127,7 +130,8 @@ impl Provider {
         let anthropic = self.anthropic.as_mut().map(|profile| &mut profile.base_url);
         let gemini = self.gemini.as_mut().map(|profile| &mut profile.base_url);
         let cohere = self.cohere.as_mut().map(|profile| &mut profile.base_url);
-        [openai, anthropic, gemini, cohere].into_iter().flatten()
+        let ollama = self.ollama.as_mut().map(|profile| &mut profile.base_url);
+        [openai, anthropic, gemini, cohere, ollama].into_iter().flatten()
     }
 
     /// True if each user of it has an address of their own: then another address is still this provider's.

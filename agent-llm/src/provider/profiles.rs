@@ -19,6 +19,9 @@ impl Provider {
         if let Some(profile) = &mut self.cohere {
             profile.provider.clone_from(&self.name);
         }
+        if let Some(profile) = &mut self.ollama {
+            profile.provider.clone_from(&self.name);
+        }
         if let Some(profile) = &mut self.gemini {
             profile.provider.clone_from(&self.name);
         }

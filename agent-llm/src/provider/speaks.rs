@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Provider, Wire};
 use crate::{
-    AnthropicCodec, AnthropicProfile, Auth, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile,
-    OpenAiChatCodec, OpenAiResponsesCodec, Profile,
+    AnthropicCodec, AnthropicProfile, Auth, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile, OllamaCodec,
+    OllamaProfile, OpenAiChatCodec, OpenAiResponsesCodec, Profile,
     wire::{anthropic::MAX_TOKENS, json::lay},
 };
 
@@ -18,6 +18,7 @@ pub(super) enum Speaks {
     Messages(AnthropicProfile),
     Generate(GeminiProfile),
     Cohere(CohereProfile),
+    Ollama(OllamaProfile),
 }
 
 impl Speaks {
@@ -29,6 +30,7 @@ impl Speaks {
             Wire::Messages => Self::Messages(provider.anthropic.clone()?),
             Wire::Generate => Self::Generate(provider.gemini.clone()?),
             Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
+            Wire::Ollama => Self::Ollama(provider.ollama.clone()?),
         })
     }
 
@@ -38,6 +40,7 @@ impl Speaks {
             Self::Messages(profile) => &profile.auth,
             Self::Generate(profile) => &profile.auth,
             Self::Cohere(profile) => &profile.auth,
+            Self::Ollama(profile) => &profile.auth,
         }
     }
 
@@ -47,7 +50,15 @@ impl Speaks {
             Self::Messages(profile) => profile.json_schema,
             Self::Generate(profile) => profile.holds_to_schemas(model),
             // A schema beside tools lets none be called, or is refused.
-            Self::Cohere(_) => false,
+            Self::Cohere(_) | Self::Ollama(_) => false,
+        }
+    }
+
+    /// The context window that the server is told of.
+    pub(super) fn window(&self) -> Option<u64> {
+        match self {
+            Self::Ollama(profile) => profile.window(),
+            _ => None,
         }
     }
 
@@ -58,6 +69,7 @@ impl Speaks {
             Self::Messages(profile) => set(profile, name, value),
             Self::Generate(profile) => set(profile, name, value),
             Self::Cohere(profile) => set(profile, name, value),
+            Self::Ollama(profile) => set(profile, name, value),
         }
     }
 
@@ -68,6 +80,7 @@ impl Speaks {
             Self::Responses(profile) => Box::new(OpenAiResponsesCodec::new(model, profile)?),
             Self::Generate(profile) => Box::new(GeminiCodec::new(model, profile)?),
             Self::Cohere(profile) => Box::new(CohereCodec::new(model, profile)?),
+            Self::Ollama(profile) => Box::new(OllamaCodec::new(model, profile)?),
             Self::Messages(profile) => {
                 let codec = AnthropicCodec::new(model, profile)?;
                 match told.or(known.map(|most| most.min(MAX_TOKENS))) {

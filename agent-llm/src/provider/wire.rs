@@ -21,10 +21,12 @@ pub enum Wire {
     Generate,
     /// `cohere`: Cohere's Chat, version 2.
     Cohere,
+    /// `ollama`: Ollama's own chat.
+    Ollama,
 }
 
 impl Wire {
-    const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere];
+    const ALL: [Self; 6] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere, Self::Ollama];
 
     /// Its name, as after the `@` of a model's.
     pub fn as_str(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Wire {
             Self::Messages => "messages",
             Self::Generate => "generate",
             Self::Cohere => "cohere",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -44,6 +47,7 @@ impl Wire {
             Self::Messages => "anthropic",
             Self::Generate => "gemini",
             Self::Cohere => "cohere",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -54,6 +58,7 @@ impl Wire {
             Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),
             Self::Generate => provider.gemini.as_ref().map(|profile| &*profile.base_url),
             Self::Cohere => provider.cohere.as_ref().map(|profile| &*profile.base_url),
+            Self::Ollama => provider.ollama.as_ref().map(|profile| &*profile.base_url),
         }
     }
 
@@ -64,6 +69,7 @@ impl Wire {
             Self::Messages => &mut provider.anthropic.get_or_insert_default().base_url,
             Self::Generate => &mut provider.gemini.get_or_insert_default().base_url,
             Self::Cohere => &mut provider.cohere.get_or_insert_default().base_url,
+            Self::Ollama => &mut provider.ollama.get_or_insert_default().base_url,
         };
         url.clone_into(base_url);
     }

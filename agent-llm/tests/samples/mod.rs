@@ -5,6 +5,7 @@ mod anthropic;
 mod bedrock_converse;
 mod cohere;
 mod gemini;
+mod ollama;
 mod openai_chat;
 mod openai_responses;
 
@@ -17,8 +18,15 @@ use agent_llm::{
 };
 
 /// All wires.
-pub(crate) const ROWS: &[Row] =
-    &[openai_chat::ROW, openai_responses::ROW, anthropic::ROW, gemini::ROW, bedrock_converse::ROW, cohere::ROW];
+pub(crate) const ROWS: &[Row] = &[
+    openai_chat::ROW,
+    openai_responses::ROW,
+    anthropic::ROW,
+    gemini::ROW,
+    bedrock_converse::ROW,
+    cohere::ROW,
+    ollama::ROW,
+];
 
 /// One wire.
 pub(crate) struct Row {

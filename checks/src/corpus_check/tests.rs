@@ -27,6 +27,7 @@ const FIXTURES: &[(&str, &str)] = &[
     ("anthropic-messages", include_str!("fixtures/anthropic_messages.jsonl")),
     ("cohere-chat", include_str!("fixtures/cohere_chat.jsonl")),
     ("bedrock-converse", include_str!("fixtures/bedrock_converse.jsonl")),
+    ("ollama-chat", include_str!("fixtures/ollama_chat.jsonl")),
 ];
 
 #[derive(Deserialize)]

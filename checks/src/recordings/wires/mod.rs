@@ -4,6 +4,7 @@ mod anthropic_messages;
 mod bedrock_converse;
 mod cohere_chat;
 mod gemini_generate;
+mod ollama_chat;
 mod openai_chat;
 mod openai_responses;
 
@@ -24,6 +25,7 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &gemini_generate::GeminiGenerate,
     &cohere_chat::CohereChat,
     &bedrock_converse::BedrockConverse,
+    &ollama_chat::OllamaChat,
 ];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
@@ -45,6 +47,11 @@ pub(crate) trait Wire: Sync {
 
     /// True if this body, or this event, is an error.
     fn is_error(&self, json: &Value) -> bool;
+
+    /// True if a stream has an event on each line. Default: its events are server-sent.
+    fn has_lines(&self) -> bool {
+        false
+    }
 
     /// True if nothing is missing at the end of the stream.
     fn is_complete(&self, frames: &Frames) -> bool;
