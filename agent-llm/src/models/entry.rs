@@ -247,7 +247,7 @@ mod tests {
     fn prices_are_read_and_written_as_dollars() {
         let json = json!({"input": 0.003625, "cached": 0.0375, "output": 75.0});
         assert_eq!(serde_json::to_value(prices(json.clone())).expect("JSON"), json);
-        for wrong in [json!({"input": -1, "output": 1}), json!({"input": "3", "output": 1}), json!({"input": 3})] {
+        for wrong in [json!({"input": -1, "output": 1}), json!({"input": "3", "output": 1}), json!({"output": 3})] {
             assert!(serde_json::from_value::<Prices>(wrong.clone()).is_err(), "{wrong}");
         }
     }

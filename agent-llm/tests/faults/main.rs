@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::{
-    provider::{Attempt, End, Provider},
+    provider::{Attempt, Provider},
     samples::ROWS,
     table::{Expect, FAULTS, Fault, Said},
 };
@@ -30,9 +30,9 @@ fn model(said: &Said, fault: &Fault, provider: &Provider) -> LayeredModel {
     builder.idle_timeout(SILENCE).max_answer(fault.most).retries(0).build().expect("a model")
 }
 
-/// The wires whose streams are text, as the faults are written.
-fn spoken_as_text() -> impl Iterator<Item = Said> {
-    ROWS.iter().filter(|row| (row.codec)().framing() != Framing::AwsEvents).map(Said::of)
+/// The wires whose streams are server-sent events, as the faults are written.
+fn spoken_as_events() -> impl Iterator<Item = Said> {
+    ROWS.iter().filter(|row| (row.codec)().framing() == Framing::ServerSentEvents).map(Said::of)
 }
 
 /// A request, and what is heard of its answer.
@@ -71,7 +71,7 @@ fn wrong(error: &Error, expect: &Expect) -> Option<String> {
 #[tokio::test(start_paused = true)]
 async fn every_fault_becomes_a_typed_error_or_the_answer_that_is_still_there() {
     let mut complaints = Vec::new();
-    for said in spoken_as_text() {
+    for said in spoken_as_events() {
         for fault in FAULTS {
             let began = Instant::now();
             let (result, heard) = call_once(&said, fault).await;
@@ -94,7 +94,7 @@ async fn every_fault_becomes_a_typed_error_or_the_answer_that_is_still_there() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_failed_attempt_is_glued_to_the_next() {
     let mut complaints = Vec::new();
-    for said in spoken_as_text() {
+    for said in spoken_as_events() {
         for fault in FAULTS.iter().filter(|fault| !matches!(fault.expect, Expect::Answer(_))) {
             if let Err(why) = retried(&said, fault).await {
                 complaints.push(format!("{} with {}: {why}", said.wire(), fault.name));
@@ -106,8 +106,7 @@ async fn nothing_of_a_failed_attempt_is_glued_to_the_next() {
 
 /// Calls a provider that fails once and then answers, behind a layer that tries again.
 async fn retried(said: &Said, fault: &Fault) -> Result<(), String> {
-    let good =
-        if fault.streams { Attempt::pieces([said.stream().into()], End::Closed) } else { Attempt::whole(&said.text) };
+    let good = if fault.streams { Attempt::stream(&said.text) } else { Attempt::whole(&said.text) };
     let provider = Provider::new([(fault.attempt)(said), good]);
     let model = Arc::new(model(said, fault, &provider));
     let service = ModelService::new(service_fn(move |req: ModelRequest| {

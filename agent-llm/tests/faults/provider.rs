@@ -64,6 +64,11 @@ impl Attempt {
         Self::of(200, "application/json", answer.whole().to_owned())
     }
 
+    /// The streamed answer.
+    pub(crate) fn stream(answer: &Answer) -> Self {
+        Self::pieces([answer.stream().into()], End::Closed)
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self

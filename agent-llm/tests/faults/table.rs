@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{ErrorKind, ModelResponse, Retry, engine::unique_ids};
 use agent_llm::{
-    Framing, RequestReader,
+    RequestReader,
     conformance::{Answer, event_stream},
 };
 use bytes::Bytes;
@@ -80,7 +80,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a cut within an event",
-        attempt: |said| Attempt::pieces([said.half(), said.begun("{\"id\":\"r1\",")], End::Closed),
+        attempt: |said| Attempt::pieces([said.half(), Bytes::from_static(b"data: {\"id\":\"r1\",")], End::Closed),
         expect: Expect::Error(ErrorKind::Truncated, AGAIN),
         speaks: true,
         ..STREAM
@@ -116,7 +116,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "garbage in an event",
-        attempt: |said| Attempt::pieces([said.half(), said.framed(["\u{1}{]"]).into()], End::Closed),
+        attempt: |said| Attempt::pieces([said.half(), "data: \u{1}{]\n\n".into()], End::Closed),
         expect: Expect::Error(ErrorKind::Protocol, AGAIN),
         speaks: true,
         ..STREAM
@@ -165,9 +165,9 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a huge event",
-        attempt: |said| {
+        attempt: |_| {
             let piece = Bytes::from(vec![b'x'; 1 << 20]);
-            Attempt::pieces([said.begun("{\"x\":\""), piece], End::Never)
+            Attempt::pieces([Bytes::from_static(b"data: {\"x\":\""), piece], End::Never)
         },
         expect: Expect::Error(ErrorKind::Protocol, Retry::Permanent),
         most: 64 << 20,
@@ -182,7 +182,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a reset after the answer",
-        attempt: |said| Attempt::pieces([said.stream().into()], End::Reset),
+        attempt: |said| Attempt::stream(&said.text).ends(End::Reset),
         expect: Expect::Answer(is_the_text),
         ..STREAM
     },
@@ -206,13 +206,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a stream that calls itself plain text",
-        attempt: |said| Attempt::of(200, "text/plain", said.stream()),
+        attempt: |said| Attempt::of(200, "text/plain", said.text.stream()),
         expect: Expect::Answer(is_the_text),
         ..STREAM
     },
     Fault {
         name: "an error event in the middle",
-        attempt: |said| Attempt::pieces([said.half(), said.framed([&said.overloaded]).into()], End::Closed),
+        attempt: |said| Attempt::pieces([said.half(), event_stream([&said.overloaded]).into()], End::Closed),
         expect: Expect::Error(ErrorKind::Overloaded, AGAIN),
         speaks: true,
         ..STREAM
@@ -258,40 +258,19 @@ impl Said {
         self.codec.decode(answer.whole().as_bytes()).expect("the sample is good")
     }
 
-    /// The events as they travel.
-    fn framed<E: AsRef<str>>(&self, events: impl IntoIterator<Item = E>) -> String {
-        match self.codec.framing() {
-            Framing::Lines => events.into_iter().map(|data| format!("{}\n", data.as_ref())).collect(),
-            _ => event_stream(events),
-        }
-    }
-
-    /// The start of an event.
-    fn begun(&self, data: &str) -> Bytes {
-        match self.codec.framing() {
-            Framing::Lines => data.to_owned().into(),
-            _ => format!("data: {data}").into(),
-        }
-    }
-
-    /// The whole stream of text.
-    pub(crate) fn stream(&self) -> String {
-        self.framed(self.text.events())
-    }
-
     /// The stream up to its first word.
     fn half(&self) -> Bytes {
-        self.framed(&self.text.events()[..=self.word.0]).into()
+        event_stream(&self.text.events()[..=self.word.0]).into()
     }
 
     /// The event that says the first word.
     fn spoken(&self) -> Bytes {
-        self.framed([&self.text.events()[self.word.0]]).into()
+        event_stream([&self.text.events()[self.word.0]]).into()
     }
 
     /// The stream of text with a byte after its first word that is not UTF-8.
     fn with_bad_byte(&self) -> Bytes {
-        let (stream, word) = (self.stream(), &self.word.1);
+        let (stream, word) = (self.text.stream(), &self.word.1);
         let at = stream.find(word).expect("the word stands in the stream as it is") + word.len();
         let (before, after) = stream.as_bytes().split_at(at);
         [before, b"\xFF", after].concat().into()
@@ -300,6 +279,6 @@ impl Said {
     /// The stream of calls, all of which have the id of the first.
     fn with_one_id(&self) -> String {
         let ids: Vec<_> = self.good(&self.calls).message.calls().map(|call| call.id.clone()).collect();
-        ids.iter().fold(self.framed(self.calls.events()), |stream, id| stream.replace(&**id, &ids[0]))
+        ids.iter().fold(self.calls.stream(), |stream, id| stream.replace(&**id, &ids[0]))
     }
 }
