@@ -4,7 +4,7 @@
 //! |---|---|
 //! | call a model | [`model`]: by its name, `provider:model` |
 //! | call a server of one's own | [`Provider`], or a line in a file: [`Providers`] is the table of all that are known |
-//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`], [`BedrockProfile`] |
+//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`], [`BedrockProfile`], [`OllamaProfile`] |
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
@@ -17,7 +17,7 @@
 //! | give the same answer again | [`ResponseCache`] |
 //! | test against a real model without its network | [`Cassette`] |
 //! | test without any model | [`ScriptedModel`] says what a test wrote down; `offline` answers from documents |
-//! | find a model on this machine | [`local::find`] |
+//! | find a model on this machine, get one | [`local::find`], [`local::Ollama`] |
 //! | count tokens | [`tokens`] |
 //! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
@@ -151,9 +151,10 @@ pub use self::{
         blocks::Blocks,
         cohere::{CohereCodec, CohereProfile},
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
+        ollama::{OllamaCodec, OllamaProfile},
         openai_chat::OpenAiChatCodec,
         openai_responses::{OpenAiResponsesCodec, ResponsesProfile},
-        profile::{Profile, SystemRole},
+        profile::{DocumentForm, Profile, SystemRole},
     },
     xml_tools::XmlTools,
 };

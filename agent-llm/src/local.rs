@@ -1,4 +1,8 @@
 //! Model servers on this machine.
+//!
+//! [`find`] looks for one; [`Ollama`] says which models a server of Ollama's has, and gets more.
+
+mod ollama;
 
 use std::time::Duration;
 
@@ -8,7 +12,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use serde::Deserialize;
 
-use crate::{HttpTransport, Transport};
+pub use self::ollama::{LoadedModel, Ollama, OllamaFacts, OllamaModel, PullProgress};
+use crate::{Body, HttpTransport, Transport};
 
 /// Where the usual servers listen when nobody told them otherwise.
 const USUAL: [(&str, u16); 4] = [("Ollama", 11434), ("llama.cpp", 8080), ("vLLM", 8000), ("LM Studio", 1234)];
@@ -53,14 +58,7 @@ async fn ask(transport: &impl Transport, name: &'static str, base_url: String) -
     let list = async {
         let request = Request::get(format!("{base_url}/models")).body(Bytes::new());
         let request = request.map_err(|e| not_there(e.to_string()))?;
-        let mut body = transport.send(request).await?.into_body();
-        let mut bytes = Vec::new();
-        while let Some(piece) = body.try_next().await? {
-            bytes.extend_from_slice(&piece);
-            if bytes.len() > MOST_BYTES {
-                return Err(not_there("its list of models is endless".into()));
-            }
-        }
+        let bytes = whole(transport.send(request).await?.into_body(), MOST_BYTES).await?;
         serde_json::from_slice::<List>(&bytes).map_err(|e| not_there(e.to_string()))
     };
     let list = tokio::time::timeout(PATIENCE, list).await.map_err(|_| not_there("no answer in time".into()))??;
@@ -69,6 +67,18 @@ async fn ask(transport: &impl Transport, name: &'static str, base_url: String) -
         return Err(not_there("it offers no models".into()));
     }
     Ok(LocalServer { name, base_url, models })
+}
+
+/// All bytes of a body that has at most so many.
+async fn whole(mut body: Body, most: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.try_next().await? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > most {
+            return Err(Error::new(ErrorKind::Protocol, format!("the answer is longer than {most} bytes")));
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

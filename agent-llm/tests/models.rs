@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use agent_core::{ErrorKind, Model, ModelRequest, Usage, model::PriceTable};
 use agent_llm::{
     Catalogue, ModelBuilder,
-    models::{ModelEntry, Prices},
+    models::{Modality, ModelEntry, Prices},
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn models() -> Catalogue {
 fn found(name: &str) -> &'static str {
     let models = models();
     let Some(entry) = models.find(name) else { return "nothing" };
-    let name = models.iter().find(|(_, known)| *known == entry).expect("it is one of them").0;
+    let name = models.iter().find(|(_, known)| std::ptr::eq(*known, entry)).expect("it is one of them").0;
     Box::leak(name.to_owned().into_boxed_str())
 }
 
@@ -52,7 +52,7 @@ fn what_it_says_is_plausible() {
     let plausible = |prices: &Prices| {
         let (input, output) = (prices.input.micros(), prices.output.micros());
         let at_most = |price: Option<agent_llm::models::Price>, most| price.is_none_or(|price| price.micros() <= most);
-        output >= input
+        (output >= input || output == 0)
             && at_most(prices.cached, input)
             && at_most(prices.cache_write, 2 * input)
             && at_most(prices.cache_write_long, 5 * input / 2)
@@ -61,8 +61,12 @@ fn what_it_says_is_plausible() {
     };
     let models = models();
     assert!(models.iter().count() > 100);
-    for (name, ModelEntry { price, max_context, max_output, tools, .. }) in models.iter() {
-        assert!(max_context.is_none_or(|most| (4_096..=4_000_000).contains(&most)), "{name}");
+    for (name, entry) in models.iter() {
+        let ModelEntry { price, max_context, max_output, tools, dimensions, .. } = entry;
+        assert!(max_context.is_none_or(|most| (512..=4_000_000).contains(&most)), "{name}");
+        let is_of_vectors = price.as_ref().is_some_and(|price| price.output.micros() == 0 && price.input.micros() > 0);
+        assert_eq!(is_of_vectors, dimensions.is_some() && price.is_some(), "{name}");
+        assert!(!entry.input.is_empty() && entry.checked.as_deref().is_none_or(|day| day < "2026-11-22"), "{name}");
         assert!(max_output.is_none_or(|most| max_context.is_some_and(|all| most <= all)), "{name}");
         assert!(tools.is_some(), "{name}");
         let Some(price) = price else { continue };
@@ -99,6 +103,14 @@ fn aliases_and_dated_versions_are_the_models_that_they_mean() {
         ("openai/gpt-oss-120b", "openai/gpt-oss-120b"),
         ("groq/openai/gpt-oss-120b", "openai/gpt-oss-120b"),
         ("deepseek-v4-flash", "deepseek-flash"),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-4-5"),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-4-5"),
+        ("global.anthropic.claude-sonnet-4-5-20250929-v1:0", "global.anthropic.claude-sonnet-4-5"),
+        ("bedrock/eu.amazon.nova-lite-v1:0", "amazon.nova-lite"),
+        ("us.anthropic.claude-opus-4-6-v1", "anthropic.claude-opus-4-6"),
+        ("claude-opus-4-8@default", "claude-opus-4-8"),
+        ("command-a-03-2025", "command-a-03-2025"),
+        ("text-embedding-3-small", "text-embedding-3-small"),
     ] {
         assert_eq!(found(name), model, "{name}");
     }
@@ -118,6 +130,9 @@ fn what_is_not_known_is_not_guessed() {
         "claude-opus-4-9",
         "claude-sonnet-4-9-20270101",
         "claude-opus-6",
+        "us.anthropic.claude-opus-4-9-v1:0",
+        "us.gpt-5",
+        "gpt-5-v1",
         "gemini-2.5-pro-tts",
         "mistral-large-latest",
         "grok-4-heavy",
@@ -137,7 +152,47 @@ fn prices_hold_for_the_provider_that_they_are_of() {
     let models = models();
     assert!(models.find_at("groq", "openai/gpt-oss-120b").is_some());
     assert!(models.find_at("openrouter", "openai/gpt-oss-120b").is_none());
-    assert!(models.find_at("azure", "gpt-5").is_none() && models.find_at("openai", "gpt-5").is_some());
+    assert!(models.find_at("huggingface", "gpt-5").is_none() && models.find_at("openai", "gpt-5").is_some());
+}
+
+#[test]
+fn clouds_that_sell_models_of_others_have_their_prices_and_models_by_another_name_their_own() {
+    let models = models();
+    let cost = |provider: &str, name: &str| models.find_at(provider, name)?.price.as_ref()?.cost(&Usage::new(1_000, 0));
+    assert_eq!(cost("azure", "gpt-5-2025-08-07"), Some(1_250));
+    assert_eq!(cost("gemini", "gemini-2.5-pro"), Some(1_250));
+    assert_eq!(cost("vertex", "gemini-2.5-pro"), Some(1_250));
+    assert_eq!(cost("vertex", "claude-opus-5@20260901"), Some(5_000));
+    assert_eq!(cost("bedrock", "global.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(3_000));
+    assert_eq!(cost("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"), None, "it depends on the region");
+    assert_eq!(cost("anthropic", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"), None);
+}
+
+#[test]
+fn calls_of_a_batch_cost_half_where_there_are_batches() {
+    let models = models();
+    let mut usage = Usage::new(1_000, 100);
+    let cost = |provider: &str, name: &str, usage: &Usage| models.batch_prices(provider, name)?.cost(usage);
+    assert_eq!(cost("anthropic", "claude-opus-5", &usage), Some((5_000 + 2_500) / 2));
+    assert_eq!(cost("openai", "text-embedding-3-small", &Usage::new(1_000_000, 0)), Some(10_000));
+    assert_eq!(cost("deepseek", "deepseek-v4-pro", &usage), None, "it has no batches");
+    assert_eq!(cost("openai", "claude-opus-5", &usage), None);
+    usage.cached = 10;
+    assert!(cost("openai", "gpt-5", &usage).is_some());
+    assert_eq!(cost("gemini", "gemini-2.5-pro", &usage), None, "nobody says what a cache served costs there");
+}
+
+#[test]
+fn an_entry_says_what_a_model_takes_and_how_long_its_vectors_are() {
+    let models = models();
+    let takes = |name: &str, what| models.find(name).expect("known").takes(what);
+    assert_eq!(takes("gpt-5", Modality::Image), Some(true));
+    assert_eq!(takes("amazon.nova-lite-v1:0", Modality::Video), Some(true));
+    assert_eq!(takes("o3-mini", Modality::Image), Some(false));
+    let vectors = models.find_at("azure", "text-embedding-3-large").expect("known");
+    assert_eq!((vectors.dimensions, vectors.max_context, vectors.tools), (Some(3_072), Some(8_192), Some(false)));
+    let old = models.find("amazon.nova-lite").and_then(|entry| entry.checked.as_deref());
+    assert!(old.is_some_and(|day| day < models.checked().expect("a day")), "it says how old it is");
 }
 
 // --- what an application adds ---

@@ -1,7 +1,9 @@
 //! The table of providers.
 
-use agent_llm::{KeyVariable, Provider, Providers, Wire};
-use serde_json::json;
+use agent_core::{ErrorKind, Message, Model, ModelParams, ModelRequest, ToolChoice, ToolSpec, model::Effort};
+use agent_llm::{KeyVariable, Provider, Providers, Wire, transport_fn};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
 
 #[test]
 fn the_table_is_the_same_after_it_was_written_and_read() {
@@ -70,6 +72,59 @@ fn a_file_is_read_and_its_name_said_where_it_is_wrong() {
     std::fs::write(&path, "[{").expect("writes");
     let error = Providers::builtin().with_file(&path).expect_err("no JSON");
     assert!(error.message().contains("providers.json"), "{error}");
+}
+
+fn asked(params: ModelParams) -> ModelRequest {
+    let history = agent_core::History::from_messages([Message::user("hi")]).expect("paired");
+    let mut req = ModelRequest::new(agent_core::testing::detached_run(history).cx().clone());
+    req.tools = ["look", "find"].map(|name| ToolSpec::new(name, "", json!({"type": "object"}))).into_iter().collect();
+    req.params = params.into();
+    req
+}
+
+#[tokio::test]
+async fn ollama_is_told_of_memory_window_and_thinking_and_that_nothing_is_to_be_left_out() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Value::Null));
+    let body = seen.clone();
+    let server = transport_fn(move |request| {
+        *body.lock().expect("lock") = serde_json::from_slice(request.body()).expect("JSON");
+        let answer = json!({"message": {"role": "assistant", "content": "hello"}, "done": true}).to_string();
+        async move { Ok(Response::new(answer.into())) }
+    });
+    let builder = agent_llm::model("ollama:qwen3:8b").transport(server).option("keep_alive", "30m");
+    let model = builder.option("options", json!({"num_ctx": 8_192, "top_k": 3})).build().expect("a model");
+    assert_eq!(model.info().context_window, Some(8_192));
+    let params =
+        ModelParams::default().effort(Effort::Minimal).max_tokens(7).tool_choice(ToolChoice::Tool("find".into()));
+    assert_eq!(model.call(asked(params)).await.expect("an answer").message.text(), "hello");
+    let sent = seen.lock().expect("lock").take();
+    let settings = ["model", "think", "keep_alive", "truncate", "stream"].map(|name| sent[name].clone());
+    assert_eq!(settings, [json!("qwen3:8b"), json!("low"), json!("30m"), json!(false), json!(false)]);
+    assert_eq!(sent["options"], json!({"num_ctx": 8_192, "top_k": 3, "num_predict": 7}));
+    assert_eq!(sent["tools"].as_array().map(Vec::len), Some(1), "the other is not to be called: {sent}");
+    let none = ModelParams::default().effort(Effort::None).tool_choice(ToolChoice::None);
+    model.call(asked(none)).await.expect("an answer");
+    let sent = seen.lock().expect("lock").take();
+    assert_eq!((&sent["think"], sent.get("tools")), (&json!(false), None));
+}
+
+#[tokio::test]
+async fn a_model_that_an_ollama_server_does_not_have_is_an_error_that_says_how_to_get_it() {
+    let refused = |status: u16, body: &'static str| async move {
+        let server = transport_fn(move |_| async move {
+            let mut response = Response::new(body.into());
+            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+            Ok(response)
+        });
+        let model = agent_llm::model("ollama:qwen3:8b").transport(server).build().expect("a model");
+        model.call(asked(ModelParams::default())).await.expect_err("refused")
+    };
+    let error = refused(404, r#"{"error":"model 'qwen3:8b' not found"}"#).await;
+    assert_eq!(
+        (error.kind(), error.message()),
+        (ErrorKind::InvalidRequest, "model 'qwen3:8b' not found: get it with `ollama pull qwen3:8b`",)
+    );
+    assert_eq!(refused(404, "404 page not found").await.message(), "404 page not found");
 }
 
 /// The row of a provider in the guide.

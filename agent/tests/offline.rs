@@ -11,7 +11,7 @@ const ASKED_ABOUT: [&str; 5] = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", 
 /// Questions as newcomers ask them, each with the files that answer it, without `docs/guide/` and `.md`.
 const QUESTIONS: [(&str, &[&str]); 40] = [
     ("How do I write my own tool?", &["tools", "README"]),
-    ("How do I connect Ollama?", &["README", "models"]),
+    ("How do I connect Ollama?", &["providers", "README", "models"]),
     ("What happens when a tool call is in doubt?", &["tools"]),
     ("Which parameters does the model not see?", &["tools"]),
     ("How does a tool fail so that the model can react?", &["tools"]),

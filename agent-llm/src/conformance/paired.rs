@@ -25,6 +25,7 @@ pub fn refusals(codec: &dyn Codec, request: &ModelRequest) -> Vec<String> {
         (Ok(body), "anthropic-messages") => anthropic(&body),
         (Ok(body), "gemini-generate") => gemini(&body),
         (Ok(body), "bedrock-converse") => converse(&body),
+        (Ok(body), "ollama-chat") => ollama(&body),
         _ => Vec::new(),
     }
 }
@@ -155,5 +156,32 @@ fn gemini(body: &Value) -> Vec<String> {
     if !names(0, "functionResponse").is_empty() {
         problems.push("the first content answers a call".into());
     }
+    problems
+}
+
+/// A result says which tool it is of.
+fn ollama(body: &Value) -> Vec<String> {
+    let (messages, mut problems, mut open) = (items(body, "/messages"), Vec::new(), Vec::new());
+    for (at, message) in messages.iter().enumerate() {
+        if text(message, "/role") == "tool" {
+            let name = text(message, "/tool_name");
+            match open.iter().position(|open| *open == name) {
+                Some(found) => {
+                    open.remove(found);
+                }
+                None => problems.push(format!("the result of '{name}' has no call before it")),
+            }
+            continue;
+        }
+        problems.extend(open.drain(..).map(|name| format!("the call of '{name}' has no result before message {at}")));
+        open.extend(items(message, "/tool_calls").iter().map(|call| text(call, "/function/name")));
+        if text(message, "/role") == "user"
+            && text(message, "/content").is_empty()
+            && items(message, "/images").is_empty()
+        {
+            problems.push(format!("message {at} says nothing"));
+        }
+    }
+    problems.extend(open.iter().map(|name| format!("the call of '{name}' has no result")));
     problems
 }

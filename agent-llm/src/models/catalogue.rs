@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    ModelEntry,
+    ModelEntry, Prices,
     name::{fits, on_bedrock},
 };
 
@@ -52,7 +52,28 @@ struct Inner {
     /// As it was written, to be added to.
     written: Map<String, Value>,
     checked: Option<String>,
+    terms: BTreeMap<String, Terms>,
     entries: BTreeMap<String, ModelEntry>,
+}
+
+/// What is particular to how a provider sells models.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Terms {
+    /// The providers whose models it sells at their prices.
+    as_at: Vec<String>,
+    /// What may stand before a model's name without making it another model: a region.
+    prefixes: Vec<String>,
+    /// What calls of a batch cost, of what others cost.
+    batch: Option<f64>,
+    /// Whether that holds for what a cache served and took, too.
+    batch_cached: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { as_at: Vec::new(), prefixes: Vec::new(), batch: None, batch_cached: true }
+    }
 }
 
 /// The file's form.
@@ -65,6 +86,8 @@ struct File {
     _about: String,
     #[serde(default, rename = "sources")]
     _sources: BTreeMap<String, String>,
+    #[serde(default)]
+    providers: BTreeMap<String, Terms>,
     models: Map<String, Value>,
 }
 
@@ -80,12 +103,14 @@ impl Catalogue {
 
     /// No models.
     pub fn empty() -> Self {
-        Self(Arc::new(Inner { written: Map::new(), checked: None, entries: BTreeMap::new() }))
+        let (terms, entries) = (BTreeMap::new(), BTreeMap::new());
+        Self(Arc::new(Inner { written: Map::new(), checked: None, terms, entries }))
     }
 
     /// The same models and those of `file`, an object of the form of this crate's `models.json`: its `models` has an
     /// object for each name. Of a model that is known already, fields that are given replace what was known, and null
-    /// takes it away. A name that ends with `*` stands for all that begin like it.
+    /// takes it away. A name that ends with `*` stands for all that begin like it. Its `providers` says how each sells models:
+    /// `as_at` whose prices, with which `prefixes` before their names, `batch` at what share of the price.
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for another form, or a field that is not known.
@@ -107,7 +132,9 @@ impl Catalogue {
             entries.insert(name, entry);
         }
         let checked = file.checked.or_else(|| self.0.checked.clone());
-        Ok(Self(Arc::new(Inner { written, checked, entries })))
+        let mut terms = self.0.terms.clone();
+        terms.extend(file.providers);
+        Ok(Self(Arc::new(Inner { written, checked, terms, entries })))
     }
 
     /// As [`with`](Self::with), from a JSON file.
@@ -132,7 +159,8 @@ impl Catalogue {
         Self::empty().with_file(path)
     }
 
-    /// The day on which the newest of it was looked up, as `2026-11-22`.
+    /// The day on which the newest of it was looked up, as `2026-11-22`. An entry that is older
+    /// [says so](ModelEntry::checked).
     pub fn checked(&self) -> Option<&str> {
         self.0.checked.as_deref()
     }
@@ -142,16 +170,37 @@ impl Catalogue {
         let on_bedrock = on_bedrock(name);
         let fit = |(known, entry): (&String, &'_ ModelEntry)| {
             let own = name.strip_prefix(&entry.provider).and_then(|rest| rest.strip_prefix('/'));
+            let prefixes = self.0.terms.get(&entry.provider).map_or(&[][..], |terms| &terms.prefixes);
+            let bare = prefixes.iter().find_map(|prefix| own.unwrap_or(name).strip_prefix(prefix.as_str()));
             let names = std::iter::once(known).chain(&entry.aliases);
-            names.flat_map(|known| [Some(name), own, on_bedrock].map(|name| fits(known, name?))).flatten().max()
+            names.flat_map(|known| [Some(name), own, bare, on_bedrock].map(|name| fits(known, name?))).flatten().max()
         };
         let fitting = self.0.entries.iter().filter_map(|known| Some((fit(known)?, known.1)));
         fitting.max_by_key(|(length, _)| *length).map(|(_, entry)| entry)
     }
 
-    /// The model that `name` means if `provider` serves it, so that its prices hold.
+    /// The model that `name` means if `provider` serves it, so that its prices hold. Microsoft's and Google's clouds serve models
+    /// of others at the prices of these.
     pub fn find_at(&self, provider: &str, name: &str) -> Option<&ModelEntry> {
-        self.find(&format!("{provider}/{name}")).or_else(|| self.find(name)).filter(|entry| entry.provider == provider)
+        let as_at = self.0.terms.get(provider).map_or(&[][..], |terms| &terms.as_at);
+        let is_there = |entry: &&ModelEntry| entry.provider == provider || as_at.contains(&entry.provider);
+        let own = self.find(&format!("{provider}/{name}")).filter(is_there);
+        own.or_else(|| self.find(name).filter(is_there))
+    }
+
+    /// What calls of a batch cost at `provider`; none if it has no batches, or the model no price.
+    ///
+    /// ```
+    /// use agent_core::Usage;
+    /// use agent_llm::Catalogue;
+    ///
+    /// let prices = Catalogue::builtin().batch_prices("openai", "gpt-5").expect("it has batches");
+    /// assert_eq!(prices.cost(&Usage::new(1_000, 100)), Some(1_125), "half of 2,250");
+    /// ```
+    pub fn batch_prices(&self, provider: &str, name: &str) -> Option<Prices> {
+        let Terms { batch, batch_cached, .. } = self.0.terms.get(provider)?;
+        let prices = self.find_at(provider, name)?.price.as_ref()?.times((*batch)?);
+        Some(if *batch_cached { prices } else { prices.without_cache() })
     }
 
     /// All models by name.

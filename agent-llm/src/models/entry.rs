@@ -25,18 +25,52 @@ pub struct ModelEntry {
     /// Whether its provider holds it to a JSON Schema, beside tools too. Where this is not there, as the provider's other models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<bool>,
-    /// Whether it reads images.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vision: Option<bool>,
+    /// What it takes. Empty if that is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<Modality>,
+    /// What it makes. Empty for text alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<Modality>,
     /// Whether it thinks before it answers, or can be told to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
+    /// Of a model that makes vectors of texts: how many numbers a vector has, if nobody asks for fewer. Its
+    /// [`max_context`](Self::max_context) is what one text may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<u64>,
     /// What it costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Prices>,
+    /// The day on which this was looked up, if that was before the catalogue's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<String>,
     /// Something that people should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// In which form something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Modality {
+    /// Text.
+    Text,
+    /// Images.
+    Image,
+    /// Sound.
+    Audio,
+    /// Moving images.
+    Video,
+    /// Documents as they are: PDF.
+    Document,
+}
+
+impl ModelEntry {
+    /// Whether it takes this, such as images; none if that is not known.
+    pub fn takes(&self, modality: Modality) -> Option<bool> {
+        (!self.input.is_empty()).then(|| self.input.contains(&modality))
+    }
 }
 
 /// What tokens cost.
@@ -55,7 +89,8 @@ pub struct Prices {
     /// Input that is written to it and kept for long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<Price>,
-    /// Output, reasoning included.
+    /// Output, reasoning included. Nothing for a model that makes vectors.
+    #[serde(default)]
     pub output: Price,
     /// What calls with a long prompt cost instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +125,28 @@ impl Price {
 }
 
 impl Prices {
+    /// The same prices, each this many times as high.
+    #[must_use]
+    pub(super) fn times(&self, share: f64) -> Self {
+        let times = |price: Price| Price((price.0 as f64 * share).round() as u64);
+        let long = |long: &LongPrices| Box::new(LongPrices { over: long.over, price: long.price.times(share) });
+        Self {
+            input: times(self.input),
+            cached: self.cached.map(times),
+            cache_write: self.cache_write.map(times),
+            cache_write_long: self.cache_write_long.map(times),
+            output: times(self.output),
+            long: self.long.as_deref().map(long),
+        }
+    }
+
+    /// The same prices, but for those of what a cache served or took.
+    pub(super) fn without_cache(mut self) -> Self {
+        (self.cached, self.cache_write, self.cache_write_long) = (None, None, None);
+        self.long = self.long.map(|long| Box::new(LongPrices { over: long.over, price: long.price.without_cache() }));
+        self
+    }
+
     /// What `usage` of one call costs in millionths of a US dollar, rounded; `None` if it used something that has no price.
     pub fn cost(&self, usage: &Usage) -> Option<u64> {
         if let Some(long) = &self.long
@@ -190,7 +247,7 @@ mod tests {
     fn prices_are_read_and_written_as_dollars() {
         let json = json!({"input": 0.003625, "cached": 0.0375, "output": 75.0});
         assert_eq!(serde_json::to_value(prices(json.clone())).expect("JSON"), json);
-        for wrong in [json!({"input": -1, "output": 1}), json!({"input": "3", "output": 1}), json!({"input": 3})] {
+        for wrong in [json!({"input": -1, "output": 1}), json!({"input": "3", "output": 1}), json!({"output": 3})] {
             assert!(serde_json::from_value::<Prices>(wrong.clone()).is_err(), "{wrong}");
         }
     }

@@ -3,13 +3,24 @@
 /// True if `rest` is all that may follow a model's name without making it another model: nothing, `-latest`, or a version.
 ///
 /// A version is a date in one of the forms that providers use, or three digits: `-2025-08-07`, `-20250929`, `-09-2025`,
-/// `-05-20`, `-0613`, `-2508`, `-001`, each after `-` or `@`. One or two digits are none: `-5` is a newer model.
+/// `-05-20`, `-0613`, `-2508`, `-001`, each after `-` or `@`. One or two digits are none: `-5` is a newer model. AWS adds
+/// one with a colon: `-v1:0`, `-1:0`.
 pub(super) fn is_version(rest: &str) -> bool {
+    let rest = without_aws_version(rest);
     let Some(version) = rest.strip_prefix(['-', '@']) else { return rest.is_empty() };
     let digits: Vec<_> =
         version.split('-').map(|part| part.bytes().all(|b| b.is_ascii_digit()).then_some(part.len())).collect();
-    version == "latest"
+    matches!(version, "latest" | "default")
         || matches!(digits[..], [Some(3 | 4 | 8)] | [Some(4), Some(2), Some(2)] | [Some(2), Some(2 | 4)])
+}
+
+fn without_aws_version(rest: &str) -> &str {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_aws = |version: &str| {
+        let parts = version.strip_prefix('v').unwrap_or(version).split_once(':');
+        parts.is_some_and(|(major, minor)| is_number(major) && is_number(minor))
+    };
+    rest.rsplit_once('-').filter(|(_, version)| is_aws(version)).map_or(rest, |(before, _)| before)
 }
 
 /// How well `name` fits a model's own name or alias `known`, which may end with `*` for anything: `None` if it does not,
@@ -36,12 +47,41 @@ mod tests {
 
     #[test]
     fn a_dated_version_is_the_same_model_and_another_number_is_not() {
-        for version in ["", "-latest", "-2025-08-07", "-20250929", "@20250929", "-09-2025", "-05-20", "-0613", "-001"] {
+        for version in [
+            "",
+            "-latest",
+            "-2025-08-07",
+            "-20250929",
+            "@20250929",
+            "-09-2025",
+            "-05-20",
+            "-0613",
+            "-001",
+            "-v1:0",
+            "-1:0",
+            "-20250929-v1:0",
+            "@default",
+        ] {
             assert!(is_version(version), "{version}");
         }
-        for other in
-            ["-mini", ".1", "-5", "-4-1", "-5-20250929", "-2025-08-07-mini", "5", "-", "--", "-preview", "-12345"]
-        {
+        for other in [
+            "-mini",
+            ".1",
+            "-5",
+            "-4-1",
+            "-5-20250929",
+            "-2025-08-07-mini",
+            "5",
+            "-",
+            "--",
+            "-preview",
+            "-12345",
+            "-v1",
+            ":0",
+            "-v:0",
+            "-8b:0",
+            "-mini-v1:0",
+        ] {
             assert!(!is_version(other), "{other}");
         }
     }

@@ -268,7 +268,8 @@ impl ModelBuilder {
         }
         http.credentials = http.credentials.or(reach.credentials);
         http.signer = http.signer.or(reach.signer);
-        let info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
+        let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
+        info.context_window = info.context_window.or(reach.speaks.window());
         let codec =
             reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
         HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)

@@ -22,7 +22,7 @@ pub use self::{
     wire::Wire,
 };
 use crate::{
-    AnthropicProfile, BedrockProfile, CohereProfile, GeminiProfile, Profile,
+    AnthropicProfile, BedrockProfile, CohereProfile, GeminiProfile, OllamaProfile, Profile,
     wire::endpoint::{endpoint, place},
 };
 
@@ -81,6 +81,9 @@ pub struct Provider {
     /// Its address and its habits where it speaks Converse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bedrock: Option<BedrockProfile>,
+    /// Its address and its habits where it speaks Ollama's wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ollama: Option<OllamaProfile>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
@@ -131,7 +134,8 @@ impl Provider {
         let gemini = self.gemini.as_mut().map(|profile| &mut profile.base_url);
         let cohere = self.cohere.as_mut().map(|profile| &mut profile.base_url);
         let bedrock = self.bedrock.as_mut().map(|profile| &mut profile.base_url);
-        [openai, anthropic, gemini, cohere, bedrock].into_iter().flatten()
+        let ollama = self.ollama.as_mut().map(|profile| &mut profile.base_url);
+        [openai, anthropic, gemini, cohere, bedrock, ollama].into_iter().flatten()
     }
 
     /// True if each user of it has an address of their own: then another address is still this provider's.

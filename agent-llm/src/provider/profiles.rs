@@ -22,6 +22,9 @@ impl Provider {
         if let Some(profile) = &mut self.bedrock {
             profile.provider.clone_from(&self.name);
         }
+        if let Some(profile) = &mut self.ollama {
+            profile.provider.clone_from(&self.name);
+        }
         if let Some(profile) = &mut self.gemini {
             profile.provider.clone_from(&self.name);
         }

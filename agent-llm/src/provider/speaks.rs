@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{Provider, Wire};
 use crate::{
     AnthropicCodec, AnthropicEnvelope, AnthropicProfile, Auth, BedrockCodec, BedrockProfile, Codec, CohereCodec,
-    CohereProfile, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec, Profile,
+    CohereProfile, GeminiCodec, GeminiProfile, OllamaCodec, OllamaProfile, OpenAiChatCodec, OpenAiResponsesCodec,
+    Profile,
     wire::{anthropic::MAX_TOKENS, json::lay},
 };
 
@@ -19,6 +20,7 @@ pub(super) enum Speaks {
     Generate(GeminiProfile),
     Cohere(CohereProfile),
     Converse(BedrockProfile),
+    Ollama(OllamaProfile),
 }
 
 impl Speaks {
@@ -31,6 +33,7 @@ impl Speaks {
             Wire::Generate => Self::Generate(provider.gemini.clone()?),
             Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
             Wire::Converse => Self::Converse(provider.bedrock.clone()?),
+            Wire::Ollama => Self::Ollama(provider.ollama.clone()?),
         })
     }
 
@@ -41,6 +44,7 @@ impl Speaks {
             Self::Generate(profile) => &profile.auth,
             Self::Cohere(profile) => &profile.auth,
             Self::Converse(profile) => &profile.auth,
+            Self::Ollama(profile) => &profile.auth,
         }
     }
 
@@ -59,9 +63,17 @@ impl Speaks {
             Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
             Self::Messages(profile) => profile.json_schema,
             Self::Generate(profile) => profile.holds_to_schemas(model),
-            // A schema beside tools lets none be called, or is refused.
-            Self::Cohere(_) => false,
             Self::Converse(profile) => profile.json_schema,
+            // A schema beside tools lets none be called, or is refused.
+            Self::Cohere(_) | Self::Ollama(_) => false,
+        }
+    }
+
+    /// The context window that the server is told of.
+    pub(super) fn window(&self) -> Option<u64> {
+        match self {
+            Self::Ollama(profile) => profile.window(),
+            _ => None,
         }
     }
 
@@ -73,6 +85,7 @@ impl Speaks {
             Self::Generate(profile) => set(profile, name, value),
             Self::Cohere(profile) => set(profile, name, value),
             Self::Converse(profile) => set(profile, name, value),
+            Self::Ollama(profile) => set(profile, name, value),
         }
     }
 
@@ -84,6 +97,7 @@ impl Speaks {
             Self::Generate(profile) => Box::new(GeminiCodec::new(model, profile)?),
             Self::Cohere(profile) => Box::new(CohereCodec::new(model, profile)?),
             Self::Converse(profile) => Box::new(BedrockCodec::new(model, profile)?),
+            Self::Ollama(profile) => Box::new(OllamaCodec::new(model, profile)?),
             Self::Messages(profile) => {
                 let codec = AnthropicCodec::new(model, profile)?;
                 match told.or(known.map(|most| most.min(MAX_TOKENS))) {

@@ -23,10 +23,20 @@ pub enum Wire {
     Cohere,
     /// `converse`: Amazon Bedrock's Converse.
     Converse,
+    /// `ollama`: Ollama's own chat.
+    Ollama,
 }
 
 impl Wire {
-    const ALL: [Self; 6] = [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere, Self::Converse];
+    const ALL: [Self; 7] = [
+        Self::Chat,
+        Self::Responses,
+        Self::Messages,
+        Self::Generate,
+        Self::Cohere,
+        Self::Converse,
+        Self::Ollama,
+    ];
 
     /// Its name, as after the `@` of a model's.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +47,7 @@ impl Wire {
             Self::Generate => "generate",
             Self::Cohere => "cohere",
             Self::Converse => "converse",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -48,6 +59,7 @@ impl Wire {
             Self::Generate => "gemini",
             Self::Cohere => "cohere",
             Self::Converse => "bedrock",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -59,6 +71,7 @@ impl Wire {
             Self::Generate => provider.gemini.as_ref().map(|profile| &*profile.base_url),
             Self::Cohere => provider.cohere.as_ref().map(|profile| &*profile.base_url),
             Self::Converse => provider.bedrock.as_ref().map(|profile| &*profile.base_url),
+            Self::Ollama => provider.ollama.as_ref().map(|profile| &*profile.base_url),
         }
     }
 
@@ -70,6 +83,7 @@ impl Wire {
             Self::Generate => &mut provider.gemini.get_or_insert_default().base_url,
             Self::Cohere => &mut provider.cohere.get_or_insert_default().base_url,
             Self::Converse => &mut provider.bedrock.get_or_insert_default().base_url,
+            Self::Ollama => &mut provider.ollama.get_or_insert_default().base_url,
         };
         url.clone_into(base_url);
     }

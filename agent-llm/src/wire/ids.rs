@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest, Sha256};
+
 /// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
 pub(crate) fn call_id(response: &str, at: usize) -> String {
     if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
@@ -25,4 +27,15 @@ pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(mapped)
+}
+
+/// An id of exactly `length` letters and digits, at most 32. Another is mapped to one: always the same, and two ids to two as
+/// far as so few characters can.
+pub(crate) fn short_id(id: &str, length: usize) -> Cow<'_, str> {
+    const TAKEN: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let digest = Sha256::digest(id);
+    Cow::Owned(digest.iter().take(length).map(|byte| char::from(TAKEN[usize::from(*byte) % TAKEN.len()])).collect())
 }

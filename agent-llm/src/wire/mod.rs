@@ -13,6 +13,7 @@ mod ids;
 pub(crate) mod json;
 mod lenient;
 mod merge;
+pub(crate) mod ollama;
 mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;

@@ -53,6 +53,14 @@ pub struct Profile {
     pub json_schema_with_tools: bool,
     /// The fields that ask for an effort, for each that is not `reasoning_effort` in the usual words.
     pub effort: BTreeMap<Effort, Map<String, Value>>,
+    /// Fields of the server's own that each request for Chat Completions has, if it says nothing else of them: `safe_prompt` of
+    /// Mistral, `provider` of OpenRouter.
+    pub fields: Map<String, Value>,
+    /// The only length that ids of calls may have, in letters and digits. Ids of another form that the server did not make are
+    /// mapped to such ones. Default: any.
+    pub call_id_length: Option<usize>,
+    /// How documents are written.
+    pub documents: DocumentForm,
     /// The fields of a request in which the server takes a name of the session, of a model that
     /// [tells it](crate::ModelBuilder::tell_session): for Chat Completions and for Responses.
     pub session_fields: Vec<String>,
@@ -71,6 +79,18 @@ pub enum SystemRole {
     System,
     /// `developer`: what newer models of OpenAI call it.
     Developer,
+}
+
+/// How a document is written in a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DocumentForm {
+    /// As a part `file`, as OpenAI's.
+    #[default]
+    File,
+    /// As a part `document_url`, as Mistral's: the document's address, or its bytes in one.
+    Url,
 }
 
 impl SystemRole {
@@ -135,6 +155,9 @@ impl Default for Profile {
             json_schema: true,
             json_schema_with_tools: false,
             effort: BTreeMap::new(),
+            fields: Map::new(),
+            call_id_length: None,
+            documents: DocumentForm::File,
             session_fields: vec!["user".into()],
             responses: ResponsesProfile::default(),
         }

@@ -59,9 +59,17 @@ pub(crate) fn instructions(message: &SystemMessage) -> String {
     format!("<system>\n{}\n</system>", message.text())
 }
 
-/// True if the ids of the message's calls, and of their results, are written as they are: they are the provider's own.
-fn keeps_ids(origin: &Origin, message: &AssistantMessage) -> bool {
-    message.raw().is_some_and(|raw| knows(origin, raw))
+/// True if the id of the result at `at` is written as its call's is: it is the provider's own.
+pub(crate) fn keeps_ids(origin: &Origin, history: &History, at: usize) -> bool {
+    asked(history, at).and_then(AssistantMessage::raw).is_some_and(|raw| knows(origin, raw))
+}
+
+/// The message whose call the result at `at` answers.
+fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
+    history.get(at)?.as_tool()?;
+    let before = (0..at).rev().filter_map(|at| history.get(at));
+    let mut before = before.skip_while(|message| message.as_tool().is_some());
+    before.next()?.as_assistant()
 }
 
 struct Messages<'a, W> {
@@ -112,7 +120,7 @@ impl<W: TwoRoles> Messages<'_, W> {
 
     /// The first message of several has something to say, whatever it is; the others may have nothing.
     fn write_blocks(&self, at: usize, message: &Message, goes_on: bool, out: &mut Vec<u8>) {
-        let keeps_ids = self.asked(at).is_some_and(|asked| keeps_ids(self.wire.origin(), asked));
+        let keeps_ids = keeps_ids(self.wire.origin(), self.history, at);
         let blocks = self.wire.blocks(at, message, keeps_ids);
         let filler = (blocks.is_empty() && !goes_on).then(W::nothing);
         for (nth, block) in blocks.iter().enumerate() {
@@ -124,13 +132,5 @@ impl<W: TwoRoles> Messages<'_, W> {
         if let Some(filler) = filler {
             write(&filler, out);
         }
-    }
-
-    /// The message whose call the result at `at` answers.
-    fn asked(&self, at: usize) -> Option<&AssistantMessage> {
-        self.history.get(at)?.as_tool()?;
-        let before = (0..at).rev().filter_map(|at| self.history.get(at));
-        let mut before = before.skip_while(|message| message.as_tool().is_some());
-        before.next()?.as_assistant()
     }
 }

@@ -6,6 +6,7 @@ mod common;
 mod decode;
 mod details;
 mod encode;
+mod mistral;
 mod pathologies;
 mod properties;
 mod requests;

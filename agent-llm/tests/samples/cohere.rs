@@ -30,6 +30,7 @@ fn samples() -> Samples {
         .refusal(503, r#"{"message":"overloaded"}"#, ErrorKind::Overloaded)
         .interruption([START, r#"{"type":"message-end","delta":{"finish_reason":"ERROR","error":"out of order"}}"#], ErrorKind::Provider)
         .interruption([START, r#"{"id":"r1","message":"too many tokens"}"#], ErrorKind::ContextOverflow)
+        .interruption([START, r#"{"id":"r1","message":"overloaded","status_code":503}"#], ErrorKind::Overloaded)
         .request(r#"{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}],"temperature":0.5,"p":0.75,"documents":[{"id":"d1","data":{"text":"x"}}],"safety_mode":"STRICT","stream":true}"#)
         .request(concat!(
             r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"Where?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk=","detail":"low"}}]},"#,

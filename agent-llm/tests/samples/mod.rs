@@ -6,6 +6,7 @@ mod anthropic_bedrock;
 mod bedrock_converse;
 mod cohere;
 mod gemini;
+mod ollama;
 mod openai_chat;
 mod openai_responses;
 
@@ -26,6 +27,7 @@ pub(crate) const ROWS: &[Row] = &[
     gemini::ROW,
     bedrock_converse::ROW,
     cohere::ROW,
+    ollama::ROW,
 ];
 
 /// One wire.

@@ -28,6 +28,7 @@ const FIXTURES: &[(&str, &str)] = &[
     ("cohere-chat", include_str!("fixtures/cohere_chat.jsonl")),
     ("bedrock-converse", include_str!("fixtures/bedrock_converse.jsonl")),
     ("bedrock-invoke", include_str!("fixtures/bedrock_invoke.jsonl")),
+    ("ollama-chat", include_str!("fixtures/ollama_chat.jsonl")),
 ];
 
 #[derive(Deserialize)]

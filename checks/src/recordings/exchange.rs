@@ -134,6 +134,7 @@ impl Exchange {
         }
         let frames = match self.response.encoding.as_str() {
             "base64" => aws_frames::events(&self.body()).map(|data| Frames { data, done: false }),
+            _ if wire.has_lines() => Frames::read_lines(body),
             _ => Frames::read(body),
         };
         let Some(frames) = frames else { return Recording::Broken("an event is not JSON") };
@@ -159,6 +160,13 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
+    /// None if an event is not JSON.
+    fn read_lines(body: &str) -> Option<Self> {
+        let lines = body.lines().filter(|line| !line.trim().is_empty());
+        let data = lines.map(|line| serde_json::from_str(line).ok()).collect::<Option<_>>()?;
+        Some(Self { data, done: false })
+    }
+
     /// None if an event is not JSON.
     fn read(body: &str) -> Option<Self> {
         let mut frames = Self::default();

@@ -26,6 +26,7 @@ fn found(reach: Result<Reach>) -> (String, String, Option<String>) {
         Speaks::Generate(profile) => profile.base_url.clone(),
         Speaks::Cohere(profile) => profile.base_url.clone(),
         Speaks::Converse(profile) => profile.base_url.clone(),
+        Speaks::Ollama(profile) => profile.base_url.clone(),
     };
     (reach.provider.name, url, reach.key.map(|key| key.expose_secret().to_owned()))
 }

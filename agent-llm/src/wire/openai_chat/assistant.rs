@@ -192,7 +192,7 @@ impl Projection<'_> {
                 // Some models leave out arguments that there are none of, and other servers then refuse them.
                 let arguments = if call.arguments.is_empty() && self.own.is_none() { "{}" } else { &call.arguments };
                 CallJson::Call {
-                    id: &call.id,
+                    id: self.manner.call_id(&call.id, self.own.is_some()),
                     r#type: "function",
                     function: FunctionJson { name: &call.name, arguments },
                 }
@@ -211,7 +211,7 @@ impl Projection<'_> {
 #[serde(untagged)]
 enum CallJson<'a> {
     Raw(&'a RawValue),
-    Call { id: &'a str, r#type: &'static str, function: FunctionJson<'a> },
+    Call { id: Cow<'a, str>, r#type: &'static str, function: FunctionJson<'a> },
 }
 
 #[derive(Serialize)]

@@ -12,12 +12,14 @@ use serde_json::value::RawValue;
 use super::{
     assistant,
     parts::{PartJson, Said, joined, own_text, part_json, text_json},
-    profile::SystemRole,
+    profile::{DocumentForm, SystemRole},
 };
 use crate::wire::{
     cache_control::CacheControl,
     content::EMPTY,
+    ids::short_id,
     json::{knows, own, write},
+    two_roles::keeps_ids,
 };
 
 /// What decides how messages are written.
@@ -27,12 +29,24 @@ pub(in crate::wire) struct Manner {
     pub(in crate::wire) system_role: SystemRole,
     pub(in crate::wire) verbatim: bool,
     pub(in crate::wire) cache_control: bool,
+    /// The only length of ids that is taken.
+    pub(in crate::wire) id_length: Option<usize>,
+    pub(in crate::wire) documents: DocumentForm,
 }
 
 impl Manner {
     /// Everything goes back as it came, and nothing is marked for a cache.
     pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
-        Self { origin, system_role: SystemRole::System, verbatim: true, cache_control: false }
+        let (system_role, documents) = (SystemRole::System, DocumentForm::File);
+        Self { origin, system_role, verbatim: true, cache_control: false, id_length: None, documents }
+    }
+
+    /// The id of a call as it is written; `is_own` is one of the provider's making.
+    pub(in crate::wire) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
+        match self.id_length {
+            Some(length) if !is_own => short_id(id, length),
+            _ => Cow::Borrowed(id),
+        }
     }
 
     /// True if `raw` may go back as it came.
@@ -66,7 +80,7 @@ struct Spoken<'a> {
 #[derive(Serialize)]
 struct ToolResult<'a> {
     role: &'a str,
-    tool_call_id: &'a str,
+    tool_call_id: Cow<'a, str>,
     content: Said<'a>,
 }
 
@@ -80,7 +94,7 @@ impl Messages<'_> {
             Message::User(m) => write_spoken(self.manner, "user", m.raw(), m.parts(), out),
             Message::Assistant(m) => assistant::write(self.manner, m, out),
             Message::Tool(m) => {
-                self.write_result(m, out);
+                self.write_result(at, m, out);
                 // A turn enters the history whole: what follows now is all that ever follows.
                 if !matches!(self.history.get(at + 1), Some(Message::Tool(_))) {
                     out.push(b',');
@@ -92,10 +106,13 @@ impl Messages<'_> {
         out.push(b',');
     }
 
-    fn write_result(&self, message: &ToolMessage, out: &mut Vec<u8>) {
+    fn write_result(&self, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
         match self.manner.own(message.raw()) {
             Some(own) => out.extend_from_slice(own.get().as_bytes()),
-            None => write_result(self.manner, message, out),
+            None => {
+                let keeps_id = self.manner.id_length.is_none() || keeps_ids(&self.manner.origin, self.history, at);
+                write_result(self.manner, message, keeps_id, out);
+            }
         }
     }
 
@@ -135,7 +152,7 @@ pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Ra
 }
 
 /// Writes a result without a look at its raw JSON.
-pub(in crate::wire) fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
+pub(in crate::wire) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
     let parts = message.parts();
     let is_marked = |part: &Part| matches!(part, Part::Text(text) if manner.cache_control(text.cache).is_some());
     let content = if parts.iter().any(is_marked) {
@@ -149,7 +166,8 @@ pub(in crate::wire) fn write_result(manner: &Manner, message: &ToolMessage, out:
             text => Said::Text(text),
         }
     };
-    write(&ToolResult { role: "tool", tool_call_id: message.call_id(), content }, out);
+    let tool_call_id = manner.call_id(message.call_id(), keeps_id);
+    write(&ToolResult { role: "tool", tool_call_id, content }, out);
 }
 
 /// True if the part is text, and nothing else is to be said of it.

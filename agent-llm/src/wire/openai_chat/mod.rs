@@ -83,9 +83,9 @@ impl OpenAiChatCodec {
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/chat/completions")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
-        let Profile { system_role, verbatim, cache_control, .. } = profile;
+        let Profile { system_role, verbatim, cache_control, call_id_length: id_length, documents, .. } = profile;
         let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
-        let manner = Manner { origin, system_role, verbatim, cache_control };
+        let manner = Manner { origin, system_role, verbatim, cache_control, id_length, documents };
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 

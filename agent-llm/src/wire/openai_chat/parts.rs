@@ -6,7 +6,7 @@ use agent_core::{Block, Media, Part, Text, message::MediaSource};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{message::Manner, read_part};
+use super::{message::Manner, profile::DocumentForm, read_part};
 pub(super) use crate::wire::content::joined;
 use crate::wire::{cache_control::CacheControl, content::Address};
 
@@ -45,6 +45,13 @@ pub(super) enum PartJson<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    DocumentUrl {
+        document_url: Address<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        document_name: Option<&'a str>,
+    },
+    #[serde(rename = "file")]
+    FileId { file_id: &'a str },
     #[serde(untagged)]
     Raw(&'a RawValue),
 }
@@ -111,6 +118,15 @@ fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
 }
 
 fn document<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    if manner.documents == DocumentForm::Url {
+        return match &media.source {
+            MediaSource::File(file_id) => PartJson::FileId { file_id },
+            _ => PartJson::DocumentUrl {
+                document_url: Address::of(media, "application/pdf"),
+                document_name: media.name.as_deref(),
+            },
+        };
+    }
     PartJson::File { file: file(media, Some("document.pdf")), cache_control: manner.cache_control(media.cache) }
 }
 

@@ -22,6 +22,8 @@ open_struct! {
         thinking: Content<'a> = "thinking",
         image_url: ImageUrl<'a> = "image_url",
         file: FileSaid<'a> = "file",
+        document_url: &'a RawValue = "document_url",
+        document_name: &'a RawValue = "document_name",
     }
 }
 
@@ -53,15 +55,23 @@ pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> serde_json::Res
     if !json.get().starts_with('{') {
         return Ok(Block::Other(raw(json, origin)));
     }
-    let PartSaid { kind, text, thinking, image_url, file, rest } = serde_json::from_str(json.get())?;
+    let PartSaid { kind, text, thinking, image_url, file, document_url, document_name, rest } =
+        serde_json::from_str(json.get())?;
     let cache = cache(&rest);
     let media = |mut media: Media| {
         media.cache = cache;
         media.with_raw(raw(json, origin))
     };
+    let plain_text = |json: Option<&RawValue>| json.and_then(|json| serde_json::from_str::<String>(json.get()).ok());
+    if let (Some("document_url"), Some(url)) = (kind.as_ref().map(|k| &*k.0), plain_text(document_url)) {
+        let mut document = media_at(&url);
+        document.name = plain_text(document_name);
+        return Ok(Block::Document(media(document)));
+    }
     Ok(match (kind.as_ref().map(|k| &*k.0), text, thinking, image_url, file) {
         (Some("text"), Some(said), None, None, None) => {
-            let mut text = Text::new(said.0).with_raw((!rest.is_empty()).then(|| raw(json, origin)));
+            let says_more = !rest.is_empty() || document_url.is_some() || document_name.is_some();
+            let mut text = Text::new(said.0).with_raw(says_more.then(|| raw(json, origin)));
             text.cache = cache;
             Block::Text(text)
         }

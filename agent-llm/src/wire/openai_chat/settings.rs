@@ -27,7 +27,7 @@ impl Serialize for Settings<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (params, extra) = (self.params, &self.params.extra);
         let map = serializer.serialize_map(None)?;
-        let mut fields = Fields { map, profile: self.profile, extra, merged: Vec::new() };
+        let mut fields = Fields { map, profile: self.profile, extra, written: Vec::new() };
         fields.put("model", Some(self.model))?;
         fields.put("temperature", params.temperature)?;
         fields.put("top_p", params.top_p)?;
@@ -48,6 +48,11 @@ impl Serialize for Settings<'_> {
             let options = StreamOptions { include_usage: true };
             fields.put("stream_options", Some(options).filter(|_| self.profile.include_usage))?;
         }
+        for (name, value) in &self.profile.fields {
+            if !fields.written.contains(&name.as_str()) {
+                fields.put(name, Some(value))?;
+            }
+        }
         fields.end()
     }
 }
@@ -57,23 +62,23 @@ struct Fields<'a, M> {
     map: M,
     profile: &'a Profile,
     extra: &'a Map<String, Value>,
-    /// Fields of `extra` that are written already.
-    merged: Vec<&'a str>,
+    /// What is written already.
+    written: Vec<&'a str>,
 }
 
 impl<'a, M: SerializeMap> Fields<'a, M> {
     /// Writes a field, under the name that the server has for it, unless nothing is said of it.
     fn put<T: Serialize>(&mut self, usual: &'a str, value: Option<T>) -> Result<(), M::Error> {
         let (Some(value), Some(name)) = (value, self.profile.name_of(usual)) else { return Ok(()) };
+        self.written.push(name);
         let Some(over) = self.extra.get(name) else { return self.map.serialize_entry(name, &value) };
         let mut merged = serde_json::to_value(value).map_err(M::Error::custom)?;
         lay(&mut merged, over);
-        self.merged.push(name);
         self.map.serialize_entry(name, &merged)
     }
 
     fn end(mut self) -> Result<M::Ok, M::Error> {
-        for (name, value) in self.extra.iter().filter(|(name, _)| !self.merged.contains(&name.as_str())) {
+        for (name, value) in self.extra.iter().filter(|(name, _)| !self.written.contains(&name.as_str())) {
             self.map.serialize_entry(name, value)?;
         }
         self.map.end()

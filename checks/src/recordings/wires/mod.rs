@@ -5,6 +5,7 @@ mod bedrock_converse;
 mod bedrock_invoke;
 mod cohere_chat;
 mod gemini_generate;
+mod ollama_chat;
 mod openai_chat;
 mod openai_responses;
 
@@ -26,6 +27,7 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &cohere_chat::CohereChat,
     &bedrock_converse::BedrockConverse,
     &bedrock_invoke::BedrockInvoke,
+    &ollama_chat::OllamaChat,
 ];
 
 /// An independent reading of one wire. Nothing here may ask the codec.
@@ -47,6 +49,11 @@ pub(crate) trait Wire: Sync {
 
     /// True if this body, or this event, is an error.
     fn is_error(&self, json: &Value) -> bool;
+
+    /// True if a stream has an event on each line. Default: its events are server-sent.
+    fn has_lines(&self) -> bool {
+        false
+    }
 
     /// True if nothing is missing at the end of the stream.
     fn is_complete(&self, frames: &Frames) -> bool;

@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
                 let call = self.asked.iter().flat_map(AssistantMessage::calls).find(|call| call.id == id);
                 let name = call.map(|call| call.name.clone()).unwrap_or_default();
                 let message = ToolMessage::new(id, name, Arc::new(parts), false);
-                write_result(manner, &message, &mut self.written);
+                write_result(manner, &message, true, &mut self.written);
                 Ok(Message::Tool(self.keep(json, message, ToolMessage::with_raw)))
             }
             // Whoever else speaks is not the model. (`function` answers calls of a kind that nobody makes any more.)

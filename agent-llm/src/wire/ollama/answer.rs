@@ -1,0 +1,144 @@
+//! An answer under way. One that came whole is one event.
+
+use std::sync::Arc;
+
+use agent_core::{Chunk, FinishReason, ModelResponse, Result, Usage, message::Origin};
+use serde_json::value::RawValue;
+
+use super::fold::Fold;
+use crate::{
+    Decoder, Progress, ProviderError,
+    error::{not_the_protocol, truncated},
+    wire::{
+        lenient::{Count, Str},
+        open_struct::open_struct,
+        openai_chat::details::Details,
+        surrogates::mend_surrogates,
+    },
+};
+
+const NO_ANSWER: &str = "the answer is not one of Ollama's chat";
+
+open_struct! {
+    /// An answer, or an event of one.
+    Frame {
+        model: Str<'a> = "model",
+        created_at: &'a RawValue = "created_at",
+        message: &'a RawValue = "message",
+        done: bool = "done",
+        done_reason: Str<'a> = "done_reason",
+        prompt_eval_count: Count = "prompt_eval_count",
+        eval_count: Count = "eval_count",
+        logprobs: &'a RawValue = "logprobs",
+        error: &'a RawValue = "error",
+    }
+}
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Answer {
+    message: Fold,
+    said: Said,
+}
+
+/// What is said of an answer.
+#[derive(Debug, Default)]
+struct Said {
+    /// The message, if it came in one piece.
+    whole: Option<Box<RawValue>>,
+    /// Names the answer: when its first event was made.
+    name: Option<String>,
+    model: Option<Arc<str>>,
+    finish: String,
+    usage: Usage,
+    details: Details,
+    has_ended: bool,
+}
+
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let mut answer = Answer::new(origin.clone(), false);
+    answer.event(body, &mut Vec::new())?;
+    match answer.said.whole {
+        Some(_) => Ok(answer.respond(&mut Vec::new())),
+        None => Err(not_the_protocol(origin.provider(), NO_ANSWER, body)),
+    }
+}
+
+impl Answer {
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        Self { message: Fold::new(origin, is_heard), said: Said::default() }
+    }
+
+    fn provider(&self) -> &str {
+        self.message.origin.provider()
+    }
+
+    fn event(&mut self, json: &str, out: &mut Vec<Chunk>) -> Result<()> {
+        let unreadable =
+            |of: &Self, e: serde_json::Error| not_the_protocol(of.provider(), NO_ANSWER, json).with_source(e);
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| unreadable(self, e))?;
+        if frame.error.is_some() {
+            let error = serde_json::from_str(json).unwrap_or_default();
+            return Err(ProviderError::from_json(&error).into_error(self.provider()));
+        }
+        let said = &mut self.said;
+        if let Some(message) = frame.message {
+            let at = frame.created_at.map_or("", RawValue::get);
+            said.whole = said.name.is_none().then(|| message.to_owned());
+            let name = said.name.get_or_insert_with(|| at.chars().filter(char::is_ascii_digit).collect());
+            self.message.push(message, name, out).map_err(|e| unreadable(self, e))?;
+        }
+        let said = &mut self.said;
+        if let (None, Some(model)) = (&said.model, frame.model.filter(|model| !model.is_empty())) {
+            said.model = Some(self.message.origin.answered_by(&model.0));
+        }
+        frame.rest.iter().for_each(|(name, json)| said.details.add(&name.0, json));
+        frame.logprobs.into_iter().for_each(|json| said.details.append("logprobs", json));
+        if frame.done == Some(true) {
+            frame.created_at.into_iter().for_each(|json| said.details.add("created_at", json));
+            said.finish = frame.done_reason.unwrap_or_default().0.into_owned();
+            let count = |count: Option<Count>| count.unwrap_or_default().0;
+            said.usage = Usage::new(count(frame.prompt_eval_count), count(frame.eval_count));
+            said.has_ended = true;
+        }
+        Ok(())
+    }
+
+    fn respond(self, out: &mut Vec<Chunk>) -> ModelResponse {
+        let Self { message, said } = self;
+        let json = said.whole.unwrap_or_else(|| message.json());
+        let message = message.finish(json, out);
+        let finish = match &*said.finish {
+            "" | "stop" if message.has_calls() => FinishReason::ToolCalls,
+            "" | "stop" => FinishReason::Stop,
+            "length" => FinishReason::Length,
+            other => FinishReason::Other(other.to_owned()),
+        };
+        let mut response = ModelResponse::new(message).with_finish(finish);
+        (response.usage, response.model) = (said.usage, said.model);
+        response.details = said.details.into_fields(&Details::default());
+        response
+    }
+}
+
+impl Decoder for Answer {
+    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let data = data.trim();
+        if self.said.has_ended || data.is_empty() {
+            return Ok(());
+        }
+        self.event(&mend_surrogates(data), chunks)
+    }
+
+    fn progress(&self) -> Progress {
+        if self.said.has_ended { Progress::Ended } else { Progress::Open }
+    }
+
+    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        match self.progress() {
+            Progress::Open => Err(truncated(self.provider())),
+            _ => Ok(self.respond(chunks)),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Writing requests.
+
+use std::borrow::Cow;
+
+use agent_core::{
+    AssistantMessage, Block, History, Media, Message, ModelRequest, Part, SystemMessage, ToolCall, ToolChoice,
+    ToolMessage, ToolSpec,
+    message::{MediaSource, Raw},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{OllamaProfile, fold::Fold, settings::Settings};
+use crate::wire::{
+    content::{EMPTY, Input, joined},
+    json::{write, write_with},
+    openai_chat::{encode::Words, message::Manner},
+};
+
+/// A request in Ollama's words.
+pub(super) struct OllamaWords<'a> {
+    pub(super) req: &'a ModelRequest,
+    pub(super) profile: &'a OllamaProfile,
+    pub(super) manner: &'a Manner,
+}
+
+impl Words for OllamaWords<'_> {
+    fn manner(&self) -> &Manner {
+        self.manner
+    }
+
+    /// Who must not be called is not offered.
+    fn offers(&self, spec: &ToolSpec) -> bool {
+        match &self.req.params.tool_choice {
+            Some(ToolChoice::None) => false,
+            Some(ToolChoice::Tool(name)) => *name == spec.name,
+            _ => true,
+        }
+    }
+
+    fn write_settings(&self, _has_tools: bool, out: &mut Vec<u8>) {
+        let params = &self.req.params;
+        let settings = Settings::new(self.manner.origin.model(), params, self.profile, self.req.stream);
+        write_with(&settings, &params.extra, out);
+    }
+
+    fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
+        self.write_spoken(&Spoken::new("system", system.parts(), None), system.raw(), out);
+    }
+
+    fn write_message(&self, _history: &History, _at: usize, message: &Message, out: &mut Vec<u8>) {
+        match message {
+            Message::System(message) => self.write_system(message, out),
+            Message::User(message) => {
+                self.write_spoken(&Spoken::new("user", message.parts(), None), message.raw(), out);
+            }
+            Message::Tool(message) => {
+                self.write_spoken(&Spoken::new("tool", message.parts(), Some(message)), message.raw(), out);
+            }
+            Message::Assistant(message) => write_turn(self.manner, message, out),
+        }
+        out.push(b',');
+    }
+}
+
+impl OllamaWords<'_> {
+    fn write_spoken(&self, spoken: &Spoken<'_>, raw: Option<&Raw>, out: &mut Vec<u8>) {
+        match self.manner.own(raw) {
+            Some(own) => out.extend_from_slice(own.get().as_bytes()),
+            None => write(spoken, out),
+        }
+    }
+}
+
+/// A message of anybody but the model.
+#[derive(Serialize)]
+struct Spoken<'a> {
+    role: &'static str,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+impl<'a> Spoken<'a> {
+    /// One that says nothing says so, but for the `result` of a tool.
+    fn new(role: &'static str, parts: &'a [Part], result: Option<&'a ToolMessage>) -> Self {
+        let (mut content, images) = (joined(parts), parts.iter().filter_map(image).collect::<Vec<_>>());
+        if result.is_none() && content.trim().is_empty() && images.is_empty() {
+            content = Cow::Borrowed(EMPTY);
+        }
+        Self {
+            role,
+            content,
+            images,
+            tool_name: result.map(ToolMessage::name),
+            tool_call_id: result.map(ToolMessage::call_id),
+        }
+    }
+}
+
+/// The bytes of an image, if they are there.
+pub(super) fn image(part: &Part) -> Option<&str> {
+    let Part::Image(Media { source: MediaSource::Base64(data), .. }) = part else { return None };
+    Some(data)
+}
+
+/// A turn of the model's.
+#[derive(Serialize)]
+pub(super) struct Turn<'a> {
+    /// What is not said by the others, the role with it.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+    pub(super) content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) thinking: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_calls: Vec<CallJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum CallJson<'a> {
+    Raw(&'a RawValue),
+    Call { id: &'a str, function: Function<'a> },
+}
+
+#[derive(Serialize)]
+pub(super) struct Function<'a> {
+    name: &'a str,
+    arguments: Input<'a>,
+}
+
+/// Writes a turn as its provider sent it, if this is the provider and nobody edited it; else as its blocks say, and what
+/// another provider's model thought is left out.
+fn write_turn(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+    let own = manner.own(message.raw());
+    if let Some(own) = own.filter(|_| !message.is_edited()) {
+        return out.extend_from_slice(own.get().as_bytes());
+    }
+    let mut was = Fold::new(manner.origin.clone(), false);
+    // What cannot be read has no fields of its own.
+    let _ = own.map(|own| was.push(own, "", &mut Vec::new()));
+    let (mut texts, mut thoughts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
+    for block in message.blocks() {
+        match block {
+            Block::Text(text) => texts.push(text.text.as_str()),
+            Block::Image(_) => texts.push("[image]"),
+            Block::Document(_) => texts.push("[document]"),
+            Block::Reasoning(thought) if own.is_some() => thoughts.push(thought.text.as_str()),
+            Block::ToolCall(call) => tool_calls.push(call_json(manner, call)),
+            _ => {}
+        }
+    }
+    let (content, thinking) = (texts.join("\n").into(), thoughts.join("\n").into());
+    write(&Turn { rest: was.rest(), content, thinking, tool_calls }, out);
+}
+
+/// The provider's own JSON of a call, unless somebody edited it.
+fn call_json<'a>(manner: &Manner, call: &'a ToolCall) -> CallJson<'a> {
+    let still_says = |own: &&RawValue| {
+        super::fold::call(own, &manner.origin, || call.id.to_string())
+            .is_ok_and(|was| (&was.id, &was.name, &was.arguments) == (&call.id, &call.name, &call.arguments))
+    };
+    match manner.own(call.raw.as_ref()).filter(still_says) {
+        Some(own) => CallJson::Raw(own),
+        None => CallJson::Call {
+            id: &call.id,
+            function: Function { name: &call.name, arguments: Input::new(&call.arguments) },
+        },
+    }
+}

@@ -1,0 +1,137 @@
+//! Ollama's own chat.
+//!
+//! What a provider sent goes back to it as it came, thoughts included; what was streamed, as it would have come whole.
+//!
+//! # The window
+//!
+//! A server gives a model less room than the model could use, unless it is told `num_ctx` in
+//! [`options`](OllamaProfile::options), and leaves out what does not fit, in silence.
+//! [`truncate`](OllamaProfile::truncate) says whether it may.
+//!
+//! # What the wire cannot say
+//!
+//! * That a tool must be called: the tools that may be are offered, of which the model is free to call none.
+//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
+//! * A form has neither a name nor a description, and beside tools it keeps the model from calling them.
+//! * The least effort is a low one.
+//! * Images are sent as Base64, not as addresses; there are no documents.
+//! * Nothing marks a failed tool result: its text has to say so.
+
+mod answer;
+mod encode;
+mod fold;
+mod profile;
+#[cfg(feature = "requests")]
+mod request;
+mod settings;
+
+use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+
+pub use self::profile::OllamaProfile;
+#[cfg(feature = "http")]
+pub(crate) use self::profile::server;
+use self::{
+    answer::Answer,
+    encode::{OllamaWords, image},
+};
+use crate::{
+    Codec, Decoder, Framing, ProviderError,
+    wire::{
+        body::{Bodies, Draft},
+        content::check_parts,
+        endpoint::{endpoint, post},
+        openai_chat::{encode::encode, message::Manner},
+        surrogates::text_of,
+    },
+};
+
+/// The wire's name in an [`Origin`].
+const WIRE: &str = "ollama-chat";
+
+/// The [`Codec`] of Ollama's own chat.
+///
+/// ```
+/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_llm::{Codec, OllamaCodec, OllamaProfile};
+///
+/// let codec = OllamaCodec::new("qwen3:8b", OllamaProfile::compatible("ollama", "http://localhost:11434"))?;
+/// let run = detached_run(History::from_messages([Message::user("hello")])?);
+/// let request = codec.encode(&ModelRequest::new(run.cx().clone()))?;
+/// assert_eq!(request.uri(), "http://localhost:11434/api/chat");
+/// let body = r#"{"model":"qwen3:8b","stream":false,"messages":[{"role":"user","content":"hello"}]}"#;
+/// assert_eq!(request.body(), body);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct OllamaCodec {
+    uri: Uri,
+    profile: OllamaProfile,
+    manner: Manner,
+    key: WireKey,
+    bodies: Bodies,
+}
+
+impl OllamaCodec {
+    /// A codec for `model`, as served by a server of this profile.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    pub fn new(model: impl Into<String>, profile: OllamaProfile) -> Result<Self> {
+        let uri = endpoint(profile::server(&profile.base_url), "/api/chat")?;
+        let key = WireKey::new(&(WIRE, &profile.provider));
+        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model));
+        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+    }
+
+    /// The server's profile.
+    pub fn profile(&self) -> &OllamaProfile {
+        &self.profile
+    }
+}
+
+impl Codec for OllamaCodec {
+    fn origin(&self) -> &Origin {
+        &self.manner.origin
+    }
+
+    fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let is_taken = |part: &Part| image(part).is_some() || !matches!(part, Part::Image(_) | Part::Document(_));
+        check_parts(req, is_taken, "Ollama takes text, and images as Base64: fetch an image from its address first")?;
+        let words = OllamaWords { req, profile: &self.profile, manner: &self.manner };
+        let write = |out: &mut Draft| encode(req, &words, self.key, out);
+        Ok(post(self.uri.clone(), self.bodies.body(write)))
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
+        answer::decode(&text_of(body), self.origin())
+    }
+
+    /// A model that is not there is an error that says how to get it.
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        let said = ProviderError::from_response(status, headers, body);
+        let is_missing = said.message.starts_with("model ") && said.message.contains("not found");
+        let error = said.into_error(&self.profile.provider);
+        if status != StatusCode::NOT_FOUND || !is_missing {
+            return error;
+        }
+        let model = self.manner.origin.model();
+        error.map_message(|message| format!("{message}: get it with `ollama pull {model}`"))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
+        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+    }
+}
+
+#[cfg(feature = "requests")]
+impl crate::RequestReader for OllamaCodec {
+    fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
+        request::decode_request(&text_of(body), &self.profile, &self.manner)
+    }
+}

@@ -1,0 +1,125 @@
+//! Reading requests back.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use agent_core::{
+    Block, Media, Message, ModelParams, OutputFormat, Part, Result, SystemMessage, ToolMessage, UserMessage,
+    message::Raw, model::Effort,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    OllamaProfile,
+    fold::Fold,
+    settings::{Settings, think},
+};
+use crate::{
+    ParsedRequest,
+    wire::{
+        json::laid_over,
+        lenient::Str,
+        open_struct::open_struct,
+        openai_chat::{message::Manner, request::read_body},
+    },
+};
+
+/// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages and tools
+/// beside what was understood of them, and fields of the request in `extra`.
+pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
+    let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };
+    let (mut parsed, said) = read_body(body, manner, |json| reader.read(json))?;
+    parsed.stream = said.get("stream") != Some(&Value::Bool(false));
+    parsed.params = params(&said);
+    let written = Settings::new("", &parsed.params, profile, parsed.stream);
+    let written = serde_json::to_value(written).unwrap_or_default();
+    if let Some(Value::Object(extra)) = laid_over(&written, &said.into()) {
+        parsed.params.extra = extra;
+    }
+    Ok(parsed)
+}
+
+/// What the fields of a request say, as far as they say what every provider can be told.
+fn params(said: &Map<String, Value>) -> ModelParams {
+    let option = |name: &str| said.get("options").and_then(|options| options.get(name));
+    let mut params = ModelParams::default();
+    params.temperature = option("temperature").and_then(Value::as_f64);
+    params.top_p = option("top_p").and_then(Value::as_f64);
+    params.max_tokens = option("num_predict").and_then(Value::as_u64);
+    params.seed = option("seed").and_then(Value::as_i64);
+    params.stop = option("stop").and_then(|stop| Vec::deserialize(stop).ok()).unwrap_or_default();
+    let efforts = [Effort::None, Effort::Low, Effort::Medium, Effort::High];
+    params.effort = efforts.into_iter().find(|effort| said.get("think") == Some(&think(*effort)));
+    params.output = match said.get("format") {
+        Some(Value::String(form)) if form == "json" => Some(OutputFormat::json().into()),
+        Some(schema @ Value::Object(_)) => Some(OutputFormat::new("output", schema.clone()).into()),
+        _ => None,
+    };
+    params
+}
+
+open_struct! {
+    Said {
+        role: Str<'a> = "role",
+        content: Str<'a> = "content",
+        images: Vec<Str<'a>> = "images",
+        tool_name: Str<'a> = "tool_name",
+        tool_call_id: Str<'a> = "tool_call_id",
+    }
+}
+
+/// Reads the messages of one request, in order.
+struct Reader<'a> {
+    manner: &'a Manner,
+    at: usize,
+    /// The calls that wait for their results: their ids and their tools.
+    asked: VecDeque<(Arc<str>, Arc<str>)>,
+}
+
+impl Reader<'_> {
+    /// Reads one message, which keeps its JSON.
+    fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
+        let raw = Raw::new(self.manner.origin.clone(), json.to_owned());
+        let said: Said<'_> = serde_json::from_str(json.get())?;
+        self.at += 1;
+        let role = said.role.as_ref().map_or("", |role| &*role.0);
+        if role == "assistant" {
+            return self.turn(json, raw);
+        }
+        let text = said.content.as_ref().filter(|text| !text.is_empty()).map(|text| Part::text(text.0.clone()));
+        let images = said.images.iter().flatten().map(|data| Part::Image(Media::base64(data.0.clone(), "image/png")));
+        let parts: Vec<_> = text.into_iter().chain(images).collect();
+        Ok(match role {
+            "system" => Message::System(SystemMessage::new(parts).with_raw(raw)),
+            "tool" => {
+                let (id, name) = self.answered(&said);
+                Message::Tool(ToolMessage::new(id, name, Arc::new(parts), false).with_raw(raw))
+            }
+            _ => Message::User(UserMessage::new(parts).with_raw(raw)),
+        })
+    }
+
+    /// A turn that says nothing is kept as well: the model was shown it.
+    fn turn(&mut self, json: &RawValue, raw: Raw) -> serde_json::Result<Message> {
+        let mut fold = Fold::new(self.manner.origin.clone(), false);
+        fold.push(json, &self.at.to_string(), &mut Vec::new())?;
+        let mut message = fold.finish(json.to_owned(), &mut Vec::new());
+        if message.blocks().is_empty() {
+            message = agent_core::AssistantMessage::from_provider(vec![Block::Other(raw.clone())], raw);
+        }
+        self.asked = message.calls().map(|call| (call.id.clone(), call.name.clone())).collect();
+        Ok(Message::Assistant(message))
+    }
+
+    /// The call that a result is of: that of its id, or else the first one of its tool.
+    fn answered(&mut self, said: &Said<'_>) -> (Arc<str>, Arc<str>) {
+        let id = said.tool_call_id.as_ref().map_or("", |id| &*id.0);
+        let tool = said.tool_name.as_ref().map_or("", |name| &*name.0);
+        let is_it = |(known, name): &(Arc<str>, Arc<str>)| match id {
+            "" => tool.is_empty() || **name == *tool,
+            _ => **known == *id,
+        };
+        let found = self.asked.iter().position(is_it).and_then(|at| self.asked.remove(at));
+        found.unwrap_or_else(|| (id.into(), tool.into()))
+    }
+}
