@@ -41,7 +41,6 @@ pub use crate::{
         hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
         wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},
     },
-    model::booking::Booking,
     request::{Parent, SubRunHandle},
     run::{
         driver::{RunDriver, RunParts},

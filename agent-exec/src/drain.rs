@@ -96,7 +96,7 @@ impl Drain {
     /// Every run then ends with a checkpoint, as it does in the journal: [`RunRequest::recover`](agent_core::RunRequest)
     /// goes on with it.
     pub async fn drain(&self, within: Duration) -> Drained {
-        let under_way = {
+        let running = {
             let mut state = self.state();
             state.closed = true;
             state.runs.values().for_each(RunHandle::pause);
@@ -114,7 +114,7 @@ impl Drain {
             Ok(()) => 0,
             Err(_) => self.running(),
         };
-        Drained { ended: under_way - late, cancelled: late - left.min(late), left }
+        Drained { ended: running - late, cancelled: late - left.min(late), left }
     }
 
     async fn empty(&self) {

@@ -99,6 +99,7 @@ pub mod review;
 mod run_value;
 mod scan;
 mod seconds;
+mod setters;
 mod side_call;
 mod tags;
 pub mod telemetry;

@@ -15,54 +15,55 @@ use crate::error::Result;
 #[derive(Clone)]
 pub(crate) struct Account {
     pub(crate) caps: Caps,
-    kept: Kept,
+    at: Backend,
 }
 
+/// Where an account is.
 #[derive(Clone)]
-enum Kept {
+enum Backend {
     /// With the budgets that draw on it: nobody else knows of it.
-    Here(Arc<Purse>),
+    Local(Arc<LocalAccount>),
     /// In a ledger, under this name.
-    In(Arc<dyn Ledger>, Arc<str>),
+    Ledger(Arc<dyn Ledger>, Arc<str>),
 }
 
 impl Account {
-    pub(crate) fn here(caps: Caps, purse: Arc<Purse>) -> Self {
-        Self { caps, kept: Kept::Here(purse) }
+    pub(crate) fn local(caps: Caps, account: Arc<LocalAccount>) -> Self {
+        Self { caps, at: Backend::Local(account) }
     }
 
     pub(crate) fn in_ledger(caps: Caps, ledger: Arc<dyn Ledger>, name: &str) -> Self {
-        Self { caps, kept: Kept::In(ledger, name.into()) }
+        Self { caps, at: Backend::Ledger(ledger, name.into()) }
     }
 
     /// True if both draw on the same, whatever their caps.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        match (&self.kept, &other.kept) {
-            (Kept::Here(own), Kept::Here(other)) => Arc::ptr_eq(own, other),
-            (Kept::In(own, name), Kept::In(other, others)) => name == others && Arc::ptr_eq(own, other),
+        match (&self.at, &other.at) {
+            (Backend::Local(own), Backend::Local(other)) => Arc::ptr_eq(own, other),
+            (Backend::Ledger(own, name), Backend::Ledger(other, others)) => name == others && Arc::ptr_eq(own, other),
             _ => false,
         }
     }
 
     pub(crate) async fn balance(&self) -> Result<Balance> {
-        match &self.kept {
-            Kept::Here(purse) => Ok(purse.balance()),
-            Kept::In(ledger, name) => (**ledger).balance(name).await,
+        match &self.at {
+            Backend::Local(account) => Ok(account.balance()),
+            Backend::Ledger(ledger, name) => (**ledger).balance(name).await,
         }
     }
 
     /// Sets `wanted` aside and gives a receipt, which only ledgers ask for; `None` if it does not fit now.
     pub(crate) async fn reserve(&self, wanted: Amounts) -> Result<Option<u64>> {
-        match &self.kept {
-            Kept::Here(purse) => Ok(purse.reserve(&self.caps, wanted).then_some(0)),
-            Kept::In(ledger, name) => (**ledger).reserve(name, &self.caps, wanted).await,
+        match &self.at {
+            Backend::Local(account) => Ok(account.reserve(&self.caps, wanted).then_some(0)),
+            Backend::Ledger(ledger, name) => (**ledger).reserve(name, &self.caps, wanted).await,
         }
     }
 
     /// Counts what was used, unless the account outlives the process.
     pub(super) fn count_again(&self, used: Amounts) {
-        if let Kept::Here(purse) = &self.kept {
-            purse.settle(Amounts::none(), used);
+        if let Backend::Local(account) = &self.at {
+            account.settle(Amounts::none(), used);
         }
     }
 
@@ -73,29 +74,29 @@ impl Account {
         reserved: Amounts,
         used: Amounts,
     ) -> Option<BoxFuture<'static, Result<()>>> {
-        match &self.kept {
-            Kept::Here(purse) => {
-                purse.settle(reserved, used);
+        match &self.at {
+            Backend::Local(account) => {
+                account.settle(reserved, used);
                 None
             }
-            Kept::In(ledger, name) => Some((**ledger).settle(name, receipt, used)),
+            Backend::Ledger(ledger, name) => Some((**ledger).settle(name, receipt, used)),
         }
     }
 
     /// Waits until it may have changed since this was called.
     pub(crate) fn changed(&self) -> BoxFuture<'_, ()> {
-        match &self.kept {
-            Kept::Here(purse) => Box::pin(purse.changed.notified()),
-            Kept::In(ledger, name) => (**ledger).changed(name),
+        match &self.at {
+            Backend::Local(account) => Box::pin(account.changed.notified()),
+            Backend::Ledger(ledger, name) => (**ledger).changed(name),
         }
     }
 }
 
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name: &dyn fmt::Debug = match &self.kept {
-            Kept::Here(_) => &"own",
-            Kept::In(_, name) => name,
+        let name: &dyn fmt::Debug = match &self.at {
+            Backend::Local(_) => &"own",
+            Backend::Ledger(_, name) => name,
         };
         f.debug_struct("Account").field("name", name).field("caps", &self.caps).finish_non_exhaustive()
     }
@@ -103,12 +104,12 @@ impl fmt::Debug for Account {
 
 /// An account outside of any ledger.
 #[derive(Default)]
-pub(crate) struct Purse {
+pub(crate) struct LocalAccount {
     balance: Mutex<Balance>,
     changed: Notify,
 }
 
-impl Purse {
+impl LocalAccount {
     /// One of which so much was used already.
     pub(crate) fn begun(settled: Amounts) -> Self {
         Self { balance: Mutex::new(Balance::new(settled, Amounts::none())), changed: Notify::new() }

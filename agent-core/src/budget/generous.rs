@@ -1,19 +1,28 @@
 //! A count of prompts that is too high for ordinary text, for budgets without a counter.
 
-use std::{io, sync::LazyLock};
-
-use serde_json::Value;
+use std::sync::LazyLock;
 
 use crate::{
     history::History,
-    message::{Block, Message, Part, SystemMessage},
-    tooling::{ToolSpec, ToolSpecs, WireKey},
+    llm::Costs,
+    message::{Message, SystemMessage},
+    tooling::{ToolSpecs, WireKey},
 };
 
-/// Tokens of an image or a page of a document, with what stands around it.
-const MEDIA: u64 = 3_000;
-/// Around a message, a call or a tool.
+/// Around a message, a call, a result or a tool.
 const AROUND: u64 = 12;
+/// An image, or a page of a document, with what stands around it.
+const MEDIA: u64 = 3_000;
+/// Hidden thinking costs as much as text.
+const COSTS: Costs = Costs {
+    message: AROUND,
+    call: AROUND,
+    result: AROUND,
+    tool: AROUND,
+    image: MEDIA,
+    document: MEDIA,
+    hidden: |base64| base64.div_ceil(2),
+};
 /// Under which what was counted of tools is kept.
 static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
 
@@ -35,8 +44,8 @@ impl Generous {
             None => messages.iter().map(message).sum(),
         };
         self.counted = messages.clone();
-        let system = system.map_or(0, |system| AROUND + parts(system.parts()));
-        system + tools.total(*KEY, |specs| specs.iter().map(tool).sum()) + self.tokens
+        let system = system.map_or(0, |system| message(&Message::System(system.clone())));
+        system + tools.total(*KEY, |specs| COSTS.tools(specs, text)) + self.tokens
     }
 }
 
@@ -45,58 +54,7 @@ fn text(text: &str) -> u64 {
 }
 
 fn message(message: &Message) -> u64 {
-    AROUND
-        + match message {
-            Message::System(m) => parts(m.parts()),
-            Message::User(m) => parts(m.parts()),
-            Message::Tool(m) => AROUND + parts(m.parts()),
-            Message::Assistant(m) => m.blocks().iter().map(block).sum(),
-        }
-}
-
-fn parts(parts: &[Part]) -> u64 {
-    parts.iter().map(part).sum()
-}
-
-fn part(part: &Part) -> u64 {
-    match part {
-        Part::Text(t) => text(&t.text),
-        Part::Image(_) | Part::Document(_) => MEDIA,
-        Part::Other(raw) => text(raw.json()),
-    }
-}
-
-fn block(block: &Block) -> u64 {
-    match block {
-        Block::Text(t) => text(&t.text),
-        Block::Reasoning(r) => text(&r.text) + r.encrypted.as_deref().map_or(0, text),
-        Block::ToolCall(call) => AROUND + text(&call.name) + text(&call.arguments),
-        Block::Image(_) | Block::Document(_) => MEDIA,
-        Block::Other(raw) => text(raw.json()),
-    }
-}
-
-fn tool(tool: &ToolSpec) -> u64 {
-    AROUND + text(&tool.name) + text(&tool.description) + length(&tool.parameters).div_ceil(2)
-}
-
-/// Bytes of the value as JSON, which is not made for that.
-fn length(value: &Value) -> u64 {
-    struct Length(u64);
-
-    impl io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut length = Length(0);
-    serde_json::to_writer(&mut length, value).map_or(0, |()| length.0)
+    COSTS.message(message, text)
 }
 
 #[cfg(test)]

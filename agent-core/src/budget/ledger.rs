@@ -19,7 +19,7 @@ use crate::{error::Result, future::nothing};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Balance {
-    /// Used, and booked.
+    /// Used, and settled.
     pub settled: Amounts,
     /// Set aside for calls under way.
     pub reserved: Amounts,
@@ -47,7 +47,7 @@ impl Balance {
     }
 }
 
-/// Accounts by name, in which amounts are set aside before they are used: the books of [`Budget`](super::Budget)s.
+/// Accounts by name, in which amounts are set aside before they are used: those that [`Budget`](super::Budget)s draw on.
 ///
 /// Caps are not kept with the account: whoever reserves brings his own. An account that nobody used yet is empty.
 ///
@@ -62,7 +62,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// whoever else reserves. Gives the receipt; none if it does not fit now.
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>>;
 
-    /// Ends a reservation and books what was `used`. A receipt that is not known any more changes nothing.
+    /// Ends a reservation and counts what was `used`. A receipt that is not known any more changes nothing.
     ///
     /// It is handed over when this is called, whether the future is awaited or not; the future says that it is durable.
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
@@ -110,12 +110,12 @@ impl<L: Ledger + ?Sized> Ledger for Arc<L> {
 /// Accounts in memory: of one process, for as long as it lives.
 #[derive(Default)]
 pub struct MemoryLedger {
-    accounts: Mutex<BTreeMap<String, Books>>,
+    accounts: Mutex<BTreeMap<String, AccountState>>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Books {
+struct AccountState {
     balance: Balance,
     /// What is set aside, by receipt.
     open: HashMap<u64, Amounts>,
@@ -128,7 +128,7 @@ impl MemoryLedger {
         Self::default()
     }
 
-    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, Books>> {
+    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, AccountState>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,28 +136,28 @@ impl MemoryLedger {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn balance(&self, account: &str) -> Result<Balance> {
-        Ok(self.accounts().get(account).map(|books| books.balance).unwrap_or_default())
+        Ok(self.accounts().get(account).map(|account| account.balance).unwrap_or_default())
     }
 
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
         let mut accounts = self.accounts();
-        let books = match accounts.get_mut(account) {
-            Some(books) => books,
+        let account = match accounts.get_mut(account) {
+            Some(account) => account,
             None => accounts.entry(account.to_owned()).or_default(),
         };
-        if !books.balance.reserve(caps, wanted) {
+        if !account.balance.reserve(caps, wanted) {
             return Ok(None);
         }
-        books.last += 1;
-        books.open.insert(books.last, wanted);
-        Ok(Some(books.last))
+        account.last += 1;
+        account.open.insert(account.last, wanted);
+        Ok(Some(account.last))
     }
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
-        if let Some(books) = self.accounts().get_mut(account)
-            && let Some(reserved) = books.open.remove(&receipt)
+        if let Some(account) = self.accounts().get_mut(account)
+            && let Some(reserved) = account.open.remove(&receipt)
         {
-            books.balance.settle(reserved, used);
+            account.balance.settle(reserved, used);
         }
         self.changed.notify_waiters();
         nothing()
@@ -167,7 +167,7 @@ impl Ledger for MemoryLedger {
         let mut accounts = self.accounts();
         let past = accounts.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         let past = past.take_while(|(name, _)| name.as_str() < oldest && name.starts_with(prefix));
-        let past: Vec<_> = past.filter(|(_, books)| books.open.is_empty()).map(|(name, _)| name.clone()).collect();
+        let past: Vec<_> = past.filter(|(_, account)| account.open.is_empty()).map(|(name, _)| name.clone()).collect();
         past.iter().for_each(|name| drop(accounts.remove(name)));
     }
 

@@ -30,7 +30,7 @@ use std::{
 };
 
 pub(crate) use self::account::Account;
-use self::{account::Purse, generous::Generous, terms::Terms};
+use self::{account::LocalAccount, generous::Generous, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     /// From the widest to the run's own.
     pub(crate) accounts: Arc<[Account]>,
     /// The account of the run itself.
-    pub(crate) run: Option<Arc<Purse>>,
+    pub(crate) run: Option<Arc<LocalAccount>>,
     /// Tells the accounts of windows apart from another budget's.
     pub(crate) name: Arc<str>,
     /// Opened for each root run.
@@ -112,7 +112,7 @@ impl Budget {
     #[must_use]
     pub fn child(&self, caps: Caps) -> Self {
         let mut accounts = self.0.accounts.to_vec();
-        accounts.push(Account::here(caps, Arc::default()));
+        accounts.push(Account::local(caps, Arc::default()));
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
     }
 
@@ -139,8 +139,8 @@ impl Budget {
         if own == Caps::default() && accounts.iter().all(|account| account.caps == Caps::default()) {
             return self.clone();
         }
-        let run = Arc::new(Purse::begun(spent));
-        accounts.push(Account::here(own, run.clone()));
+        let run = Arc::new(LocalAccount::begun(spent));
+        accounts.push(Account::local(own, run.clone()));
         Self(Arc::new(Inner { accounts: accounts.into(), run: Some(run), ..self.parts() }))
     }
 

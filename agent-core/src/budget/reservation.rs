@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Amounts set aside for one call, in every account that a budget draws on.
 ///
-/// Dropped before the call [began](Self::begin), they are given back. Dropped after that they are booked as used: nobody
+/// Dropped before the call [began](Self::begin), they are given back. Dropped after that they are settled as used: nobody
 /// knows what a call used that was cut off.
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
@@ -18,17 +18,24 @@ pub struct Reservation {
     /// Of the accounts, from the first on, in which they are set aside.
     receipts: Vec<u64>,
     begun: bool,
+    /// Told what was used.
+    settled: Option<Box<dyn FnOnce(Amounts) + Send + Sync>>,
 }
 
 impl Reservation {
     /// Nothing is set aside yet.
     pub(super) fn new(amounts: Amounts, accounts: Arc<[Account]>) -> Self {
-        Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false }
+        Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false, settled: None }
     }
 
     /// They are set aside in the next of the accounts.
     pub(super) fn hold(&mut self, receipt: u64) {
         self.receipts.push(receipt);
+    }
+
+    /// Calls `settled` with what was used, once that is known: for a journal.
+    pub(crate) fn when_settled(&mut self, settled: impl FnOnce(Amounts) + Send + Sync + 'static) {
+        self.settled = Some(Box::new(settled));
     }
 
     /// What is set aside.
@@ -46,22 +53,25 @@ impl Reservation {
         self.begun
     }
 
-    /// Books what was really used, even if it is more than was set aside, and gives the rest back. Booked as soon as this is
+    /// Counts what was really used, even if it is more than was set aside, and gives the rest back. Counted as soon as this is
     /// called; the future says that it is durable.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
     pub fn settle(mut self, used: Amounts) -> impl Future<Output = Result<()>> + Send + 'static {
-        let booked = self.book(used);
+        let settling = self.settle_accounts(used);
         async {
-            for booked in booked {
-                booked.await?;
+            for settling in settling {
+                settling.await?;
             }
             Ok(())
         }
     }
 
-    fn book(&mut self, used: Amounts) -> Vec<BoxFuture<'static, Result<()>>> {
+    fn settle_accounts(&mut self, used: Amounts) -> Vec<BoxFuture<'static, Result<()>>> {
+        if let Some(settled) = self.settled.take() {
+            settled(used);
+        }
         let held = self.accounts.iter().zip(self.receipts.drain(..));
         held.filter_map(|(account, receipt)| account.settle(receipt, self.amounts, used)).collect()
     }
@@ -70,7 +80,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let used = if self.begun { self.amounts } else { Amounts::none() };
-        drop(self.book(used)); // handed over all the same
+        drop(self.settle_accounts(used)); // begun all the same
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a call is judged before it is made: what it may use at most, and what that costs.
+//! What a call may use at most, and what that costs.
 
 use std::sync::Arc;
 

@@ -117,18 +117,18 @@ impl RunCx {
         let (id, run) = (ask.id(place), &self.ids().run_id);
         let about = ask.content(&id, step, subject);
         let is_about = |given: &str| digest::of(run, digest::attempt(given), &about) == given;
-        let mut control = self.control();
-        if let Some(answer) = control.answers.get(&id) {
+        let mut pending = self.pending();
+        if let Some(answer) = pending.answers.get(&id) {
             if is_about(&answer.digest) {
                 return Ok(answer.clone());
             }
-            control.answers.remove(&id); // it was given to something else
+            pending.answers.remove(&id); // it was given to something else
         }
         // Asked before and still open, it is the same question: whoever looks at it may answer it.
-        let question = match control.open.get(&id).filter(|open| is_about(&open.digest)) {
+        let question = match pending.open.get(&id).filter(|open| is_about(&open.digest)) {
             Some(open) => open.clone(),
             None => {
-                let digest = digest::of(run, self.log().attempt(), &about);
+                let digest = digest::of(run, self.0.log.attempt(), &about);
                 ask.question(id, digest, self.now())
             }
         };
@@ -136,11 +136,11 @@ impl RunCx {
             let late = || Error::new(ErrorKind::Timeout, format!("nobody answered question '{}' in time", question.id));
             let value = question.default.clone().ok_or_else(late)?;
             let answer = Answer { digest: question.digest, ..Answer::from(*value) };
-            self.log().record(EntryBody::answered(&question.id, &answer));
-            control.answers.insert(question.id, answer.clone());
+            self.0.log.record(EntryBody::answered(&question.id, &answer));
+            pending.answers.insert(question.id, answer.clone());
             return Ok(answer);
         }
-        control.ask(question.clone());
+        pending.ask(question.clone());
         Err(Error::interrupted(question))
     }
 }

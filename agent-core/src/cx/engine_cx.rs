@@ -11,7 +11,14 @@ use std::{
 use futures::future::BoxFuture;
 
 use super::{Inbox, Pause, RunCx};
-use crate::{event::Emitter, log::RunLog, state::Question};
+use crate::{
+    amounts::Amounts,
+    event::Emitter,
+    log::RunLog,
+    state::{Question, id_below},
+    storage::CallStorage,
+    usage::Usage,
+};
 
 /// What opens the runs of one executor.
 ///
@@ -39,7 +46,7 @@ impl EngineKey {
 
     /// Opens a run to which this key was given.
     pub fn open(self, cx: &RunCx) -> Option<EngineCx<'_>> {
-        (cx.0.key == Some(self)).then(|| EngineCx::new(cx))
+        (cx.0.key == Some(self)).then(|| EngineCx(cx))
     }
 }
 
@@ -49,18 +56,14 @@ impl EngineKey {
 pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 
 impl<'a> EngineCx<'a> {
-    pub(crate) fn new(cx: &'a RunCx) -> Self {
-        Self(cx)
-    }
-
     /// The engine that keeps steps, and the run's side of the journal.
     pub fn log(self) -> &'a RunLog {
-        self.0.log()
+        &self.0.0.log
     }
 
     /// The way that events leave the run.
     pub fn emitter(self) -> &'a Emitter {
-        self.0.emitter()
+        &self.0.0.emitter
     }
 
     /// True if the run is to pause at its next boundary.
@@ -69,49 +72,64 @@ impl<'a> EngineCx<'a> {
     }
 
     /// The pause that the runs below share.
-    pub fn pause_flag(self) -> Pause {
-        self.0.pause_flag()
+    pub fn pause_flag(self) -> &'a Pause {
+        &self.0.0.pause
     }
 
     /// The messages that wait for the run's next model call.
     pub fn inbox(self) -> &'a Inbox {
-        self.0.inbox()
+        &self.0.0.inbox
+    }
+
+    /// Keeps the messages that steer the run in its journal from now on, and those that wait already.
+    pub fn keep_steering(self) {
+        self.inbox().keep_in(self.log().clone());
     }
 
     /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the
     /// call's result, and taken back if the call is cut off.
     #[must_use]
     pub fn of_call(self, call_id: &Arc<str>) -> RunCx {
-        self.0.of_call(call_id)
+        let run = &self.0.0;
+        let storage = || CallStorage::new(&run.globals, &run.state);
+        RunCx(run.clone(), Some(run.log.call_storage(call_id, storage)))
     }
 
     /// The questions of the call `call_id` that have no answer; none if a run below waits.
     pub fn asked_by(self, call_id: &str) -> Option<Vec<Question>> {
-        self.0.asked_by(call_id)
+        let Some(pending) = self.0.pending_if_any() else { return Some(Vec::new()) };
+        let waits = pending.children.contains_key(call_id);
+        let asked = pending.asked.iter().filter(|question| id_below(&question.id, call_id).is_some());
+        (!waits).then(|| asked.cloned().collect())
+    }
+
+    /// Records that these were asked when the call was made before.
+    pub fn asked_before(self, questions: &[Question]) {
+        let mut pending = self.0.pending();
+        questions.iter().for_each(|question| pending.ask(question.clone()));
     }
 
     /// Counts against the run's budgets what steps used that are not made again.
     pub fn count_uncounted(self) {
-        self.0.count_uncounted();
-    }
-
-    /// Notes that these were asked when the call was made before.
-    pub fn asked_before(self, questions: &[Question]) {
-        self.0.asked_before(questions);
+        let used = self.log().take_uncounted();
+        if used != Usage::default() {
+            let used = Amounts::none().tokens(used.total()).cost(used.cost).model_calls(used.calls);
+            self.0.budget().count_again(used);
+        }
     }
 
     /// True if a task was [handed over](RunCx::spawn) that was not taken.
     pub fn has_tasks(self) -> bool {
-        self.0.has_tasks()
+        self.0.0.tasks.is_waiting()
     }
 
     /// Takes the tasks that were handed over, to drive them; the executor is woken when there are more.
     pub fn take_tasks(self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
-        self.0.take_tasks(executor)
+        self.0.0.tasks.take(executor)
     }
 
     /// Drops the tasks that nobody took, and accepts no more. The run is over.
     pub fn close_tasks(self) {
-        self.0.close_tasks();
+        self.0.0.tasks.close();
     }
 }

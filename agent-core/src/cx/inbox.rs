@@ -65,7 +65,7 @@ impl Inbox {
         self.accept(messages, |message| EntryBody::Steered { message })
     }
 
-    /// Adds the message that tells of the end of the run `run` below, and notes that it was told.
+    /// Adds the message that tells of the end of the run `run` below, and records that it was told.
     pub(crate) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
         self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
     }
@@ -109,7 +109,7 @@ impl Inbox {
     }
 
     /// Puts messages back that were taken, before those that came since.
-    pub(crate) fn put_back(&self, messages: Vec<Message>) {
+    pub fn put_back(&self, messages: Vec<Message>) {
         let mut state = self.lock();
         messages.into_iter().rev().for_each(|message| state.messages.push_front(message));
     }
@@ -124,8 +124,8 @@ impl Inbox {
         self.lock().closed
     }
 
-    /// Keeps what comes in the journal, and what is there already.
-    pub(crate) fn keep_in(&self, log: RunLog) {
+    /// Keeps what comes in the run's journal from now on, and what waits already.
+    pub(super) fn keep_in(&self, log: RunLog) {
         let mut state = self.lock();
         if state.log.is_none() && !state.closed {
             state.messages.iter().for_each(|message| log.record(EntryBody::Steered { message: message.clone() }));
@@ -146,7 +146,7 @@ impl Inbox {
     }
 
     /// Accepts no more if no message waits; false if one does.
-    pub(crate) fn close_if_empty(&self) -> bool {
+    pub fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
         if state.messages.is_empty() {
             (state.closed, state.log) = (true, None);

@@ -3,7 +3,6 @@
 //! is opaque here.
 
 mod ask;
-mod background;
 mod clock;
 mod engine_cx;
 mod inbox;
@@ -22,6 +21,6 @@ pub use self::{
     run_cx::RunCx,
 };
 pub(crate) use self::{
-    run_cx::{Control, Inner},
+    run_cx::{Inner, PendingRequests},
     tasks::Tasks,
 };

@@ -15,9 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ask, Clock, EngineKey, Inbox, Pause, clock::millis, per_run::Live, tasks::Tasks};
+use super::{Ask, Clock, EngineCx, EngineKey, Inbox, Pause, clock::millis, per_run::Live, tasks::Tasks};
 use crate::{
-    amounts::Amounts,
     budget::Budget,
     deadlines::RunDeadline,
     error::Result,
@@ -48,16 +47,16 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) deadline: Option<RunDeadline>,
-    /// Model calls for which allowance was set aside in this attempt.
-    pub(crate) booked: AtomicU32,
+    /// How many model calls had a reservation in this attempt.
+    pub(crate) reserved: AtomicU32,
     /// What the run has of runs above and for those below: only `middleware::family` knows what that is.
     pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
     pub(crate) pause: Pause,
     pub(crate) inbox: Inbox,
-    /// Made when somebody wants something: of most runs nobody does.
-    pub(crate) control: OnceLock<Box<Mutex<Control>>>,
+    /// Made with the first request: of most runs nobody requests anything.
+    pub(crate) requests: OnceLock<Box<Mutex<PendingRequests>>>,
     /// What opens the run for its executor.
     pub(crate) key: Option<EngineKey>,
     /// What middlewares keep for this run; it goes with the run.
@@ -67,9 +66,9 @@ pub(crate) struct Inner {
     pub(crate) log: RunLog,
 }
 
-/// What others want of the run.
+/// Requests to the run that it has not acted on: to stop, to answer, to wait.
 #[derive(Default)]
-pub(crate) struct Control {
+pub(crate) struct PendingRequests {
     pub(crate) stop: Option<String>,
     pub(crate) answers: BTreeMap<String, Answer>,
     pub(crate) asked: Vec<Question>,
@@ -83,7 +82,7 @@ pub(crate) struct Control {
     pub(crate) background: Vec<BackgroundRun>,
 }
 
-impl Control {
+impl PendingRequests {
     pub(crate) fn ask(&mut self, question: Question) {
         if !self.asked.iter().any(|q| q.id == question.id) {
             self.asked.push(question);
@@ -136,14 +135,6 @@ impl RunCx {
         self.1.as_ref().map_or(&self.0.globals, |call| &call.globals)
     }
 
-    /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the call's
-    /// result, and taken back if the call is cut off.
-    #[must_use]
-    pub(crate) fn of_call(&self, call_id: &Arc<str>) -> Self {
-        let storage = || CallStorage::new(&self.0.globals, &self.0.state);
-        Self(self.0.clone(), Some(self.0.log.call_storage(call_id, storage)))
-    }
-
     /// The run itself: what is changed through it is kept with the run's next step, whichever call it was that has this.
     #[must_use]
     pub(crate) fn of_run(self) -> Self {
@@ -164,7 +155,7 @@ impl RunCx {
     /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let value = self.0.log.decision(name, decide).await?;
-        self.count_uncounted();
+        EngineCx(self).count_uncounted();
         Ok(value)
     }
 
@@ -189,20 +180,6 @@ impl RunCx {
         let until = self.decide(&name, async { Ok(self.now().saturating_add(millis(time)).into()) }).await?;
         let left = until.as_u64().unwrap_or_default().saturating_sub(self.now());
         self.0.log.sleep_step(&name, Duration::from_millis(left)).await
-    }
-
-    /// Counts what steps used that are not made again.
-    pub(crate) fn count_uncounted(&self) {
-        let used = self.0.log.take_uncounted();
-        if used != Usage::default() {
-            let used = Amounts::none().tokens(used.total()).cost(used.cost).model_calls(used.calls);
-            self.0.budget.count_again(used);
-        }
-    }
-
-    /// The engine that keeps steps, and the run's side of the journal.
-    pub(crate) fn log(&self) -> &RunLog {
-        &self.0.log
     }
 
     // --- allowance ---
@@ -244,19 +221,15 @@ impl RunCx {
         self.0.pause.request_all();
     }
 
-    /// The flag behind it, for the runs below.
-    pub(crate) fn pause_flag(&self) -> Pause {
-        self.0.pause.clone()
-    }
 
     /// Ends the run at its next boundary; `reason` becomes the exit reason. The first caller's reason is kept.
     pub fn stop(&self, reason: impl Into<String>) {
-        self.control().stop.get_or_insert(reason.into());
+        self.pending().stop.get_or_insert(reason.into());
     }
 
     /// Why the run is to end at its next boundary, if it is.
     pub fn stop_requested(&self) -> Option<String> {
-        self.wanted()?.stop.clone()
+        self.pending_if_any()?.stop.clone()
     }
 
     /// Puts a message before the next model call. A run that was about to finish goes on for it.
@@ -265,11 +238,6 @@ impl RunCx {
     /// As [`Inbox::push`].
     pub fn steer(&self, message: Message) -> Result<()> {
         self.0.inbox.push(message)
-    }
-
-    /// The messages that wait for the run's next model call.
-    pub(crate) fn inbox(&self) -> &Inbox {
-        &self.0.inbox
     }
 
     /// Returns the answer to a question about the step under way, or suspends the run until there is one. In `before_agent`
@@ -299,32 +267,18 @@ impl RunCx {
         self.0.resources.get::<Clock>().map_or_else(|_| Clock::default().now(), |clock| clock.now())
     }
 
-    /// The questions of the call `id` that have no answer; none if a run below waits.
-    pub(crate) fn asked_by(&self, id: &str) -> Option<Vec<Question>> {
-        let Some(control) = self.wanted() else { return Some(Vec::new()) };
-        let waits = control.children.contains_key(id);
-        let asked = control.asked.iter().filter(|question| id_below(&question.id, id).is_some());
-        (!waits).then(|| asked.cloned().collect())
-    }
-
-    /// Notes that these were asked when the call was made before.
-    pub(crate) fn asked_before(&self, questions: &[Question]) {
-        let mut control = self.control();
-        questions.iter().for_each(|question| control.ask(question.clone()));
-    }
-
-    /// Notes that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
+    /// Records that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
     pub(crate) fn waits_for(&self, place: &str, child: &Checkpoint) {
-        let mut control = self.control();
-        child.questions.iter().for_each(|question| control.ask(question.under(place)));
-        control.children.insert(place.to_owned(), Box::new(child.clone()));
+        let mut pending = self.pending();
+        child.questions.iter().for_each(|question| pending.ask(question.under(place)));
+        pending.children.insert(place.to_owned(), Box::new(child.clone()));
     }
 
     /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
     pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Answer> {
         let below = |id: &String| id_below(id, call_id).map(str::to_owned);
-        let Some(control) = self.wanted() else { return BTreeMap::new() };
-        control.answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
+        let Some(pending) = self.pending_if_any() else { return BTreeMap::new() };
+        pending.answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
     }
 
     // --- others ---
@@ -344,18 +298,13 @@ impl RunCx {
         self.0.emitter.attach(sink);
     }
 
-    /// The way that events leave the run.
-    pub(crate) fn emitter(&self) -> &Emitter {
-        &self.0.emitter
+    pub(crate) fn pending(&self) -> MutexGuard<'_, PendingRequests> {
+        self.0.requests.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
-        self.0.control.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`control`](Self::control), if anybody wanted anything so far.
-    pub(crate) fn wanted(&self) -> Option<MutexGuard<'_, Control>> {
-        self.0.control.get().map(|control| control.lock().unwrap_or_else(PoisonError::into_inner))
+    /// As [`pending`](Self::pending), if anything was requested so far.
+    pub(crate) fn pending_if_any(&self) -> Option<MutexGuard<'_, PendingRequests>> {
+        self.0.requests.get().map(|pending| pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -30,6 +30,28 @@ struct State {
 }
 
 impl Tasks {
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    pub(super) fn take(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
+        let mut tasks = self.lock();
+        self.waiting.store(false, Ordering::Release);
+        match &mut tasks.executor {
+            Some(known) => known.clone_from(executor.waker()),
+            none => *none = Some(executor.waker().clone()),
+        }
+        std::mem::take(&mut tasks.new)
+    }
+
+    pub(super) fn close(&self) {
+        let mut tasks = self.lock();
+        (tasks.closed, tasks.executor) = (true, None);
+        let dropped = std::mem::take(&mut tasks.new);
+        drop(tasks);
+        drop(dropped); // not under the lock: what is dropped may look at the run
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,31 +73,6 @@ impl RunCx {
         drop(tasks);
         executor.into_iter().for_each(Waker::wake);
         Ok(())
-    }
-
-    /// True if something was handed over that was not taken.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.0.tasks.waiting.load(Ordering::Acquire)
-    }
-
-    /// Takes what was handed over, to drive it; the executor is woken when there is more.
-    pub(crate) fn take_tasks(&self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
-        let mut tasks = self.0.tasks.lock();
-        self.0.tasks.waiting.store(false, Ordering::Release);
-        match &mut tasks.executor {
-            Some(known) => known.clone_from(executor.waker()),
-            none => *none = Some(executor.waker().clone()),
-        }
-        std::mem::take(&mut tasks.new)
-    }
-
-    /// Drops what nobody took, and accepts no more. The run is over.
-    pub(crate) fn close_tasks(&self) {
-        let mut tasks = self.0.tasks.lock();
-        (tasks.closed, tasks.executor) = (true, None);
-        let dropped = std::mem::take(&mut tasks.new);
-        drop(tasks);
-        drop(dropped); // not under the lock: what is dropped may look at the run
     }
 }
 

@@ -113,16 +113,16 @@ fn repeated((kind, message): &Failure) -> Error {
 }
 
 impl Outbox {
-    /// Takes the batch that `hand_over` handed to the journal, if it did; nobody else of the tree hands anything over
-    /// meanwhile. After a batch that the journal refused nothing is handed over any more: a run that is recovered from a log
+    /// Takes the batch that `append` appended to the journal, if it did; nobody else of the tree appends anything
+    /// meanwhile. After a batch that the journal refused nothing is appended any more: a run that is recovered from a log
     /// with a hole repeats effects.
     ///
     /// # Errors
-    /// Those of `hand_over`, and that of the batch that the journal refused.
-    pub(crate) fn send(&self, hand_over: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
+    /// Those of `append`, and that of the batch that the journal refused.
+    pub(crate) fn send(&self, append: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
         let mut queue = self.queue();
         queue.check_unbroken()?;
-        let Some(mut sent) = hand_over()? else { return Ok(()) };
+        let Some(mut sent) = append()? else { return Ok(()) };
         queue.sent += 1;
         // What is acknowledged at once need not wait, unless readers are still told of what came before it.
         if queue.waiting.is_empty()
@@ -142,7 +142,7 @@ impl Outbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all that was handed over before now is durable, and tells the readers of it.
+    /// Waits until all that was appended before now is durable, and tells the readers of it.
     pub(crate) async fn settle(&self) -> Result<()> {
         let until = {
             let queue = self.queue();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn batch(ack: Ack) -> Sent {
-        let emitter = detached_run(History::default()).cx().emitter().clone();
+        let emitter = detached_run(History::default()).engine().emitter().clone();
         let body = EntryBody::Decided { name: "n".into(), value: 1.into(), beginning: false };
         let entries = Some(vec![Entry::new("r".into(), 0, body)]);
         Sent { ack, count: 1, entries, emitter }

@@ -45,7 +45,7 @@ pub async fn fork_at(
         ids.agent_id = old.agent_id.clone();
     }
     let mut index = SessionIndex::default();
-    let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, place: Place::Before };
+    let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Before };
     each_entry(journal, session, 0, |entry| {
         if cut.takes(entry) {
             index.apply(entry);
@@ -77,11 +77,11 @@ struct Cut {
     at: u32,
     /// The newest answer has calls.
     calls: bool,
-    place: Place,
+    phase: Phase,
 }
 
 #[derive(PartialEq)]
-enum Place {
+enum Phase {
     Before,
     /// The run has begun, and its step is not complete.
     Within,
@@ -93,13 +93,13 @@ enum Place {
 impl Cut {
     fn takes(&mut self, entry: &Entry) -> bool {
         match &entry.body {
-            EntryBody::RunStarted { ids, .. } if ids.run_id == self.ids.run_id => self.place = Place::Within,
+            EntryBody::RunStarted { ids, .. } if ids.run_id == self.ids.run_id => self.phase = Phase::Within,
             // The agent did something else since, or somebody thought better of it.
             EntryBody::RunStarted { ids, .. } if ids.agent_id == self.ids.agent_id => self.end(),
             EntryBody::Undone { .. } => self.end(),
-            _ if entry.run != self.ids.run_id => return matches!(self.place, Place::Before | Place::Within),
+            _ if entry.run != self.ids.run_id => return matches!(self.phase, Phase::Before | Phase::Within),
             EntryBody::ModelFinished { step, .. } | EntryBody::ModelAccepted { step, .. } if *step > self.step => {
-                self.place = Place::After;
+                self.phase = Phase::After;
             }
             EntryBody::ModelFinished { response, .. } => self.calls = response.message.has_calls(),
             EntryBody::ModelAccepted { step, message, .. } => {
@@ -110,20 +110,20 @@ impl Cut {
             EntryBody::TurnEnded { step, .. } => {
                 self.at = *step;
                 if *step == self.step && *step > 0 {
-                    self.place = Place::Complete;
+                    self.phase = Phase::Complete;
                 }
             }
             EntryBody::StateChanged { .. } => {}
-            _ if self.place == Place::Complete => self.place = Place::After,
+            _ if self.phase == Phase::Complete => self.phase = Phase::After,
             _ => {}
         }
-        self.place != Place::After
+        self.phase != Phase::After
     }
 
     /// What follows comes after the run, if that has begun.
     fn end(&mut self) {
-        if self.place != Place::Before {
-            self.place = Place::After;
+        if self.phase != Phase::Before {
+            self.phase = Phase::After;
         }
     }
 }

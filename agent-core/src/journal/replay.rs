@@ -40,7 +40,7 @@ pub(crate) struct Replay {
 struct RecordedCall {
     /// None if the tool failed and the model was told.
     output: Option<ToolOutput>,
-    told: Option<String>,
+    failure: Option<String>,
     state: BTreeMap<String, Value>,
     globals: BTreeMap<String, Option<Value>>,
     /// The runs below: they are not driven again.
@@ -49,8 +49,8 @@ struct RecordedCall {
 
 impl RecordedCall {
     fn kept(self) -> KeptCall {
-        let told = self.told.unwrap_or_default();
-        let mut kept = KeptCall::new(self.output.ok_or_else(|| KeptError::of(&Error::tool(told))));
+        let failure = self.failure.unwrap_or_default();
+        let mut kept = KeptCall::new(self.output.ok_or_else(|| KeptError::of(&Error::tool(failure))));
         let value = |(name, value)| (name, KeptValue::new(value));
         kept.globals = self.globals.into_iter().map(value).collect();
         kept.state = self.state.into_iter().map(|(name, v)| value((name, Some(v)))).collect();
@@ -75,7 +75,7 @@ impl Durable for Recorded {
                 self.lock().tool(call_id).map(|call| StepResult::Tool(Box::new(call.kept())))
             }
             StepKind::Decision { name } => {
-                self.lock().decision(name).map(|(value, beside)| StepResult::Value { value, beside })
+                self.lock().decision(name).map(|(value, side_usage)| StepResult::Value { value, beside: side_usage })
             }
             _ => body.await,
         }
@@ -99,7 +99,7 @@ impl Replay {
             messages: BTreeMap::new(),
         };
         let (mut step, mut newest, mut started) = (0, None, HashMap::<Arc<str>, (u32, Arc<str>)>::new());
-        let mut beside = Usage::default();
+        let mut side_usage = Usage::default();
         for entry in &recording.entries {
             if entry.run != recording.ids.run_id {
                 if let EntryBody::RunStarted { ids, .. } = &entry.body
@@ -129,16 +129,16 @@ impl Replay {
                     newest = Some(call);
                 }
                 EntryBody::ToolAnswered { call_id, output: Some(output), .. } => {
-                    replay.tools.entry((step, call_id.clone())).or_default().told = Some(output.to_text());
+                    replay.tools.entry((step, call_id.clone())).or_default().failure = Some(output.to_text());
                 }
                 EntryBody::StateChanged { state, globals } => {
                     if let Some(call) = finished.and_then(|call| replay.tools.get_mut(&call)) {
                         (call.state, call.globals) = (state.clone(), globals.clone());
                     }
                 }
-                EntryBody::SideModelFinished { usage } => beside += **usage,
+                EntryBody::SideModelFinished { usage } => side_usage += **usage,
                 EntryBody::Decided { name, value, .. } => {
-                    replay.decisions.push((name.clone(), value.clone(), std::mem::take(&mut beside)));
+                    replay.decisions.push((name.clone(), value.clone(), std::mem::take(&mut side_usage)));
                 }
                 EntryBody::MessageAppended { message } if step > 0 => {
                     replay.messages.entry(step).or_default().push(message.clone());
@@ -159,7 +159,7 @@ impl Replay {
     /// What a call of this step gave, or that it was not made.
     fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
         let call = self.tools.remove(&(self.step, call_id.clone()));
-        let call = call.filter(|call| call.output.is_some() || call.told.is_some());
+        let call = call.filter(|call| call.output.is_some() || call.failure.is_some());
         call.ok_or_else(|| self.missing(&format!("call '{call_id}' has no result")))
     }
 

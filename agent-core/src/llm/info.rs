@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::tokens;
+use super::tokens::USUAL;
 use crate::{
     history::History,
     message::{Message, SystemMessage},
@@ -88,12 +88,12 @@ pub trait TokenCounter: Send + Sync + 'static {
 
     /// Tokens of one message with the overhead a provider adds to it. Default: a usual estimate around its texts.
     fn message(&self, message: &Message) -> u64 {
-        tokens::message(message, |text| self.text(text))
+        USUAL.message(message, |text| self.text(text))
     }
 
     /// Tokens of the tools that are offered. Default: a usual estimate around their texts.
     fn tools(&self, tools: &ToolSpecs) -> u64 {
-        tokens::tools(tools, |text| self.text(text))
+        USUAL.tools(tools, |text| self.text(text))
     }
 
     /// Tokens of all messages of a conversation.

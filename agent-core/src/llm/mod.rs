@@ -7,6 +7,7 @@ mod params;
 mod response;
 mod tokens;
 
+pub(crate) use self::tokens::Costs;
 pub use self::{
     builder::MessageBuilder,
     chunk::{Chunk, ChunkSink, Collector},

@@ -1,67 +1,75 @@
-//! A counter without a tokenizer, and what messages and tools cost beside and around their text: providers do not say it,
-//! these are usual estimates.
+//! A counter without a tokenizer, and what messages and tools cost beside and around their text: providers do not say it, so
+//! these are estimates.
 
 use super::TokenCounter;
 use crate::{
-    message::{Block, Message, Part, Reasoning},
+    message::{Block, Message, Part},
     tooling::ToolSpec,
 };
 
-/// Around every message.
-const MESSAGE: u64 = 3;
-/// Around a call's name and arguments.
-const TOOL_CALL: u64 = 8;
-/// Around a tool's result.
-const TOOL_RESULT: u64 = 6;
-/// Around a tool's name, description and schema.
-const TOOL: u64 = 4;
-/// An image of low detail.
-const IMAGE: u64 = 85;
-/// A document of about two pages.
-const DOCUMENT: u64 = 1000;
+/// What messages and tools cost in tokens, beside and around their texts.
+pub(crate) struct Costs {
+    /// Around every message.
+    pub(crate) message: u64,
+    /// Around a call's name and arguments.
+    pub(crate) call: u64,
+    /// Around a tool's result.
+    pub(crate) result: u64,
+    /// Around a tool's name, description and schema.
+    pub(crate) tool: u64,
+    /// An image.
+    pub(crate) image: u64,
+    /// A document.
+    pub(crate) document: u64,
+    /// Hidden thinking, by its bytes in base64.
+    pub(crate) hidden: fn(u64) -> u64,
+}
 
-/// Tokens of a message, with `text` counting its texts.
-pub(super) fn message(message: &Message, text: impl Fn(&str) -> u64) -> u64 {
-    let parts = |parts: &[Part]| parts.iter().map(|p| part(p, &text)).sum::<u64>();
-    MESSAGE
-        + match message {
-            Message::System(m) => parts(m.parts()),
-            Message::User(m) => parts(m.parts()),
-            Message::Assistant(m) => m.blocks().iter().map(|b| block(b, &text)).sum(),
-            Message::Tool(m) => TOOL_RESULT + parts(m.parts()),
+/// Usual estimates: an image of low detail, a document of about two pages. Hidden thinking is base64 of something about as
+/// long as the thinking: 4 characters for 3 bytes, 4 bytes a token.
+pub(super) const USUAL: Costs =
+    Costs { message: 3, call: 8, result: 6, tool: 4, image: 85, document: 1000, hidden: |base64| base64 * 3 / 16 };
+
+impl Costs {
+    /// Tokens of a message, with `text` counting its texts.
+    pub(crate) fn message(&self, message: &Message, text: impl Fn(&str) -> u64) -> u64 {
+        let parts = |parts: &[Part]| parts.iter().map(|p| self.part(p, &text)).sum::<u64>();
+        self.message
+            + match message {
+                Message::System(m) => parts(m.parts()),
+                Message::User(m) => parts(m.parts()),
+                Message::Assistant(m) => m.blocks().iter().map(|b| self.block(b, &text)).sum(),
+                Message::Tool(m) => self.result + parts(m.parts()),
+            }
+    }
+
+    /// Tokens of the tools on offer, with `text` counting their texts.
+    pub(crate) fn tools(&self, tools: &[ToolSpec], text: impl Fn(&str) -> u64) -> u64 {
+        let tool = |t: &ToolSpec| self.tool + text(&t.name) + text(&t.description) + text(&t.parameters.to_string());
+        tools.iter().map(tool).sum()
+    }
+
+    fn part(&self, part: &Part, text: impl Fn(&str) -> u64) -> u64 {
+        match part {
+            Part::Text(t) => text(&t.text),
+            Part::Image(_) => self.image,
+            Part::Document(_) => self.document,
+            Part::Other(raw) => text(raw.json()),
         }
-}
-
-/// Tokens of the tools on offer, with `text` counting their texts.
-pub(super) fn tools(tools: &[ToolSpec], text: impl Fn(&str) -> u64) -> u64 {
-    let tool = |t: &ToolSpec| TOOL + text(&t.name) + text(&t.description) + text(&t.parameters.to_string());
-    tools.iter().map(tool).sum()
-}
-
-fn part(part: &Part, text: impl Fn(&str) -> u64) -> u64 {
-    match part {
-        Part::Text(t) => text(&t.text),
-        Part::Image(_) => IMAGE,
-        Part::Document(_) => DOCUMENT,
-        Part::Other(raw) => text(raw.json()),
     }
-}
 
-fn block(block: &Block, text: impl Fn(&str) -> u64) -> u64 {
-    match block {
-        Block::Text(t) => text(&t.text),
-        Block::Reasoning(r) => reasoning(r, text),
-        Block::ToolCall(call) => TOOL_CALL + text(&call.name) + text(&call.arguments),
-        Block::Image(_) => IMAGE,
-        Block::Document(_) => DOCUMENT,
-        Block::Other(raw) => text(raw.json()),
+    fn block(&self, block: &Block, text: impl Fn(&str) -> u64) -> u64 {
+        match block {
+            Block::Text(t) => text(&t.text),
+            Block::Reasoning(r) => {
+                text(&r.text) + r.encrypted.as_ref().map_or(0, |base64| (self.hidden)(base64.len() as u64))
+            }
+            Block::ToolCall(call) => self.call + text(&call.name) + text(&call.arguments),
+            Block::Image(_) => self.image,
+            Block::Document(_) => self.document,
+            Block::Other(raw) => text(raw.json()),
+        }
     }
-}
-
-/// Hidden thinking is base64 of something about as long as the thinking: 4 characters for 3 bytes, 4 bytes a token.
-fn reasoning(reasoning: &Reasoning, text: impl Fn(&str) -> u64) -> u64 {
-    let hidden = reasoning.encrypted.as_ref().map_or(0, |base64| base64.len() as u64 * 3 / 16);
-    text(&reasoning.text) + hidden
 }
 
 /// Counts four characters as a token. Good to about a third for English prose; too low for most other scripts.

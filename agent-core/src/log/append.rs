@@ -1,4 +1,4 @@
-//! From a run's notes to the journal.
+//! From a run's pending entries to the journal.
 
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -10,40 +10,40 @@ use crate::{
 };
 
 impl RunLog {
-    /// Hands everything noted to the journal, without waiting. What is noted when the run is over is lost.
+    /// Hands all pending entries to the journal, without waiting. What is recorded when the run is over is lost.
     pub fn flush(&self) {
-        let _ = self.hand_over(); // the run's next commit fails with it
+        let _ = self.try_flush(); // the run's next commit fails with it
     }
 
-    /// Hands everything noted to the journal and waits until it, and all that the tree wrote before it, is durable.
+    /// Hands all pending entries to the journal and waits until it, and all that the tree wrote before it, is durable.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
     /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
-        self.hand_over()?;
+        self.try_flush()?;
         self.0.emitter.hub().outbox().settle().await
     }
 
-    pub(super) fn hand_over(&self) -> Result<()> {
-        self.hand_over_with(|_| ())
+    pub(super) fn try_flush(&self) -> Result<()> {
+        self.flush_after(|_| ())
     }
 
-    /// Hands over after `first`. Nobody else of the tree hands over between that, reading what changed and writing it down.
-    pub(super) fn hand_over_with<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
+    /// Flushes after `first`. Nobody else of the tree flushes between that, reading what changed and writing it down.
+    pub(super) fn flush_after<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
         let mut done = None;
         self.0.emitter.hub().outbox().send(|| {
             let writer = self.own_writer()?;
             let mut open = self.open();
             done = Some(first(&mut open));
             if let Some(changes) = self.changes() {
-                self.note(&mut open, changes);
+                self.record_in(&mut open, changes);
             }
             let entries = std::mem::take(&mut open.pending);
             drop(open);
             Ok(self.append(&*writer, entries))
         })?;
-        Ok(done.expect("what is handed over comes after it"))
+        Ok(done.expect("what is flushed comes after it"))
     }
 
     fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
@@ -55,13 +55,13 @@ impl RunLog {
         Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() })
     }
 
-    /// Notes an entry that belongs to no step, and hands it over at once unless the run is about to hand over more: it must
+    /// Records an entry that belongs to no step, and flushes it at once unless the run is about to flush more: it must
     /// not tear apart what a step writes together.
     pub(crate) fn record_apart(&self, body: EntryBody) {
-        // What cannot be handed over now fails at the run's next commit.
+        // What cannot be flushed now fails at the run's next commit.
         let _ = self.0.emitter.hub().outbox().send(|| {
             let mut open = self.open();
-            self.note(&mut open, body);
+            self.record_in(&mut open, body);
             if open.pending.len() > 1 {
                 return Ok(None);
             }

@@ -20,23 +20,23 @@ impl RunLog {
         call.map(|call| call.changes().values()).unwrap_or_default()
     }
 
-    /// Notes that a call has a result, as one step with keeping what it changed so far. If it changed anything, that is handed
-    /// over at once: whoever else of the tree hands over meanwhile takes the change either with the note or not at all.
-    pub(super) fn note_result(&self, call_id: &str, note: impl FnOnce(&mut Open)) {
+    /// Records that a call has a result, as one step with keeping what it changed so far. If it changed anything, that is
+    /// flushed at once: whoever else of the tree flushes meanwhile takes the change either with the entry or not at all.
+    pub(super) fn record_result(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().get(call_id).cloned();
-        self.note_kept(call.as_deref(), note);
+        self.record_with_changes(call.as_deref(), record);
     }
 
-    /// As [`note_result`](Self::note_result), and nothing more is kept with this call: it is answered.
-    pub(super) fn note_answer(&self, call_id: &str, note: impl FnOnce(&mut Open)) {
+    /// As [`record_result`](Self::record_result), and nothing more is kept with this call: it is answered.
+    pub(super) fn record_final(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().remove(call_id);
         call.iter().for_each(|call| call.end());
-        self.note_kept(call.as_deref(), note);
+        self.record_with_changes(call.as_deref(), record);
     }
 
-    fn note_kept(&self, call: Option<&CallStorage>, note: impl FnOnce(&mut Open)) {
-        let mut note = Some(note);
-        while let Some(todo) = note.take() {
+    fn record_with_changes(&self, call: Option<&CallStorage>, record: impl FnOnce(&mut Open)) {
+        let mut record = Some(record);
+        while let Some(todo) = record.take() {
             let changes = call.map(CallStorage::changes).filter(|changes| !changes.is_empty());
             let Some(changes) = changes else { return todo(&mut self.open()) };
             let keep = |open: &mut Open| match changes.keep() {
@@ -46,7 +46,7 @@ impl RunLog {
                 }
                 false => Some(todo),
             };
-            note = self.hand_over_with(keep).unwrap_or_default(); // the run's next commit fails with it
+            record = self.flush_after(keep).unwrap_or_default(); // the run's next commit fails with it
         }
     }
 

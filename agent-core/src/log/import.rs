@@ -10,21 +10,21 @@ use crate::{
 };
 
 impl RunLog {
-    /// Notes where a run stands that its journal does not know, with those below it that wait. It was [adopted](Self::adopt)
+    /// Records where a run stands that its journal does not know, with those below it that wait. It was [adopted](Self::adopt)
     /// already; from now on it can be recovered from here.
     pub fn import(&self, checkpoint: &RunState) {
         self.import_run(checkpoint.clone());
     }
 
-    /// Notes that what the journal knows of a run is undone, and [imports](Self::import) it.
+    /// Records that what the journal knows of a run is undone, and [imports](Self::import) it.
     pub fn supersede(&self, checkpoint: &RunState) {
         let run = &checkpoint.ids.run_id;
-        self.note_imported(run, EntryBody::Undone { before_run: run.clone() });
+        self.record_imported(run, EntryBody::Undone { before_run: run.clone() });
         self.import(checkpoint);
     }
 
-    /// Notes where a run below stands, unless it ran in this tree, which then knows: it may have run anywhere.
-    pub(crate) fn hand_up(&self, child: &RunState) {
+    /// Records where a run below stands, unless it ran in this tree, which then knows: it may have run anywhere.
+    pub(crate) fn import_child(&self, child: &RunState) {
         if self.0.tree.knows(child) {
             return;
         }
@@ -36,33 +36,33 @@ impl RunLog {
 
     fn import_run(&self, mut state: RunState) {
         let run = state.ids.run_id.clone();
-        let note = |body| self.note_imported(&run, body);
-        note(EntryBody::RunStarted { ids: Arc::new(state.ids.clone()), fingerprint: state.fingerprint.clone() });
+        let record = |body| self.record_imported(&run, body);
+        record(EntryBody::RunStarted { ids: Arc::new(state.ids.clone()), fingerprint: state.fingerprint.clone() });
         let history = std::mem::take(&mut state.history);
-        note(EntryBody::HistoryReplaced { reason: "resumed".into(), before: 0, history });
+        record(EntryBody::HistoryReplaced { reason: "resumed".into(), before: 0, history });
         let globals = state.globals.take().into_iter().flatten().map(|(key, value)| (key, Some(value)));
         let (kept, globals) = (std::mem::take(&mut state.state), globals.collect::<BTreeMap<_, _>>());
         if !kept.is_empty() || !globals.is_empty() {
-            note(EntryBody::StateChanged { state: kept, globals });
+            record(EntryBody::StateChanged { state: kept, globals });
         }
         let children = state.adopt_children();
         for child in &state.trail.children {
             let (call_id, key, run) = (child.call_id.clone(), child.key.clone(), child.run.clone());
-            note(EntryBody::SubAgentLinked { call_id, key, run, background: child.background });
+            record(EntryBody::SubAgentLinked { call_id, key, run, background: child.background });
         }
         match &state.phase {
-            Phase::Tools(turn) => turn_entries(state.step, turn).into_iter().for_each(note),
+            Phase::Tools(turn) => turn_entries(state.step, turn).into_iter().for_each(record),
             Phase::Ended(exit) => {
                 let (status, answer) = (RunStatus::Finished(exit.reason.clone()), Some(exit.answer.as_str().into()));
-                note(EntryBody::RunEnded { status, usage: state.usage.into(), error: None, answer });
+                record(EntryBody::RunEnded { status, usage: state.usage.into(), error: None, answer });
             }
             _ => {}
         }
         children.into_iter().for_each(|child| self.import_run(child));
-        note(EntryBody::Imported { state: Box::new(state.without_children()) });
+        record(EntryBody::Imported { state: Box::new(state.without_children()) });
     }
 
-    fn note_imported(&self, run: &Arc<str>, body: EntryBody) {
+    fn record_imported(&self, run: &Arc<str>, body: EntryBody) {
         let entry = Entry::new(run.clone(), self.0.tree.now(), body);
         self.open().pending.push(entry);
     }

@@ -35,8 +35,8 @@ use crate::{
 
 /// Writes what one run does, and tells the readers of its events as soon as it is durable.
 ///
-/// [`record`](Self::record) applies an entry to the run's state and notes it, [`flush`](Self::flush) hands what is noted to
-/// the journal, and [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed
+/// [`record`](Self::record) applies an entry to the run's state, [`flush`](Self::flush) appends all that was recorded to the
+/// journal, and [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed
 /// meanwhile goes into the same batch, so that a step and what it changed are kept together or not at all; what a call changed
 /// goes with that call's own result.
 ///
@@ -66,7 +66,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Open {
-    /// Noted, and not handed to the journal yet.
+    /// Entries that are applied, and not flushed to the journal yet.
     pending: Vec<Entry>,
     /// True when the run's beginning is over: what is decided from then on holds for its step.
     entered: bool,
@@ -74,8 +74,8 @@ struct Open {
     restored: Restored,
     /// What the model last answered in this attempt, so that only what hooks changed about it is written again.
     answered: Option<AssistantMessage>,
-    /// What models beside the agent's own used since the last decision.
-    beside: Usage,
+    /// What side calls of models used since the last decision.
+    side_usage: Usage,
     /// What steps used that were not made again, until a budget counts it.
     uncounted: Usage,
 }
@@ -128,11 +128,11 @@ impl RunLog {
 
     /// Where the run stands now, and the runs below that it waits for: its checkpoint.
     pub fn at_rest(&self) -> RunState {
-        if self.hand_over().is_err() {
+        if self.try_flush().is_err() {
             // Nothing is kept any more, so the order of what the runs of the tree changed is nobody's.
             let mut open = self.open();
             let changes = self.changes();
-            changes.into_iter().for_each(|changes| self.note(&mut open, changes));
+            changes.into_iter().for_each(|changes| self.record_in(&mut open, changes));
         }
         let mut rest = self.0.tree.at_rest(&self.0.ids.run_id);
         // An application may share its storage among trees, whose entries this one does not see.
@@ -184,28 +184,28 @@ impl RunLog {
         })
     }
 
-    // --- noting ---
+    // --- recording ---
 
-    /// Applies an entry to the run's state, and notes it.
+    /// Applies an entry to the run's state, and keeps it for the next flush.
     pub fn record(&self, body: EntryBody) {
-        self.note(&mut self.open(), body);
+        self.record_in(&mut self.open(), body);
     }
 
-    fn note(&self, open: &mut Open, body: EntryBody) {
+    fn record_in(&self, open: &mut Open, body: EntryBody) {
         let entry = Entry::new(self.0.ids.run_id.clone(), self.0.tree.now(), body);
         self.0.tree.apply(&entry);
         open.pending.push(entry);
     }
 
-    /// Notes entries of runs below, which are not made again.
-    fn note_all(&self, open: &mut Open, entries: Vec<Entry>) {
+    /// Records entries of runs below, which are not made again.
+    fn record_all(&self, open: &mut Open, entries: Vec<Entry>) {
         for entry in entries {
             self.0.tree.apply(&entry);
             open.pending.push(entry);
         }
     }
 
-    /// Notes a message that neither calls a tool nor answers a call.
+    /// Records a message that neither calls a tool nor answers a call.
     ///
     /// # Errors
     /// As [`History::push`].
@@ -215,50 +215,50 @@ impl RunLog {
         Ok(())
     }
 
-    /// Notes that a call starts a run below, if as many as were started `fit`.
+    /// Records that a call starts a run below, if as many as were started `fit`.
     pub(crate) fn record_link(&self, link: EntryBody, fits: impl FnOnce(u32) -> bool) -> bool {
         let mut open = self.open();
         let fits = fits(self.0.tree.read(&self.0.ids.run_id, |state| state.sub_agents));
         if fits {
-            self.note(&mut open, link);
+            self.record_in(&mut open, link);
         }
         fits
     }
 
-    /// Notes that another conversation takes the place of the run's.
+    /// Records that another conversation takes the place of the run's.
     pub fn record_history(&self, history: History, reason: ReplaceReason) {
         let mut open = self.open();
         let before = self.history().len();
-        self.note(&mut open, EntryBody::HistoryReplaced { reason, before, history });
+        self.record_in(&mut open, EntryBody::HistoryReplaced { reason, before, history });
     }
 
-    /// Notes the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
+    /// Records the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
     /// forgotten.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let mut open = self.open();
         let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
         let message = (!is_known).then(|| message.clone());
-        self.note(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+        self.record_in(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
         open.restored = Restored::default();
     }
 
-    /// Notes that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
+    /// Records that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
     /// that ends it. What was decided and done in the step is forgotten.
     pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
         let mut open = self.open();
-        self.note(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+        self.record_in(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
         (open.answered, open.restored) = (None, Restored::default());
     }
 
-    /// Notes a call's answer as the hooks left it.
+    /// Records a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
-        self.note_answer(call_id, |open| {
+        self.record_final(call_id, |open| {
             let is_known = !open.restored.has_output(call_id)
                 && self.0.tree.read(&self.0.ids.run_id, |state| {
                     state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output))
                 });
             let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
-            self.note(open, EntryBody::ToolAnswered { call_id, name, output });
+            self.record_in(open, EntryBody::ToolAnswered { call_id, name, output });
         });
     }
 
@@ -274,7 +274,7 @@ impl RunLog {
         self.open().restored.clear_doubt(call_id);
     }
 
-    /// Notes what became of a call in doubt, as if its tool had just run.
+    /// Records what became of a call in doubt, as if its tool had just run.
     pub fn resolve_doubt(&self, call_id: &Arc<str>, output: &ToolOutput) {
         self.clear_doubt(call_id);
         self.finished(call_id.clone(), output);
@@ -287,9 +287,9 @@ impl RunLog {
 
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
         let id = call_id.clone();
-        self.note_result(&id, |open| {
+        self.record_result(&id, |open| {
             open.restored.forget_output(&call_id);
-            self.note(open, EntryBody::ToolFinished { call_id, output: output.clone() });
+            self.record_in(open, EntryBody::ToolFinished { call_id, output: output.clone() });
         });
         self.flush();
     }

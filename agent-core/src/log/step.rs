@@ -1,4 +1,4 @@
-//! The steps of a run: each is given by what the run adopted, or else made by its engine, and noted.
+//! The steps of a run: each is given by what the run adopted, or else made by its engine, and recorded.
 
 use std::{future::ready, sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ impl RunLog {
         {
             let mut open = self.open();
             open.answered = Some(response.message.clone());
-            self.note(&mut open, EntryBody::ModelFinished { step, response: Arc::new(response.clone()) });
+            self.record_in(&mut open, EntryBody::ModelFinished { step, response: Arc::new(response.clone()) });
         }
         self.flush();
         Ok(response)
@@ -69,7 +69,7 @@ impl RunLog {
         let body = async {
             is_new = true;
             let value = decide.await?;
-            Ok(StepResult::Value { value, beside: std::mem::take(&mut self.open().beside) })
+            Ok(StepResult::Value { value, beside: std::mem::take(&mut self.open().side_usage) })
         };
         let kind = StepKind::Decision { name: name.to_owned() };
         let made = self.steps().make(&self.0.ids.run_id, kind, Box::pin(body)).await?;
@@ -78,22 +78,22 @@ impl RunLog {
             let mut open = self.open();
             if !is_new && beside != Usage::default() {
                 open.uncounted += beside;
-                self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(beside) });
+                self.record_in(&mut open, EntryBody::SideModelFinished { usage: Box::new(beside) });
             }
             let (name, beginning) = (name.to_owned(), !open.entered);
-            self.note(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
+            self.record_in(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
         }
         self.commit().await?;
         Ok(value)
     }
 
-    /// What a model beside the agent's own used.
-    pub(crate) fn record_beside(&self, used: Usage) {
+    /// What a side call of a model used.
+    pub(crate) fn record_side_call(&self, used: Usage) {
         let mut open = self.open();
         if self.steps().keeps() {
-            open.beside += used; // kept with the decision that it was asked for
+            open.side_usage += used; // kept with the decision that it was asked for
         }
-        self.note(&mut open, EntryBody::SideModelFinished { usage: Box::new(used) });
+        self.record_in(&mut open, EntryBody::SideModelFinished { usage: Box::new(used) });
     }
 
     /// The messages that steer the run now: `waiting` are there, of which those are left that are not among them.

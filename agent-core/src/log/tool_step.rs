@@ -135,7 +135,7 @@ impl RunLog {
             };
             match &result {
                 Ok(output) => self.finished(call.call_id.clone(), output),
-                Err(_) => self.note_result(&call.call_id, |_| ()),
+                Err(_) => self.record_result(&call.call_id, |_| ()),
             }
             drop(alone);
             return result.map_err(Error::from);
@@ -200,7 +200,7 @@ impl RunLog {
         self.0.state.set_all(state.filter_map(|(name, value)| Some((name, value?))).collect());
         let mut open = self.open();
         open.uncounted += used;
-        self.note_all(&mut open, kept.below);
+        self.record_all(&mut open, kept.below);
         kept.result
     }
 
@@ -208,13 +208,13 @@ impl RunLog {
         self.0.globals.set_all(self.steps().newer(SHARED, globals).collect(), false);
     }
 
-    /// Notes that a call's tool is begun; gives its result from before a restart instead, if there is one.
+    /// Records that a call's tool is begun; gives its result from before a restart instead, if there is one.
     fn begin_call(&self, call: &ToolStep) -> Option<ToolOutput> {
         let mut open = self.open();
         let restored = open.restored.take_output(&call.call_id);
         if restored.is_none() {
             let (call_id, name, attempt) = (call.call_id.clone(), call.name.clone(), self.attempt().clone());
-            self.note(&mut open, EntryBody::ToolStarted { call_id, name, effect: call.effect, attempt });
+            self.record_in(&mut open, EntryBody::ToolStarted { call_id, name, effect: call.effect, attempt });
         }
         restored
     }

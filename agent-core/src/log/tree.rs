@@ -13,7 +13,7 @@ use crate::{
     state::{RunIds, RunState},
 };
 
-/// The states of the runs of one tree. Every entry is applied when it is noted, so that a checkpoint is a look at them and
+/// The states of the runs of one tree. Every entry is applied when it is recorded, so that a checkpoint is a look at them and
 /// a run that was dropped is known as far as it came. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub(super) struct Tree(Arc<Shared>);

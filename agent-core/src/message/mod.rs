@@ -54,6 +54,34 @@ pub enum Message {
     Tool(ToolMessage),
 }
 
+/// What all messages of parts have.
+macro_rules! parts_methods {
+    () => {
+        /// The same message, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
+        #[must_use]
+        pub fn with_raw(mut self, raw: Raw) -> Self {
+            self.raw = Some(raw);
+            self
+        }
+
+        /// A provider's own JSON of the whole message, if it was read from that and not edited since.
+        pub fn raw(&self) -> Option<&Raw> {
+            self.raw.as_ref()
+        }
+
+        /// The content, in order.
+        pub fn parts(&self) -> &[Part] {
+            &self.parts
+        }
+
+        /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
+        pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+            self.raw = None;
+            Arc::make_mut(&mut self.parts)
+        }
+    };
+}
+
 macro_rules! parts_message {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -70,28 +98,7 @@ macro_rules! parts_message {
                 Self { parts: Arc::new(parts), raw: None }
             }
 
-            /// The same message, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
-            #[must_use]
-            pub fn with_raw(mut self, raw: Raw) -> Self {
-                self.raw = Some(raw);
-                self
-            }
-
-            /// A provider's own JSON of the whole message, if it was read from that and not edited since.
-            pub fn raw(&self) -> Option<&Raw> {
-                self.raw.as_ref()
-            }
-
-            /// The content, in order.
-            pub fn parts(&self) -> &[Part] {
-                &self.parts
-            }
-
-            /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
-            pub fn parts_mut(&mut self) -> &mut Vec<Part> {
-                self.raw = None;
-                Arc::make_mut(&mut self.parts)
-            }
+            parts_methods!();
 
             /// The text parts, joined by line breaks.
             pub fn text(&self) -> String {
@@ -144,17 +151,7 @@ impl ToolMessage {
         Self::new(call_id, name, Arc::new(vec![Part::text(text)]), is_error)
     }
 
-    /// The same answer, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
-    #[must_use]
-    pub fn with_raw(mut self, raw: Raw) -> Self {
-        self.raw = Some(raw);
-        self
-    }
-
-    /// A provider's own JSON of the whole answer, if it was read from that and not edited since.
-    pub fn raw(&self) -> Option<&Raw> {
-        self.raw.as_ref()
-    }
+    parts_methods!();
 
     /// The call that this answers.
     pub fn call_id(&self) -> &str {
@@ -164,17 +161,6 @@ impl ToolMessage {
     /// The tool that was called.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The content that the model is shown.
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
-    pub fn parts_mut(&mut self) -> &mut Vec<Part> {
-        self.raw = None;
-        Arc::make_mut(&mut self.parts)
     }
 
     /// True if the call failed, was denied or never ran.

@@ -9,11 +9,11 @@ use crate::{
     request::SubAgents,
 };
 
-/// Whom a run may call, and whose middlewares cover whom.
+/// Whom a run may call, and whose middlewares it has.
 pub(crate) struct Family {
     pub(crate) sub_agents: SubAgents,
     pub(crate) inherited: Middlewares,
-    pub(crate) covers: Middlewares,
+    pub(crate) for_descendants: Middlewares,
 }
 
 impl RunCx {
@@ -26,29 +26,24 @@ impl RunCx {
         &self.family().sub_agents
     }
 
-    /// Middlewares of agents above that cover this run too, outermost first.
+    /// Middlewares of agents above that this run has too, outermost first.
     pub(crate) fn inherited(&self) -> &Middlewares {
         &self.family().inherited
-    }
-
-    /// The middlewares that agents above spread over this run, then `own`.
-    pub(crate) fn covering(&self, own: &Middlewares) -> Middlewares {
-        match self.inherited() {
-            above if above.is_empty() => own.clone(),
-            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
-        }
     }
 }
 
 impl<'a> EngineCx<'a> {
-    /// Middlewares that cover the runs below.
-    pub fn covers(self) -> &'a Middlewares {
-        &self.0.family().covers
+    /// Middlewares of the runs below, too.
+    pub fn descendant_middlewares(self) -> &'a Middlewares {
+        &self.0.family().for_descendants
     }
 
     /// The middlewares that agents above spread over this run, then `own`.
-    pub fn covering(self, own: &Middlewares) -> Middlewares {
-        self.0.covering(own)
+    pub fn effective_middlewares(self, own: &Middlewares) -> Middlewares {
+        match self.0.inherited() {
+            above if above.is_empty() => own.clone(),
+            above => above.iter().chain(own.iter()).cloned().collect::<Arc<[_]>>(),
+        }
     }
 
     /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.

@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
-    cx::RunCx,
+    cx::{EngineCx, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
     future::boxed,
@@ -111,7 +111,7 @@ impl Service<ToolRequest> for ToolHooks {
     fn call(&mut self, req: ToolRequest) -> Self::Future {
         let raise = self.1;
         if !self.0.has_hooks(&req.cx) {
-            return self.0.inner.run(req).map(move |result| told(result, raise)).boxed();
+            return self.0.inner.run(req).map(move |result| as_output(result, raise)).boxed();
         }
         boxed(|| tool(self.0.clone(), raise, req))
     }
@@ -121,7 +121,7 @@ super::debug_by_name!(ModelHooksLayer, ModelHooks, 0.list);
 super::debug_by_name!(ToolHooksLayer, ToolHooks, 0.list);
 
 impl<S> Around<S> {
-    /// False if no middleware covers the run: its calls then need no room for hooks.
+    /// False if the run has no middleware: its calls then need no room for hooks.
     fn has_hooks(&self, cx: &RunCx) -> bool {
         !self.list.is_empty() || !cx.inherited().is_empty()
     }
@@ -131,8 +131,8 @@ fn stopped(cx: &RunCx) -> Result<()> {
     cx.stop_requested().map_or(Ok(()), |reason| Err(Error::new(ErrorKind::Stopped, reason)))
 }
 
-/// What the run is told of a tool's end.
-fn told(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
+/// A failure that the model can do something about, as an output that says so.
+fn as_output(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
     match result {
         Err(e) if !raise && e.kind().is_told() => Ok(ToolOutput::error(e.message().to_owned())),
         other => other,
@@ -141,7 +141,7 @@ fn told(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
 
 async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest) -> Result<ModelResponse> {
     let cx = req.cx.clone();
-    let (list, inner) = (cx.covering(&hooks.list), &hooks.inner);
+    let (list, inner) = (EngineCx(&cx).effective_middlewares(&hooks.list), &hooks.inner);
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
@@ -179,7 +179,7 @@ async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest
 
 async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest) -> Result<ToolOutput> {
     let cx = req.cx.clone();
-    let (list, inner) = (cx.covering(&hooks.list), &hooks.inner);
+    let (list, inner) = (EngineCx(&cx).effective_middlewares(&hooks.list), &hooks.inner);
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
@@ -200,7 +200,7 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
             } else {
                 ToolNext::new(cx.inherited(), inner).run(req).await
             };
-            told(result, raise)?
+            as_output(result, raise)?
         }
     };
     if let Some(req) = asked {

@@ -1,15 +1,54 @@
 //! A model call's reservation: an upper bound of what it may use, and an answer that is no longer than what is left.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 use super::ModelRequest;
 use crate::{
     amounts::Amounts,
     budget::{Account, Balance, Budget, Refused, Reservation, used_up},
+    cx::EngineCx,
     error::{Error, ErrorKind, Result},
+    future::boxed,
+    journal::EntryBody,
     llm::{ModelInfo, ModelResponse},
     usage::Usage,
 };
+
+impl EngineCx<'_> {
+    /// Sets aside what a model call of this run may use, as [`Budget::reserve_model_call`] does, and notes in the journal that
+    /// the call begins. When the reservation is [settled](Budget::settle_model_call) or dropped, the journal has that too.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve_model_call`].
+    ///
+    /// ```
+    /// use agent_core::{Model, ModelRequest, ModelResponse, Result, engine::RunDriver};
+    ///
+    /// async fn call(run: &RunDriver, model: &dyn Model) -> Result<ModelResponse> {
+    ///     let mut request = ModelRequest::new(run.cx().clone());
+    ///     let (info, reserved) = (request.model.clone(), run.engine().reserve_model_call(&mut request).await?);
+    ///     let answered = model.call(request).await;
+    ///     run.cx().budget().settle_model_call(reserved, info.as_deref(), &answered).await?;
+    ///     answered
+    /// }
+    /// ```
+    pub async fn reserve_model_call(self, req: &mut ModelRequest) -> Result<Option<Reservation>> {
+        if self.0.budget().is_unlimited() {
+            return Ok(None);
+        }
+        // In a box: calls without a budget, which are most, have no room for it.
+        let reserved = boxed(|| self.0.budget().reserve_model_call(req)).await?;
+        Ok(reserved.map(|mut reserved| {
+            let call = self.0.0.reserved.fetch_add(1, Ordering::Relaxed);
+            let log = self.log().clone();
+            log.record(EntryBody::BudgetReserved { call, amounts: reserved.amounts() });
+            log.flush();
+            reserved.begin();
+            reserved.when_settled(move |amounts| log.record(EntryBody::BudgetSettled { call, amounts }));
+            reserved
+        }))
+    }
+}
 
 impl Budget {
     /// Sets aside what a model call may use at most: the tokens of its prompt as the budget's counter counts them, the
@@ -25,7 +64,7 @@ impl Budget {
         if self.is_unlimited() {
             return Ok(None);
         }
-        let call = self.judge(req)?;
+        let call = self.planned(req)?;
         let (mut answer, mut watched) = (call.answer, None);
         loop {
             let wanted = self.amounts(&call, answer)?;
@@ -65,7 +104,7 @@ impl Budget {
     /// # Errors
     /// [`ErrorKind::Config`] if money has a cap and the model has no price.
     pub fn estimate(&self, req: &ModelRequest) -> Result<Amounts> {
-        let call = self.judge(req)?;
+        let call = self.planned(req)?;
         self.amounts(&call, call.answer)
     }
 
@@ -95,7 +134,30 @@ impl Budget {
         refused.then(|| Amounts::none().model_calls(1))
     }
 
-    fn judge(&self, req: &ModelRequest) -> Result<Call> {
+    /// Settles what was reserved for a call of `model`, if anything was: with what the answer says, nothing for a call that the
+    /// provider refused to make, and all of it if nobody knows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if a ledger failed.
+    pub async fn settle_model_call(
+        &self,
+        reserved: Option<Reservation>,
+        model: Option<&ModelInfo>,
+        answered: &Result<ModelResponse>,
+    ) -> Result<()> {
+        let Some(reserved) = reserved else { return Ok(()) };
+        let used = match answered {
+            Ok(response) => Some(self.used_by(model, response)),
+            Err(e) => self.used_by_failed(e),
+        };
+        match used {
+            Some(used) => reserved.settle(used).await,
+            None => Ok(()), // dropped: all of it was used
+        }
+    }
+
+    /// What is known of the call before it is made.
+    fn planned(&self, req: &ModelRequest) -> Result<Call> {
         let caps = || self.0.accounts.iter().map(|account| &account.caps);
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
         let (answer, tell) =
@@ -144,7 +206,7 @@ impl Budget {
     }
 }
 
-/// What is known of a call before it is made.
+/// A call before it is made.
 struct Call {
     model: Option<Arc<ModelInfo>>,
     prompt: u64,

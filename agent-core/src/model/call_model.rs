@@ -1,7 +1,7 @@
 //! Calls of models beside the agent's own.
 
 use crate::{
-    cx::RunCx,
+    cx::{EngineCx, RunCx},
     error::{Error, ErrorKind, Result},
     llm::ModelResponse,
     model::{Model, ModelRequest},
@@ -29,16 +29,16 @@ impl RunCx {
     /// }
     /// ```
     pub async fn call_model(&self, model: &dyn Model, mut request: ModelRequest) -> Result<ModelResponse> {
-        if self.log().is_replay() {
+        if self.0.log.is_replay() {
             let message = "a replay asks no model: a call of a model beside the agent's own belongs into decide(..)";
             return Err(Error::new(ErrorKind::NonDeterminism, message));
         }
-        let booking = self.book_model_call(&mut request).await?;
+        let (info, reserved) = (request.model.clone(), EngineCx(self).reserve_model_call(&mut request).await?);
         let answered = model.call(request).await;
         if let Ok(response) = &answered {
-            self.log().record_beside(response.usage);
+            self.0.log.record_side_call(response.usage);
         }
-        booking.settle(&answered).await?;
+        self.budget().settle_model_call(reserved, info.as_deref(), &answered).await?;
         answered
     }
 }

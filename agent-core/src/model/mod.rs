@@ -11,7 +11,6 @@
 //! ```
 
 mod allowance;
-pub(crate) mod booking;
 mod call_model;
 mod request;
 mod spoken;
@@ -89,25 +88,6 @@ pub trait Model: Send + Sync + 'static {
 
 #[async_trait]
 impl<M: Model + ?Sized> Model for Arc<M> {
-    fn info(&self) -> ModelInfo {
-        (**self).info()
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        (**self).call(req).await
-    }
-
-    async fn warm_up(&self) -> Result<()> {
-        (**self).warm_up().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        (**self).close().await
-    }
-}
-
-#[async_trait]
-impl<M: Model + ?Sized> Model for Box<M> {
     fn info(&self) -> ModelInfo {
         (**self).info()
     }

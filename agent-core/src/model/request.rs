@@ -65,6 +65,6 @@ impl ModelRequest {
 
     /// True if a reader of the run's events is about to fall behind: a model that streams gives way to it.
     pub fn is_crowded(&self) -> bool {
-        self.cx.emitter().hub().is_crowded()
+        self.cx.0.emitter.hub().is_crowded()
     }
 }

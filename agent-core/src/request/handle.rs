@@ -18,7 +18,7 @@ pub struct SubRunHandle {
 
 impl SubRunHandle {
     pub(crate) fn of(cx: &RunCx) -> Self {
-        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.pause_flag().below() }
+        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.0.pause.below() }
     }
 
     /// Puts a message before the run's next model call.

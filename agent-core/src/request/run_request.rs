@@ -114,7 +114,7 @@ impl Parent {
 
     /// What the executor of the run below may do with it.
     pub fn engine(&self) -> EngineCx<'_> {
-        EngineCx::new(&self.cx)
+        EngineCx(&self.cx)
     }
 
     /// Lets `handle` steer the run below.

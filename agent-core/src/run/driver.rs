@@ -11,7 +11,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cx::{Control, EngineCx, EngineKey, Inbox, Inner, Pause, RunCx, Tasks};
+use crate::cx::{EngineCx, EngineKey, Inbox, Inner, Pause, PendingRequests, RunCx, Tasks};
 use crate::request::SubAgents;
 use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_below};
 use crate::{
@@ -46,10 +46,10 @@ pub struct RunParts {
     pub deadline: Option<RunDeadline>,
     /// Agents that may be called.
     pub sub_agents: SubAgents,
-    /// Middlewares of agents above that cover this run.
+    /// Middlewares of agents above that this run has, too.
     pub inherited: Middlewares,
-    /// Middlewares that cover the runs below.
-    pub covers: Middlewares,
+    /// Middlewares that the runs below have, too: what is inherited, and more.
+    pub for_descendants: Middlewares,
     /// Cancels the run.
     pub cancel: CancellationToken,
     /// Pauses the tree.
@@ -83,7 +83,7 @@ impl RunParts {
             deadline: None,
             sub_agents: SubAgents::default(),
             inherited: Arc::new([]),
-            covers: Arc::new([]),
+            for_descendants: Arc::new([]),
             cancel: CancellationToken::new(),
             pause: Pause::default(),
             inbox: Inbox::default(),
@@ -112,12 +112,16 @@ impl RunDriver {
             resources: parts.resources,
             budget: parts.budget,
             deadline: parts.deadline,
-            booked: AtomicU32::new(0),
-            family: Box::new(Family { sub_agents: parts.sub_agents, inherited: parts.inherited, covers: parts.covers }),
+            reserved: AtomicU32::new(0),
+            family: Box::new(Family {
+                sub_agents: parts.sub_agents,
+                inherited: parts.inherited,
+                for_descendants: parts.for_descendants,
+            }),
             cancel: parts.cancel,
             pause: parts.pause,
             inbox: parts.inbox,
-            control: OnceLock::new(),
+            requests: OnceLock::new(),
             live: Mutex::default(),
             tasks: Tasks::default(),
             emitter: parts.emitter,
@@ -126,9 +130,9 @@ impl RunDriver {
         });
         let cx = RunCx(run, None);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
-            let mut control = cx.control();
-            (control.answers, control.background) = (parts.answers, parts.background);
-            control.open = parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
+            let mut pending = cx.pending();
+            (pending.answers, pending.background) = (parts.answers, parts.background);
+            pending.open = parts.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
         }
         Self(cx)
     }
@@ -140,13 +144,13 @@ impl RunDriver {
 
     /// The run as its executor sees it.
     pub fn engine(&self) -> EngineCx<'_> {
-        EngineCx::new(&self.0)
+        EngineCx(&self.0)
     }
 
     /// Says that the `before_agent` hooks have run: what they decided holds for the whole run.
     pub fn enter(&self) {
         self.0.0.entered.store(true, Ordering::Release);
-        self.0.log().end_beginning();
+        self.engine().log().end_beginning();
     }
 
     /// Begins the next step; returns its number.
@@ -159,80 +163,51 @@ impl RunDriver {
         self.0.0.step.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Appends a message that neither calls a tool nor answers a call, and notes it in the journal.
+    /// Appends a message that neither calls a tool nor answers a call, and records it.
     ///
     /// # Errors
     /// As [`History::push`].
     pub fn push(&self, message: Message) -> Result<()> {
-        self.0.log().record_message(message)
+        self.engine().log().record_message(message)
     }
 
-    /// Appends a message with tool calls and the result of each, in call order, and notes them in the journal.
+    /// Appends a message with tool calls and the result of each, in call order, and records them.
     ///
     /// # Errors
     /// As [`History::push_turn`].
     pub fn push_turn(&self, message: AssistantMessage, results: &[ToolMessage]) -> Result<()> {
         History::check_turn(&message, results.iter().map(ToolMessage::call_id))?;
-        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.0.log().record(body));
+        EntryBody::of_turn(message, results).into_iter().for_each(|body| self.engine().log().record(body));
         Ok(())
-    }
-
-    /// Takes the messages that steer the run.
-    pub fn take_steering(&self) -> Vec<Message> {
-        self.0.0.inbox.take()
-    }
-
-    /// Puts messages back that were taken and did not come to their turn.
-    pub fn put_back_steering(&self, messages: Vec<Message>) {
-        self.0.0.inbox.put_back(messages);
-    }
-
-    /// True if messages that steer the run are waiting.
-    pub fn has_steering(&self) -> bool {
-        !self.0.0.inbox.is_empty()
-    }
-
-    /// Keeps the messages that steer the run in its journal from now on, and those that wait already.
-    pub fn keep_steering(&self) {
-        self.0.0.inbox.keep_in(self.0.log().clone());
-    }
-
-    /// Takes the messages that steer the run, and accepts no more: it is over.
-    pub fn close_steering(&self) -> Vec<Message> {
-        self.0.0.inbox.close()
-    }
-
-    /// Accepts no more messages that steer the run if none waits; false if one does.
-    pub fn close_steering_if_empty(&self) -> bool {
-        self.0.0.inbox.close_if_empty()
     }
 
     /// Takes the questions that were asked and have no answer.
     pub fn take_questions(&self) -> Vec<Question> {
-        self.0.wanted().map(|mut control| std::mem::take(&mut control.asked)).unwrap_or_default()
+        self.0.pending_if_any().map(|mut pending| std::mem::take(&mut pending.asked)).unwrap_or_default()
     }
 
     /// True if a question was asked that has no answer.
     pub fn has_questions(&self) -> bool {
-        self.0.wanted().is_some_and(|control| !control.asked.is_empty())
+        self.0.pending_if_any().is_some_and(|pending| !pending.asked.is_empty())
     }
 
     /// True if a question was asked in the place `id/..` and has no answer.
     pub fn has_question_below(&self, id: &str) -> bool {
-        let asks = |control: MutexGuard<'_, Control>| control.asked.iter().any(|q| id_below(&q.id, id).is_some());
-        self.0.wanted().is_some_and(asks)
+        let asks =
+            |pending: MutexGuard<'_, PendingRequests>| pending.asked.iter().any(|q| id_below(&q.id, id).is_some());
+        self.0.pending_if_any().is_some_and(asks)
     }
 
     /// Takes where the sub-agent of the call `id` stands, if it waits.
     pub fn take_child(&self, id: &str) -> Option<Box<Checkpoint>> {
-        self.0.wanted()?.children.remove(id)
+        self.0.pending_if_any()?.children.remove(id)
     }
 
     /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
     pub fn forget_answers_below(&self, id: impl fmt::Display) {
-        if let Some(mut control) = self.0.wanted().filter(|control| !control.answers.is_empty()) {
+        if let Some(mut pending) = self.0.pending_if_any().filter(|pending| !pending.answers.is_empty()) {
             let id = id.to_string();
-            control.answers.retain(|question, _| id_below(question, &id).is_none());
+            pending.answers.retain(|question, _| id_below(question, &id).is_none());
         }
     }
 }

@@ -1,15 +1,17 @@
 //! [`SubRuns`]: a run, as a middleware sees it that starts and watches runs below.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::sub_run::{SubAgentCall, SubRun};
-use crate::state::{BackgroundRun, Checkpoint};
-use crate::{cx::RunCx, request::SubAgents};
+use super::sub_run::{AtWork, SubAgentCall, SubRun};
+use crate::cx::RunCx;
+use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubAgents, SubRunHandle};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Finished, new_id};
 use crate::{
-    error::Result,
-    journal::{Entry, EntryBody, SubAgentRecord, each_entry},
+    error::{Error, ErrorKind, Result},
+    journal::{Entry, EntryBody, SessionIndex, SubAgentRecord, each_entry},
     message::Message,
     middleware::Middlewares,
+    tool::ToolRequest,
 };
 
 /// A run, as a middleware sees it that starts and watches runs below it.
@@ -50,7 +52,7 @@ impl<'a> SubRuns<'a> {
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a cap on depth or fan-out;
     /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the sub-agent is at work already.
     pub async fn begin(self, call: SubAgentCall) -> Result<SubRun> {
-        self.0.sub_run(call).await
+        self.begin_as(call, None).await
     }
 
     /// The sub-agents that this agent called in its session so far, oldest first: those that can be recalled.
@@ -58,21 +60,25 @@ impl<'a> SubRuns<'a> {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn known(self) -> Result<Vec<SubAgentRecord>> {
-        self.0.known_sub_agents().await
+        let known = |index: &SessionIndex| index.sub_agents(&self.0.ids().agent_id).cloned().collect();
+        self.0.0.log.look_at_whole_session(known).await
     }
 
-    /// Notes that the run waits for the answers to what a run below asks that stopped with it.
+    /// Records that the run waits for the answers to what a run below asks that stopped with it.
     pub fn ask_for(self, below: &Checkpoint) {
         for question in &below.questions {
             let question = question.under(&below.ids.run_id);
-            self.0.log().record(EntryBody::Asked { question: question.into() });
+            self.0.0.log.record(EntryBody::Asked { question: question.into() });
         }
     }
 
-    /// Takes the sub-agents of an earlier attempt that ran in the background and that `wanted` says are its own, to go on with
+    /// Takes the sub-agents of an earlier attempt that ran in the background and that `is_own` says are its own, to go on with
     /// them. Those that nobody takes stay in the run's checkpoints.
-    pub fn take_background(self, wanted: impl Fn(&BackgroundRun) -> bool) -> Vec<BackgroundRun> {
-        self.0.take_background(wanted)
+    pub fn take_background(self, is_own: impl Fn(&BackgroundRun) -> bool) -> Vec<BackgroundRun> {
+        let mut pending = self.0.pending();
+        let (taken, left) = std::mem::take(&mut pending.background).into_iter().partition(is_own);
+        pending.background = left;
+        taken
     }
 
     /// Makes ready to go on with a sub-agent that ran in the background, with the answers to its questions.
@@ -80,27 +86,35 @@ impl<'a> SubRuns<'a> {
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) if its key is not known any more.
     pub fn resume(self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
-        self.0.resume_background(background, checkpoint)
+        let agent = self.agents().get(&background.key)?.clone();
+        let answers = self.0.answers_below(&background.run);
+        self.resume_as(agent, Some(background.call_id.clone()), checkpoint, answers)
     }
 
     /// Tells the run how the run `run` below it ended that was in the background: `message` is put before the next model call
-    /// and, with the note that it was told, into the journal. Without a message it is only noted: the end was told otherwise,
+    /// and, with the record that it was told, into the journal. Without a message it is only recorded: the end was told otherwise,
     /// such as by a tool's result.
     ///
     /// # Errors
     /// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) if the run is over.
     pub fn report(self, run: &Arc<str>, message: Option<Message>) -> Result<()> {
-        self.0.report(run, message)
+        match message {
+            Some(message) => self.0.0.inbox.push_report(run, message),
+            None => {
+                self.0.0.log.record(EntryBody::SubAgentReported { run: run.clone(), message: None });
+                Ok(())
+            }
+        }
     }
 
     /// True if messages wait for the run's next model call.
     pub fn has_steering(self) -> bool {
-        !self.0.inbox().is_empty()
+        !self.0.0.inbox.is_empty()
     }
 
     /// Waits until a message waits for the run's next model call.
     pub async fn steered(self) {
-        self.0.inbox().arrived().await;
+        self.0.0.inbox.arrived().await;
     }
 
     /// Hands every durable entry of the session to `take`, oldest first.
@@ -108,6 +122,143 @@ impl<'a> SubRuns<'a> {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn each_entry(self, take: impl FnMut(&Entry)) -> Result<()> {
-        each_entry(&**self.0.emitter().hub().journal(), &self.0.ids().session, 0, take).await
+        each_entry(&**self.0.0.emitter.hub().journal(), &self.0.ids().session, 0, take).await
+    }
+
+    async fn begin_as(self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {
+        let agent = self.agents().get(&call.key)?.clone();
+        if call.background && self.0.0.log.steps().keeps() {
+            return Err(Error::tool(
+                "Sub-agents do not run in the background here: their ends would not come in the same order again.",
+            ));
+        }
+        if call.recall.is_some() && call.fork {
+            return Err(Error::tool(
+                "A sub-agent that is recalled has its own conversation: it cannot begin with a copy.",
+            ));
+        }
+        if let Some(id) = &call.recall {
+            self.may_recall(&call.key, id).await?;
+        }
+        let run: Arc<str> = self.0.0.log.make_once(&format!("run below/{}", call.key), new_id).await?.into();
+        let id = call.recall.clone().unwrap_or_else(|| run.clone());
+        let at_work = AtWork::begin(self.0, &id)?;
+        let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
+        let (key, background) = (agent.key.clone(), call.background);
+        let link = EntryBody::SubAgentLinked { call_id: place, key, run: run.clone(), background };
+        self.record_link(&agent.key, link)?;
+        self.0.0.log.commit().await?;
+        let mut request = RunRequest::new(vec![call.message]);
+        request.run_id = Some(run.clone());
+        request.agent_id = call.recall;
+        request.history = call.fork.then(|| self.0.history());
+        Ok(self.ready(agent, call_id, request, (id, run), at_work))
+    }
+
+    fn resume_as(
+        self,
+        agent: SubAgent,
+        call_id: Option<Arc<str>>,
+        checkpoint: Checkpoint,
+        answers: BTreeMap<String, Answer>,
+    ) -> Result<SubRun> {
+        let ids = (checkpoint.ids.agent_id.clone(), checkpoint.ids.run_id.clone());
+        let at_work = AtWork::begin(self.0, &ids.0)?;
+        let mut request = RunRequest::new(Vec::new());
+        request.input = RunInput::Resume { checkpoint: Box::new(checkpoint), answers };
+        Ok(self.ready(agent, call_id, request, ids, at_work))
+    }
+
+    fn ready(
+        self,
+        agent: SubAgent,
+        call_id: Option<Arc<str>>,
+        mut request: RunRequest,
+        (agent_id, run_id): (Arc<str>, Arc<str>),
+        at_work: AtWork,
+    ) -> SubRun {
+        let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
+        let handle = SubRunHandle::of(self.0);
+        request.caps = agent.caps;
+        request.parent = Some(Parent::new(self.0, call_id).steered_by(handle.clone()));
+        let (cx, key, service) = (self.0.clone(), agent.key, agent.service);
+        SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
+    }
+
+    /// Refuses an id that no sub-agent of this key has.
+    async fn may_recall(self, key: &str, id: &str) -> Result<()> {
+        let known = self.known().await?;
+        match known.iter().find(|record| *record.id == *id) {
+            Some(record) if record.key == key => Ok(()),
+            Some(record) => Err(Error::new(
+                ErrorKind::SubAgentNotFound,
+                format!("Sub-agent {id} is '{}', not '{key}': recall it under that name.", record.key),
+            )),
+            None => {
+                let ids: Vec<_> = known.iter().filter(|record| record.key == key).map(|record| &*record.id).collect();
+                let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+                let message = format!(
+                    "No sub-agent '{key}' with the id {id} was called in this conversation. Leave the id out to call a new \
+                     one. Ids of '{key}' so far: {ids}"
+                );
+                Err(Error::new(ErrorKind::SubAgentNotFound, message))
+            }
+        }
+    }
+
+    /// Records that a sub-agent is to be started, if the budget's caps on depth and fan-out allow it.
+    fn record_link(self, key: &str, link: EntryBody) -> Result<()> {
+        let caps = self.0.budget().run_caps();
+        let refuse = |what, cap, why| {
+            let message = format!("Sub-agent '{key}' was not started: {why} {cap}. Do the task yourself.");
+            Err(Error::new(ErrorKind::Limit, message).with_context("budget", what))
+        };
+        if let Some(cap) = caps.depth.filter(|cap| self.0.ids().depth >= *cap) {
+            return refuse("depth", cap, "the budget's cap on the depth of agents below agents is");
+        }
+        let fits = |started| caps.fan_out.is_none_or(|cap| started < cap);
+        match (self.0.0.log.record_link(link, fits), caps.fan_out) {
+            (false, Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ToolRequest {
+    /// Makes a sub-agent's run ready as this call. If this call is gone on with, it is the run that the call started before.
+    ///
+    /// # Errors
+    /// As [`SubRuns::begin`].
+    pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
+        let call_id: Arc<str> = self.call.id.clone();
+        match &self.child {
+            Some(checkpoint) => {
+                let agent = self.cx.sub_agents().get(&call.key)?.clone();
+                let answers = self.cx.answers_below(&call_id);
+                SubRuns::of(&self.cx).resume_as(agent, Some(call_id), (**checkpoint).clone(), answers)
+            }
+            None => SubRuns::of(&self.cx).begin_as(call, Some(call_id)).await,
+        }
+    }
+
+    /// Runs the sub-agent under `key` as this call, or goes on with it if this call is gone on with.
+    ///
+    /// # Errors
+    /// As [`RunCx::call_sub_agent`].
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
+    }
+}
+
+impl RunCx {
+    /// Runs the sub-agent under `key` on a fresh history and waits for it.
+    ///
+    /// It shares the storage, the session, the budget, cancellation and events; history and state are its own. In a tool,
+    /// use [`ToolRequest::call_sub_agent`], which can also go on with a sub-agent that had to wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
+    pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
+        SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await
     }
 }

@@ -1,6 +1,6 @@
 //! [`GlobalStorage`]: values that a whole hierarchy of agents shares.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Bound, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Key, Transaction,
     slot::{Change, Held, Slot},
-    slots::{ByName, Outcome, Slots},
+    slots::{Outcome, Slots},
     writer::Writer,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -60,24 +60,12 @@ impl GlobalStorage {
 
     /// All values of this view, by key. Keys of a scope are `scope/key`; a `/` within a name is `~1`, and a `~` is `~0`.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
-        self.values(|slot| slot.get().map(|(value, _)| value))
+        self.slots.values(&self.prefix, Slot::value)
     }
 
     /// As [`snapshot`](Self::snapshot), without what calls under way changed: what a journal would have now.
     pub fn kept(&self) -> BTreeMap<String, Value> {
-        self.values(Slot::kept)
-    }
-
-    fn values(&self, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
-        let slots = self.slots.snapshot();
-        let name = |name: &str| name[self.prefix.len()..].to_owned();
-        self.within(&slots).filter_map(|(full, slot)| Some((name(full), (**pick(slot)?).clone()))).collect()
-    }
-
-    /// The slots of this view.
-    fn within<'s>(&self, slots: &'s ByName) -> impl Iterator<Item = (&'s Arc<str>, &'s Slot)> {
-        let from = slots.range::<str, _>((Bound::Included(&*self.prefix), Bound::Unbounded));
-        from.take_while(|(name, _)| name.starts_with(&*self.prefix))
+        self.slots.values(&self.prefix, Slot::kept)
     }
 
     /// A view whose keys are apart from all others: in a [`snapshot`](Self::snapshot), `total` of `scope("billing")` is
@@ -111,7 +99,7 @@ impl GlobalStorage {
     /// # Ok::<(), agent_core::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
-        !self.within(&self.slots.snapshot()).any(|(_, slot)| slot.get().is_some())
+        self.slots.is_empty(&self.prefix)
     }
 
     /// The value under `key`, if there is one.

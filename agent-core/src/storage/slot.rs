@@ -78,6 +78,10 @@ impl Slot {
         Some((self.value.as_ref()?, self.version))
     }
 
+    pub(super) fn value(&self) -> Option<&Arc<Value>> {
+        self.value.as_ref()
+    }
+
     /// What is to be kept of it.
     pub(super) fn kept(&self) -> Option<&Arc<Value>> {
         self.open.as_ref().map_or(&self.value, |open| &open.kept).as_ref()

@@ -13,6 +13,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
+    ops::Bound,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     thread,
 };
@@ -74,6 +75,18 @@ impl Slots {
     /// All slots as they are now.
     pub(super) fn snapshot(&self) -> Arc<ByName> {
         self.read().slots.clone()
+    }
+
+    /// What `pick` finds in the slots below `prefix`, by the rest of their names.
+    pub(super) fn values(&self, prefix: &str, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
+        let slots = self.snapshot();
+        let rest = |name: &str| name[prefix.len()..].to_owned();
+        below(&slots, prefix).filter_map(|(name, slot)| Some((rest(name), (**pick(slot)?).clone()))).collect()
+    }
+
+    /// True if there is no value below `prefix`.
+    pub(super) fn is_empty(&self, prefix: &str) -> bool {
+        !below(&self.read().slots, prefix).any(|(_, slot)| slot.value.is_some())
     }
 
     /// Changes a value and gives the new one.
@@ -177,6 +190,12 @@ impl Slots {
     fn write(&self) -> RwLockWriteGuard<'_, Inner> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The slots whose names begin with `prefix`.
+fn below<'s>(slots: &'s ByName, prefix: &str) -> impl Iterator<Item = (&'s Arc<str>, &'s Slot)> {
+    let from = slots.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+    from.take_while(move |(name, _)| name.starts_with(prefix))
 }
 
 impl Inner {

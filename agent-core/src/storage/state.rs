@@ -274,17 +274,12 @@ impl State {
 
     /// All values.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
-        self.values(|slot| slot.get().map(|(value, _)| value))
+        self.slots.values("", Slot::value)
     }
 
     /// All values without what calls under way changed: what a journal would have now.
     pub fn kept(&self) -> BTreeMap<String, Value> {
-        self.values(Slot::kept)
-    }
-
-    fn values(&self, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
-        let slots = self.slots.snapshot();
-        slots.iter().filter_map(|(name, slot)| Some((name.to_string(), (**pick(slot)?).clone()))).collect()
+        self.slots.values("", Slot::kept)
     }
 
     /// True if there are changes to be taken.

@@ -20,7 +20,7 @@ impl Active<'_> {
         let cx = self.cx().clone();
         let repairs = self.take_messages(messages)?;
         self.set_system(system).await?;
-        self.driver.keep_steering(); // after the messages of the request, which are not steering
+        cx.engine().keep_steering(); // after the messages of the request, which are not steering
         caught("warm_up", warm_up).await?;
         for m in self.list.iter() {
             cx.engine().run_hook(&**m, m.before_agent(&cx)).await?;

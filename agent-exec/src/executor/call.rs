@@ -48,10 +48,10 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
     match (late, result) {
         (None, Some(result)) => ended(result, cancel),
         (None, None) => CallEnd::Cancelled,
-        (Some(late), None) => CallEnd::Done(ToolOutput::error(late.told())),
+        (Some(late), None) => CallEnd::Done(ToolOutput::error(late.message())),
         // A sub-agent's time was up with its caller's, and it says so itself.
         (Some(late), Some(result)) => match ended(result, cancel) {
-            CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.told())),
+            CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.message())),
             end => end,
         },
     }

@@ -29,7 +29,7 @@ impl Active<'_> {
     pub(super) fn cut_off(&self, mut turn: PendingTurn, deadline: Deadline) {
         for index in 0..turn.calls.len() {
             if !matches!(turn.calls[index].state, CallState::Done(_)) {
-                self.answer(&mut turn, index, ToolOutput::error(deadline.told()));
+                self.answer(&mut turn, index, ToolOutput::error(deadline.message()));
             }
         }
         self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);

@@ -57,7 +57,7 @@ impl Deadline {
     }
 
     /// What the model is told of a call that was cut off.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message(&self) -> String {
         match self.which {
             DeadlineKind::Step => format!("The call was cut off: the step took longer than {:?}.", self.most),
             _ => format!("The call was cut off: the run's time of {:?} was up.", self.most),

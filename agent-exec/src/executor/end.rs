@@ -6,7 +6,6 @@ use agent_core::{
 };
 
 use super::{Active, Deadline, Stop};
-use crate::engine::Opened;
 
 impl Active<'_> {
     /// The end of the run with this reason, and the last text there was.
@@ -38,7 +37,7 @@ impl Active<'_> {
         match stop.or_else(|e| self.out_of_time(e)) {
             Ok(Stop::Finished(reason, answer)) => {
                 // Whatever ended the run left no time for them: they are there for the next one.
-                self.driver.close_steering().into_iter().try_for_each(|message| self.driver.push(message))?;
+                self.driver.engine().inbox().close().into_iter().try_for_each(|message| self.driver.push(message))?;
                 Ok(RunEnd::Finished(Box::new(self.finish(reason, answer))))
             }
             Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
@@ -76,9 +75,9 @@ impl Active<'_> {
 
     /// Where the run stands. What waits and what is asked is written down first, since nobody takes it any more.
     fn checkpoint(&mut self) -> Box<Checkpoint> {
-        self.driver.keep_steering();
-        self.driver.close_steering();
-        let log = self.driver.cx().engine().log();
+        let (engine, log) = (self.driver.engine(), self.driver.engine().log());
+        engine.keep_steering();
+        engine.inbox().close();
         for question in self.driver.take_questions() {
             log.record(EntryBody::Asked { question: question.into() });
         }

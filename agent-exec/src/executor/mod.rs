@@ -119,7 +119,7 @@ impl Executor {
 
     async fn execute_alone(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
-        let list = cx.engine().covering(&self.middlewares);
+        let list = cx.engine().effective_middlewares(&self.middlewares);
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
         let failure = end.as_ref().err().map(ToString::to_string);

@@ -106,7 +106,7 @@ impl Active<'_> {
         // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
         let ends = match cx.engine().log().steps().keeps() {
             true => !go_on && !self.take_steering().await?,
-            false => !go_on && self.driver.close_steering_if_empty(),
+            false => !go_on && cx.engine().inbox().close_if_empty(),
         };
         Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
     }

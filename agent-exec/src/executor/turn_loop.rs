@@ -67,9 +67,9 @@ impl Active<'_> {
 
     /// Takes the messages that wait into the history; true if there were any.
     pub(super) async fn take_steering(&self) -> Result<bool> {
-        let waiting = self.driver.take_steering();
-        let (taken, left) = self.cx().engine().log().steering_step(self.cx().step(), waiting).await?;
-        self.driver.put_back_steering(left);
+        let engine = self.driver.engine();
+        let (taken, left) = engine.log().steering_step(self.cx().step(), engine.inbox().take()).await?;
+        engine.inbox().put_back(left);
         let is_steered = !taken.is_empty();
         taken.into_iter().try_for_each(|message| self.driver.push(message))?;
         Ok(is_steered)
@@ -78,7 +78,7 @@ impl Active<'_> {
     /// In a replay: what steered the recorded run after this step, unless a hook said it again.
     pub(super) fn steer_as_recorded(&self) -> Result<()> {
         let messages = self.cx().engine().log().replayed_messages(self.cx().step());
-        if messages.is_empty() || self.driver.has_steering() {
+        if messages.is_empty() || !self.driver.engine().inbox().is_empty() {
             return Ok(());
         }
         messages.into_iter().try_for_each(|message| self.cx().steer(message))

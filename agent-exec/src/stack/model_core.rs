@@ -40,9 +40,9 @@ impl ModelCore {
             let (model, mut is_new) = (request.model.clone(), false);
             let call = async {
                 is_new = true;
-                let booking = cx.engine().book_model_call(&mut request).await?;
+                let reserved = cx.engine().reserve_model_call(&mut request).await?;
                 let answered = caught("the model", self.0.call(request)).await;
-                booking.settle(&answered).await?;
+                cx.budget().settle_model_call(reserved, model.as_deref(), &answered).await?;
                 answered
             };
             // Pinned where it is: the step would move all of it.

@@ -38,7 +38,7 @@ pub(super) fn assemble<'a>(
     }
     let driver = RunDriver::new(parts);
     if resumed {
-        driver.keep_steering(); // what steered the earlier attempt is written down again
+        driver.engine().keep_steering(); // what steered the earlier attempt is written down again
     }
     Ok(Job {
         driver,
@@ -88,8 +88,9 @@ fn parts(
     parts.budget = budget(agent, terms, beginning);
     parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
     parts.sub_agents = agent.sub_agents.clone();
-    parts.inherited = above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.covers().clone());
-    parts.covers = parts.inherited.iter().chain(agent.covers.iter()).cloned().collect();
+    parts.inherited =
+        above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.descendant_middlewares().clone());
+    parts.for_descendants = parts.inherited.iter().chain(agent.for_descendants.iter()).cloned().collect();
     parts.step = beginning.step;
     parts.key = Some(*KEY);
     Ok(parts)

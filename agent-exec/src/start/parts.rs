@@ -19,7 +19,7 @@ pub(crate) struct AgentParts {
     pub(crate) executor: Executor,
     pub(crate) prompts: Prompts,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) covers: Middlewares,
+    pub(crate) for_descendants: Middlewares,
     pub(crate) sub_agents: SubAgents,
     pub(crate) stream: bool,
     pub(crate) schema: StateSchema,

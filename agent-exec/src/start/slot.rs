@@ -46,7 +46,7 @@ impl RunSlot {
             above: parent.map(|above| above.engine().emitter().clone()),
             pause: match (handle, parent) {
                 (Some(handle), _) => handle.pause_flag().clone(),
-                (None, above) => above.map(|above| above.engine().pause_flag()).unwrap_or_default(),
+                (None, above) => above.map(|above| above.engine().pause_flag().clone()).unwrap_or_default(),
             },
             // A layer that runs the agent again finds the first run's closed.
             inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),

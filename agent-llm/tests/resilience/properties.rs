@@ -1,6 +1,6 @@
 //! What holds for every script of failures.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, EventKind, Model, Retry, model::MessageBuilder};
 use agent_llm::{
@@ -174,13 +174,13 @@ proptest! {
             Failover::builder(a).fallback(b).sticky(Sticky::Run).build().expect("builds")
         };
         let plain = |model| LayeredModel::new(model, ());
-        let stack: Box<dyn Model> = match order {
-            0 => Box::new(both(LayeredModel::new(a, (breaker.layer("a"), retry(), hedge())), plain(b))),
-            1 => Box::new(LayeredModel::new(both(plain(a), plain(b)), retry())),
-            2 => Box::new(LayeredModel::new(both(plain(a), plain(b)), (hedge(), retry()))),
-            3 => Box::new(both(LayeredModel::new(a, (retry(), retry())), LayeredModel::new(b, hedge()))),
-            4 => Box::new(LayeredModel::new(both(LayeredModel::new(a, retry()), plain(b)), (retry(), hedge()))),
-            _ => Box::new(LayeredModel::new(a, (hedge(), hedge(), breaker.layer("b"), retry()))),
+        let stack: Arc<dyn Model> = match order {
+            0 => Arc::new(both(LayeredModel::new(a, (breaker.layer("a"), retry(), hedge())), plain(b))),
+            1 => Arc::new(LayeredModel::new(both(plain(a), plain(b)), retry())),
+            2 => Arc::new(LayeredModel::new(both(plain(a), plain(b)), (hedge(), retry()))),
+            3 => Arc::new(both(LayeredModel::new(a, (retry(), retry())), LayeredModel::new(b, hedge()))),
+            4 => Arc::new(LayeredModel::new(both(LayeredModel::new(a, retry()), plain(b)), (retry(), hedge()))),
+            _ => Arc::new(LayeredModel::new(a, (hedge(), hedge(), breaker.layer("b"), retry()))),
         };
         let (heard, result) = on_paused_clock(async {
             let mut req = ask_to_stream();

@@ -8,7 +8,10 @@ use super::{
     ClampMessages, ClearToolResults, CompactionConfig, ContextCompaction, Keep, Pins, SlidingWindow, Strategy, Tiers,
     Trigger,
 };
-use crate::archive::{Archive, history_tools};
+use crate::{
+    archive::{Archive, history_tools},
+    setters::part_setters,
+};
 
 /// Makes a [`ContextCompaction`].
 pub struct ContextCompactionBuilder {
@@ -101,26 +104,17 @@ impl ContextCompactionBuilder {
         self
     }
 
-    /// Sets the model that writes the summaries of a configured strategy.
-    #[must_use]
-    pub fn model(mut self, model: impl Model) -> Self {
-        self.model = Some(Arc::new(model));
-        self
-    }
+    part_setters! {
+        /// Sets the model that writes the summaries of a configured strategy.
+        model: Model;
 
-    /// Sets what counts tokens. Default: four characters are a token. Either way the counts are put right by what the provider
-    /// reports, and each message is counted once.
-    #[must_use]
-    pub fn counter(mut self, counter: impl TokenCounter) -> Self {
-        self.counter = Arc::new(counter);
-        self
-    }
+        /// Sets what counts tokens. Default: four characters are a token. Either way the counts are put right by what the
+        /// provider reports, and each message is counted once.
+        counter: TokenCounter;
 
-    /// Keeps what is removed, and offers the model tools to search it (`search_history`) and to read it (`read_archived`).
-    #[must_use]
-    pub fn archive(mut self, archive: impl Archive) -> Self {
-        self.archive = Some(Arc::new(archive));
-        self
+        /// Keeps what is removed, and offers the model tools to search it (`search_history`) and to read it
+        /// (`read_archived`).
+        archive: Archive;
     }
 
     /// Sets the clock by which [`Trigger::Gap`] goes. Default: the system's.

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     archive::{Archive, SessionArchive},
     permissions::Policy,
+    setters::part_setters,
 };
 
 /// Makes a [`PromptInjection`].
@@ -87,18 +88,12 @@ impl PromptInjectionBuilder {
         self
     }
 
-    /// Sets the model that reads what is in quarantine. It has no tools.
-    #[must_use]
-    pub fn reader(mut self, model: impl Model) -> Self {
-        self.reader = Some(Arc::new(model));
-        self
-    }
+    part_setters! {
+        /// Sets the model that reads what is in quarantine. It has no tools.
+        reader: Model;
 
-    /// Sets where quarantined outputs are kept. Default: in the session.
-    #[must_use]
-    pub fn archive(mut self, archive: impl Archive) -> Self {
-        self.archive = Some(Arc::new(archive));
-        self
+        /// Sets where quarantined outputs are kept. Default: in the session.
+        archive: Archive;
     }
 
     /// Sets whether untrusted outputs are put between delimiters. Default: true.

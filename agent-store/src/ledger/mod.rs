@@ -21,7 +21,7 @@ use crate::answer::ask;
 /// Accounts in an SQLite file: all processes that open it share what budgets allow.
 ///
 /// A process renews its reservations while it lives. Those of one that died are settled as used when its time has run out,
-/// since nobody knows how much of them was. A booking is durable when its settling says so.
+/// since nobody knows how much of them was. A settlement is durable when its future says so.
 ///
 /// Put it beside the journal, in a file of its own.
 ///

@@ -100,7 +100,7 @@ impl RunRecord {
     /// The record of a run that is not gone on with.
     fn over(mut self) -> Self {
         let why = if self.undone { "the run was undone" } else { "the run is finished" };
-        self.tell(self.told, Liveness::Over(why));
+        self.tell(self.liveness_seq, Liveness::Over(why));
         self
     }
 }

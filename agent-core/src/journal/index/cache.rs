@@ -114,7 +114,7 @@ impl IndexCache {
         {
             *index = SessionIndex::since(anchor).into();
         }
-        catch_up(&mut index, journal, session).await?;
+        refresh(&mut index, journal, session).await?;
         if !index.look(SessionIndex::is_sound) {
             *index = SessionIndex::read(journal, session).await?.into();
         }
@@ -131,7 +131,7 @@ impl IndexCache {
         if !index.look(SessionIndex::is_whole) {
             *index = SharedIndex::default();
         }
-        catch_up(&mut index, journal, session).await?;
+        refresh(&mut index, journal, session).await?;
         Ok(index.clone())
     }
 
@@ -155,7 +155,7 @@ impl IndexCache {
 }
 
 /// Takes what was written since. An index that belongs to another session of this name, which was deleted, is begun anew.
-async fn catch_up(index: &mut SharedIndex, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
+async fn refresh(index: &mut SharedIndex, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
     let newest = index.look(SessionIndex::seq);
     // The newest entry that is known is read again with those after it.
     let mut page = journal.read(session, newest.saturating_sub(1), PAGE).await?;

@@ -354,7 +354,7 @@ impl SessionIndex {
         let Some(record) = self.record(&ids.run_id).filter(of_agent) else { return Liveness::Unknown };
         let newest = self.agents[&ids.agent_id].newest_root.as_deref().and_then(|newest| self.record(newest));
         match newest {
-            Some(newest) if newest.seq > record.told => {
+            Some(newest) if newest.seq > record.liveness_seq => {
                 Liveness::Over("the agent began another run in its session since")
             }
             _ => record.liveness.clone(),

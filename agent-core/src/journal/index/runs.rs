@@ -49,8 +49,8 @@ pub struct RunRecord {
     /// Whether it can go on, as far as its own entries tell.
     #[serde(skip)]
     pub(super) liveness: Liveness,
-    /// Where its liveness was last told.
-    pub(super) told: u64,
+    /// The sequence number of the entry that its liveness is from.
+    pub(super) liveness_seq: u64,
 }
 
 impl RunRecord {
@@ -70,7 +70,7 @@ impl RunRecord {
             is_root: ids.parent_run_id.is_none(),
             before,
             liveness: Liveness::Open { attempt: None },
-            told: seq,
+            liveness_seq: seq,
         }
     }
 
@@ -100,7 +100,7 @@ impl RunRecord {
     }
 
     pub(super) fn tell(&mut self, seq: u64, liveness: Liveness) {
-        (self.liveness, self.told) = (liveness, seq);
+        (self.liveness, self.liveness_seq) = (liveness, seq);
     }
 
     fn heard(&mut self, message: &Message) {

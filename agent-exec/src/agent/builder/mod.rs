@@ -43,7 +43,7 @@ pub struct AgentBuilder {
     pub(crate) system: Option<SystemMessage>,
     pub(crate) prompts: PromptParts,
     pub(crate) items: Vec<Item>,
-    pub(crate) covers: Vec<Arc<dyn Middleware>>,
+    pub(crate) for_descendants: Vec<Arc<dyn Middleware>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) toolsets: Vec<Arc<dyn Toolset>>,
     pub(crate) sub_agents: Vec<SubAgent>,
@@ -74,7 +74,7 @@ impl AgentBuilder {
             system: None,
             prompts: PromptParts::default(),
             items: Vec::new(),
-            covers: Vec::new(),
+            for_descendants: Vec::new(),
             tools: Vec::new(),
             toolsets: Vec::new(),
             sub_agents: Vec::new(),
@@ -122,7 +122,7 @@ impl AgentBuilder {
     /// Takes away the middlewares of this name that were added so far.
     pub fn without_middleware(mut self, name: &str) -> Self {
         self.items.retain(|item| !matches!(item, Item::Middleware(m) if m.name() == name));
-        self.covers.retain(|m| m.name() != name);
+        self.for_descendants.retain(|m| m.name() != name);
         self
     }
 
@@ -258,7 +258,7 @@ impl AgentBuilder {
 
     pub(crate) fn add_middleware(mut self, middleware: Arc<dyn Middleware>, for_all: bool) -> Self {
         if for_all {
-            self.covers.push(middleware.clone());
+            self.for_descendants.push(middleware.clone());
         }
         self.items.push(Item::Middleware(middleware));
         self
@@ -438,7 +438,7 @@ impl AgentBuilder {
             executor,
             prompts,
             lifecycle: Lifecycle::new(self.tools, self.toolsets, self.model),
-            covers: self.covers.into(),
+            for_descendants: self.for_descendants.into(),
             sub_agents: self.sub_agents.into_iter().collect(),
             stream: self.stream,
             schema: self.schema,

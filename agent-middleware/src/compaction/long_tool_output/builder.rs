@@ -5,7 +5,10 @@ use std::sync::Arc;
 use agent_core::{Error, Result, TokenCounter, model::ApproximateCounter};
 
 use super::{LongToolOutput, LongToolOutputConfig};
-use crate::archive::{Archive, output_tool};
+use crate::{
+    archive::{Archive, output_tool},
+    setters::part_setters,
+};
 
 /// Makes a [`LongToolOutput`].
 pub struct LongToolOutputBuilder {
@@ -56,18 +59,12 @@ impl LongToolOutputBuilder {
         self
     }
 
-    /// Sets what counts tokens. Default: four characters are a token.
-    #[must_use]
-    pub fn counter(mut self, counter: impl TokenCounter) -> Self {
-        self.counter = Arc::new(counter);
-        self
-    }
+    part_setters! {
+        /// Sets what counts tokens. Default: four characters are a token.
+        counter: TokenCounter;
 
-    /// Keeps whole outputs, and offers the model a tool to read parts of them: `read_output`.
-    #[must_use]
-    pub fn archive(mut self, archive: impl Archive) -> Self {
-        self.archive = Some(Arc::new(archive));
-        self
+        /// Keeps whole outputs, and offers the model a tool to read parts of them: `read_output`.
+        archive: Archive;
     }
 
     /// Checks everything and makes the middleware.

@@ -18,7 +18,7 @@ use crate::answer::ask;
 ///
 /// Each reservation is renewed while its process lives. One of a process that died is settled as used when its time has run
 /// out, by the server's clock, since nobody knows how much of it was; so is one whose settling could not reach the database.
-/// A booking is durable when its settling says so. A lost connection is made again.
+/// A settlement is durable when its future says so. A lost connection is made again.
 ///
 /// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, and can
 /// share its database: it has a schema of its own.

@@ -1,0 +1,16 @@
+//! What builders set alike.
+
+/// Setters for parts that a builder keeps behind an `Arc`, or in an `Option` of one.
+macro_rules! part_setters {
+    ($($(#[$doc:meta])* $part:ident: $kind:path;)+) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $part(mut self, $part: impl $kind) -> Self {
+            let part: std::sync::Arc<dyn $kind> = std::sync::Arc::new($part);
+            self.$part = part.into();
+            self
+        }
+    )+};
+}
+
+pub(crate) use part_setters;
