@@ -46,7 +46,7 @@ impl EngineKey {
 
     /// Opens a run to which this key was given.
     pub fn open(self, cx: &RunCx) -> Option<EngineCx<'_>> {
-        (cx.0.key == Some(self)).then(|| EngineCx(cx))
+        (cx.0.key == Some(self)).then_some(EngineCx(cx))
     }
 }
 

@@ -221,7 +221,6 @@ impl RunCx {
         self.0.pause.request_all();
     }
 
-
     /// Ends the run at its next boundary; `reason` becomes the exit reason. The first caller's reason is kept.
     pub fn stop(&self, reason: impl Into<String>) {
         self.pending().stop.get_or_insert(reason.into());

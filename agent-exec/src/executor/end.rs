@@ -6,6 +6,7 @@ use agent_core::{
 };
 
 use super::{Active, Deadline, Stop};
+use crate::engine::Opened;
 
 impl Active<'_> {
     /// The end of the run with this reason, and the last text there was.

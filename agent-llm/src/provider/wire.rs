@@ -28,15 +28,8 @@ pub enum Wire {
 }
 
 impl Wire {
-    const ALL: [Self; 7] = [
-        Self::Chat,
-        Self::Responses,
-        Self::Messages,
-        Self::Generate,
-        Self::Cohere,
-        Self::Converse,
-        Self::Ollama,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere, Self::Converse, Self::Ollama];
 
     /// Its name, as after the `@` of a model's.
     pub fn as_str(self) -> &'static str {

@@ -103,7 +103,6 @@ mod tests {
     use agent_core::{History, Message, ModelRequest, testing::detached_run};
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::{AnthropicCodec, Codec, Providers};
 
     fn asked(provider: &str, model: &str, stream: bool) -> (String, Option<String>, Value) {
