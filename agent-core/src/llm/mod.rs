@@ -2,6 +2,7 @@
 
 mod builder;
 mod chunk;
+mod correction;
 mod info;
 mod params;
 mod response;
@@ -10,7 +11,8 @@ mod tokens;
 pub use self::{
     builder::MessageBuilder,
     chunk::{Chunk, ChunkSink, Collector},
-    info::{ModelInfo, TokenCounter},
+    correction::Correction,
+    info::{MediaKind, ModelInfo, TokenCounter},
     params::{Effort, ModelParams, OutputFormat, ToolChoice},
     response::{FinishReason, ModelResponse},
     tokens::ApproximateCounter,

@@ -1,7 +1,7 @@
 //! A counter without a tokenizer, and what messages and tools cost beside and around their text: providers do not say it,
 //! these are usual estimates.
 
-use super::TokenCounter;
+use super::{TokenCounter, info::MediaKind};
 use crate::{
     message::{Block, Message, Part, Reasoning},
     tooling::ToolSpec,
@@ -20,48 +20,57 @@ const IMAGE: u64 = 85;
 /// A document of about two pages.
 const DOCUMENT: u64 = 1000;
 
-/// Tokens of a message, with `text` counting its texts.
-pub(super) fn message(message: &Message, text: impl Fn(&str) -> u64) -> u64 {
-    let parts = |parts: &[Part]| parts.iter().map(|p| part(p, &text)).sum::<u64>();
+/// Tokens of a message, as `counter` counts its texts and its media.
+pub(super) fn message<C: TokenCounter + ?Sized>(message: &Message, counter: &C) -> u64 {
+    let parts = |parts: &[Part]| parts.iter().map(|p| part(p, counter)).sum::<u64>();
     MESSAGE
         + match message {
             Message::System(m) => parts(m.parts()),
             Message::User(m) => parts(m.parts()),
-            Message::Assistant(m) => m.blocks().iter().map(|b| block(b, &text)).sum(),
+            Message::Assistant(m) => m.blocks().iter().map(|b| block(b, counter)).sum(),
             Message::Tool(m) => TOOL_RESULT + parts(m.parts()),
         }
 }
 
-/// Tokens of the tools on offer, with `text` counting their texts.
-pub(super) fn tools(tools: &[ToolSpec], text: impl Fn(&str) -> u64) -> u64 {
+/// Tokens of the tools on offer, as `counter` counts their texts.
+pub(super) fn tools<C: TokenCounter + ?Sized>(tools: &[ToolSpec], counter: &C) -> u64 {
+    let text = |text: &str| counter.text(text);
     let tool = |t: &ToolSpec| TOOL + text(&t.name) + text(&t.description) + text(&t.parameters.to_string());
     tools.iter().map(tool).sum()
 }
 
-fn part(part: &Part, text: impl Fn(&str) -> u64) -> u64 {
-    match part {
-        Part::Text(t) => text(&t.text),
-        Part::Image(_) => IMAGE,
-        Part::Document(_) => DOCUMENT,
-        Part::Other(raw) => text(raw.json()),
+/// Tokens of an image or a document of which nothing is known.
+pub(super) fn media(kind: MediaKind) -> u64 {
+    match kind {
+        MediaKind::Image => IMAGE,
+        MediaKind::Document => DOCUMENT,
     }
 }
 
-fn block(block: &Block, text: impl Fn(&str) -> u64) -> u64 {
+fn part<C: TokenCounter + ?Sized>(part: &Part, counter: &C) -> u64 {
+    match part {
+        Part::Text(t) => counter.text(&t.text),
+        Part::Image(m) => counter.media(m, MediaKind::Image),
+        Part::Document(m) => counter.media(m, MediaKind::Document),
+        Part::Other(raw) => counter.text(raw.json()),
+    }
+}
+
+fn block<C: TokenCounter + ?Sized>(block: &Block, counter: &C) -> u64 {
     match block {
-        Block::Text(t) => text(&t.text),
-        Block::Reasoning(r) => reasoning(r, text),
-        Block::ToolCall(call) => TOOL_CALL + text(&call.name) + text(&call.arguments),
-        Block::Image(_) => IMAGE,
-        Block::Document(_) => DOCUMENT,
-        Block::Other(raw) => text(raw.json()),
+        Block::Text(t) => counter.text(&t.text),
+        Block::Reasoning(r) => reasoning(r, counter),
+        Block::ToolCall(call) => TOOL_CALL + counter.text(&call.name) + counter.text(&call.arguments),
+        Block::Image(m) => counter.media(m, MediaKind::Image),
+        Block::Document(m) => counter.media(m, MediaKind::Document),
+        Block::Other(raw) => counter.text(raw.json()),
     }
 }
 
 /// Hidden thinking is base64 of something about as long as the thinking: 4 characters for 3 bytes, 4 bytes a token.
-fn reasoning(reasoning: &Reasoning, text: impl Fn(&str) -> u64) -> u64 {
+fn reasoning<C: TokenCounter + ?Sized>(reasoning: &Reasoning, counter: &C) -> u64 {
     let hidden = reasoning.encrypted.as_ref().map_or(0, |base64| base64.len() as u64 * 3 / 16);
-    text(&reasoning.text) + hidden
+    counter.text(&reasoning.text) + hidden
 }
 
 /// Counts four characters as a token. Good to about a third for English prose; too low for most other scripts.
