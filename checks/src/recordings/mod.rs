@@ -13,13 +13,13 @@ pub(crate) use self::{
 
 /// What the codec makes of the answer, whole or streamed.
 pub(crate) fn response(codec: &(impl Codec + ?Sized), exchange: &Exchange) -> Result<ModelResponse> {
-    let body = exchange.response.body.as_bytes();
+    let body = exchange.body();
     if !exchange.stream {
-        return codec.decode(body);
+        return codec.decode(&body);
     }
     let (mut decoder, mut chunks) = (codec.decoder(false), Vec::new());
     let mut splitter = codec.framing().splitter();
-    splitter.push(body, |event| decoder.frame(event, &mut chunks))?;
+    splitter.push(&body, |event| decoder.frame(event, &mut chunks))?;
     splitter.finish(|event| decoder.frame(event, &mut chunks))?;
     decoder.finish(&mut chunks)
 }
