@@ -10,6 +10,7 @@ mod journal_bench;
 mod kill_test;
 mod middleware_bench;
 mod recordings;
+mod requests;
 mod simulate;
 mod stack_lint;
 mod token_check;
@@ -32,6 +33,7 @@ enum Program {
     #[command(name = kill_test::NAME)]
     KillTest(kill_test::Args),
     MiddlewareBench(middleware_bench::Args),
+    Requests(requests::Args),
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
@@ -49,6 +51,7 @@ impl Program {
             Self::JournalBench(args) => block_on(journal_bench::run(args))??,
             Self::KillTest(args) => kill_test::run(args)?,
             Self::MiddlewareBench(args) => middleware_bench::run(args)?,
+            Self::Requests(args) => requests::run(args)?,
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,

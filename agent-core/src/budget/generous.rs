@@ -54,7 +54,7 @@ fn text(text: &str) -> u64 {
 }
 
 fn message(message: &Message) -> u64 {
-    COSTS.message(message, text)
+    COSTS.message(message, text, |_, kind| COSTS.media(kind))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::tokens::USUAL;
 use crate::{
     history::History,
-    message::{Message, SystemMessage},
+    message::{Media, Message, SystemMessage},
     tooling::ToolSpecs,
 };
 
@@ -81,14 +81,30 @@ impl ModelInfo {
     }
 }
 
+/// What a [`Media`] is, by the place where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MediaKind {
+    /// An image.
+    Image,
+    /// A document: pages, or sound and film where a wire takes them as documents.
+    Document,
+}
+
 /// Counts tokens as a model would.
 pub trait TokenCounter: Send + Sync + 'static {
     /// Tokens of plain text.
     fn text(&self, text: &str) -> u64;
 
+    /// Tokens of an image or a document. Default: 85 of an image, which is one of low detail, and 1,000 of a document.
+    fn media(&self, media: &Media, kind: MediaKind) -> u64 {
+        let _ = media;
+        USUAL.media(kind)
+    }
+
     /// Tokens of one message with the overhead a provider adds to it. Default: a usual estimate around its texts.
     fn message(&self, message: &Message) -> u64 {
-        USUAL.message(message, |text| self.text(text))
+        USUAL.message(message, |text| self.text(text), |media, kind| self.media(media, kind))
     }
 
     /// Tokens of the tools that are offered. Default: a usual estimate around their texts.
@@ -111,6 +127,10 @@ pub trait TokenCounter: Send + Sync + 'static {
 impl<C: TokenCounter + ?Sized> TokenCounter for Arc<C> {
     fn text(&self, text: &str) -> u64 {
         (**self).text(text)
+    }
+
+    fn media(&self, media: &Media, kind: MediaKind) -> u64 {
+        (**self).media(media, kind)
     }
 
     fn message(&self, message: &Message) -> u64 {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod chunk;
+mod correction;
 mod info;
 mod params;
 mod response;
@@ -11,7 +12,8 @@ pub(crate) use self::tokens::Costs;
 pub use self::{
     builder::MessageBuilder,
     chunk::{Chunk, ChunkSink, Collector},
-    info::{ModelInfo, TokenCounter},
+    correction::Correction,
+    info::{MediaKind, ModelInfo, TokenCounter},
     params::{Effort, ModelParams, OutputFormat, ToolChoice},
     response::{FinishReason, ModelResponse},
     tokens::ApproximateCounter,

@@ -1,9 +1,9 @@
 //! A counter without a tokenizer, and what messages and tools cost beside and around their text: providers do not say it, so
 //! these are estimates.
 
-use super::TokenCounter;
+use super::{TokenCounter, info::MediaKind};
 use crate::{
-    message::{Block, Message, Part},
+    message::{Block, Media, Message, Part},
     tooling::ToolSpec,
 };
 
@@ -31,14 +31,19 @@ pub(super) const USUAL: Costs =
     Costs { message: 3, call: 8, result: 6, tool: 4, image: 85, document: 1000, hidden: |base64| base64 * 3 / 16 };
 
 impl Costs {
-    /// Tokens of a message, with `text` counting its texts.
-    pub(crate) fn message(&self, message: &Message, text: impl Fn(&str) -> u64) -> u64 {
-        let parts = |parts: &[Part]| parts.iter().map(|p| self.part(p, &text)).sum::<u64>();
+    /// Tokens of a message, with `text` counting its texts and `media` its media.
+    pub(crate) fn message(
+        &self,
+        message: &Message,
+        text: impl Fn(&str) -> u64,
+        media: impl Fn(&Media, MediaKind) -> u64,
+    ) -> u64 {
+        let parts = |parts: &[Part]| parts.iter().map(|p| part(p, &text, &media)).sum::<u64>();
         self.message
             + match message {
                 Message::System(m) => parts(m.parts()),
                 Message::User(m) => parts(m.parts()),
-                Message::Assistant(m) => m.blocks().iter().map(|b| self.block(b, &text)).sum(),
+                Message::Assistant(m) => m.blocks().iter().map(|b| self.block(b, &text, &media)).sum(),
                 Message::Tool(m) => self.result + parts(m.parts()),
             }
     }
@@ -49,26 +54,39 @@ impl Costs {
         tools.iter().map(tool).sum()
     }
 
-    fn part(&self, part: &Part, text: impl Fn(&str) -> u64) -> u64 {
-        match part {
-            Part::Text(t) => text(&t.text),
-            Part::Image(_) => self.image,
-            Part::Document(_) => self.document,
-            Part::Other(raw) => text(raw.json()),
+    /// Tokens of an image or a document of which nothing is known.
+    pub(crate) fn media(&self, kind: MediaKind) -> u64 {
+        match kind {
+            MediaKind::Image => self.image,
+            MediaKind::Document => self.document,
         }
     }
 
-    fn block(&self, block: &Block, text: impl Fn(&str) -> u64) -> u64 {
+    fn block(
+        &self,
+        block: &Block,
+        text: impl Fn(&str) -> u64,
+        media: impl Fn(&Media, MediaKind) -> u64,
+    ) -> u64 {
         match block {
             Block::Text(t) => text(&t.text),
             Block::Reasoning(r) => {
                 text(&r.text) + r.encrypted.as_ref().map_or(0, |base64| (self.hidden)(base64.len() as u64))
             }
             Block::ToolCall(call) => self.call + text(&call.name) + text(&call.arguments),
-            Block::Image(_) => self.image,
-            Block::Document(_) => self.document,
+            Block::Image(m) => media(m, MediaKind::Image),
+            Block::Document(m) => media(m, MediaKind::Document),
             Block::Other(raw) => text(raw.json()),
         }
+    }
+}
+
+fn part(part: &Part, text: impl Fn(&str) -> u64, media: impl Fn(&Media, MediaKind) -> u64) -> u64 {
+    match part {
+        Part::Text(t) => text(&t.text),
+        Part::Image(m) => media(m, MediaKind::Image),
+        Part::Document(m) => media(m, MediaKind::Document),
+        Part::Other(raw) => text(raw.json()),
     }
 }
 
@@ -97,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        message::{AssistantMessage, Media, ToolMessage, UserMessage},
+        message::{AssistantMessage, ToolMessage, UserMessage},
         tooling::ToolSpecs,
     };
 

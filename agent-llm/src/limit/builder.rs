@@ -10,7 +10,7 @@ use super::{
     gate::Gate,
     limiter::{Counted, Estimate, Rules},
 };
-use crate::tokens::{ApproximateCounter, IncrementalCounter};
+use crate::tokens::{ApproximateCounter, CalibratedCounter, IncrementalCounter};
 
 /// Requests per minute that refusals leave at least; what closes the gate does the rest.
 const LOWEST: f64 = 6.0;
@@ -67,7 +67,8 @@ impl RateLimiterBuilder {
     }
 
     /// Sets the counter that the tokens of a request are estimated with: those of the whole prompt, and the most that the
-    /// answer may have if the request limits it. Default: an [`ApproximateCounter`].
+    /// answer may have if the request limits it. Default: an [`ApproximateCounter`], put right by what answers report
+    /// ([`CalibratedCounter`]).
     pub fn counter(self, counter: impl TokenCounter) -> Self {
         self.estimate(move |req| req.tokens(&counter).saturating_add(req.params.max_tokens.unwrap_or(0)))
     }
@@ -127,15 +128,17 @@ impl RateLimiterBuilder {
         if let Some((what, _)) = limits.iter().find(|(_, most)| *most == Some(0)) {
             return Err(Error::config(format!("{what} is 0: no request could ever be sent")));
         }
-        let estimate = match (self.tokens, self.estimate) {
-            (None, _) => None,
-            (Some(_), Some(estimate)) => Some(estimate),
-            (Some(_), None) => Self::new(String::new()).counter(IncrementalCounter::new(ApproximateCounter)).estimate,
+        let usual = || CalibratedCounter::new(IncrementalCounter::new(ApproximateCounter));
+        let learns = (self.tokens.is_some() && self.estimate.is_none()).then(usual);
+        let estimate = match learns.clone() {
+            Some(counter) => Self::new(String::new()).counter(counter).estimate,
+            None => self.estimate.filter(|_| self.tokens.is_some()),
         };
         let requests = Allowance::new(self.requests, LOWEST);
         let tokens = self.tokens.map(|most| Allowance::new(Some(most), most as f64 / 10.0));
         let rules = Rules {
             estimate,
+            learns,
             counted: self.counted,
             aging: self.aging,
             max_queue: self.max_queue,

@@ -10,6 +10,7 @@ use agent_core::{ModelRequest, Usage};
 use tokio::time::Instant;
 
 use super::{RateLimitLayer, RateLimiterBuilder, gate::Gate};
+use crate::tokens::CalibratedCounter;
 
 /// The name of the [`Custom`](agent_core::EventKind::Custom) event that says that a model call waits for a [`RateLimiter`]:
 /// once when it has waited for some time, and whenever the provider refuses it.
@@ -79,6 +80,8 @@ pub(super) type Counted = dyn Fn(&Usage) -> u64 + Send + Sync;
 /// What does not change.
 pub(super) struct Rules {
     pub(super) estimate: Option<Arc<Estimate>>,
+    /// The counter of the estimate, if it is to learn from answers.
+    pub(super) learns: Option<CalibratedCounter>,
     pub(super) counted: Arc<Counted>,
     pub(super) aging: Duration,
     pub(super) max_queue: usize,

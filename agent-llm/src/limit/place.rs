@@ -125,10 +125,15 @@ impl Place {
             "after {waited:?} the request would have to wait for the rate limit longer than the {most:?} of max_wait: \
              raise it, or start fewer agents at once"
         );
+        // For good: whoever tries again would queue again, and wait longer than anybody allowed.
         let error = Error::new(ErrorKind::RateLimited, message)
-            .with_retry(Retry::Temporary(opens))
+            .with_retry(Retry::Permanent)
             .with_context("limiter", self.limiter.name())
             .with_context("waiting", self.limiter.gate().waiting().to_string());
+        let error = match opens {
+            Some(opens) => error.with_context("opens_in", opens.as_secs().to_string()),
+            None => error,
+        };
         with_source(error, self.refusal.take())
     }
 }

@@ -34,6 +34,9 @@ where
         let error = match ready.call(spoken.listen(req.clone())).await {
             Ok(response) => {
                 permit.answered(&response);
+                if let Some(counter) = &layer.limiter().rules().learns {
+                    counter.learn_from(&req, &response.usage);
+                }
                 return Ok(response);
             }
             Err(error) => own(error),

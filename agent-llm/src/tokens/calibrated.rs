@@ -7,27 +7,24 @@ use std::{
 };
 
 use agent_core::{
-    BoxError, BoxFuture, Error, History, Message, ModelRequest, ModelResponse, Result, SystemMessage, TokenCounter,
-    ToolSpecs, Usage, boxed,
+    BoxError, BoxFuture, Error, History, Media, Message, ModelRequest, ModelResponse, Result, SystemMessage,
+    TokenCounter, ToolSpecs, Usage, boxed,
+    model::{Correction, MediaKind},
 };
 use tower::{Layer, Service};
 
 use crate::service::own;
 
-/// How much of what was learned before counts beside a new report.
-const MEMORY: f64 = 0.7;
-/// How far a count may be from what the counter says, either way.
-const FURTHEST: f64 = 4.0;
-
-/// Counts as another counter does, times a factor that it learns from what the provider reports.
+/// Counts as another counter does, put right by what the provider reports.
 ///
 /// A tokenizer is exact for the models that it was made for and off by some constant for all others, and nobody says what
-/// messages cost around their text. The provider's reports of what prompts used put both right: after the first, estimates
-/// for an agent with a few thousand tokens of prompt and tools are within a few percent.
+/// messages cost around their text, nor what a provider adds by itself. Its reports of what prompts used put all of it right
+/// ([`Correction`]): after the first, estimates for an agent with a few thousand tokens of prompt and tools are within a few percent.
 ///
-/// The factor belongs to one model: make one counter for each, and give its clones, which learn together, to everybody who
+/// What is learned belongs to one model: make one counter for each, and give its clones, which learn together, to everybody who
 /// counts for it. It learns from model calls that go through its [`layer`](Self::layer), or from
-/// [`learn`](Self::learn). Reports of large prompts weigh more, newer ones too, and the factor stays between 1/4 and 4.
+/// [`learn`](Self::learn). Newer reports weigh more. Texts and messages are multiplied with the factor that was learned, and
+/// a whole prompt has the hidden tokens, too.
 ///
 /// # Example
 ///
@@ -36,23 +33,16 @@ const FURTHEST: f64 = 4.0;
 /// use agent_llm::tokens::{ApproximateCounter, CalibratedCounter, IncrementalCounter};
 ///
 /// let counter = CalibratedCounter::new(IncrementalCounter::new(ApproximateCounter));
-/// assert_eq!(counter.text(&"word ".repeat(400)), 500);
-/// counter.learn(1_000, &Usage::new(1_200, 50)); // a prompt that was estimated at 1,000
-/// assert_eq!(counter.text(&"word ".repeat(400)), 600);
+/// assert_eq!(counter.text(&"word ".repeat(40_000)), 50_000);
+/// counter.learn(20_000, &Usage::new(24_000, 50)); // a prompt that was estimated at 20,000
+/// assert!((59_000..61_000).contains(&counter.text(&"word ".repeat(40_000))));
 /// ```
 #[derive(Clone)]
 pub struct CalibratedCounter(Arc<Inner>);
 
 struct Inner {
     counter: Box<dyn TokenCounter>,
-    learned: Mutex<Learned>,
-}
-
-/// Sums of prompts, in which older ones weigh less and less.
-#[derive(Clone, Copy, Debug, Default)]
-struct Learned {
-    estimated: f64,
-    reported: f64,
+    learned: Mutex<Correction>,
 }
 
 impl CalibratedCounter {
@@ -61,21 +51,25 @@ impl CalibratedCounter {
         Self(Arc::new(Inner { counter: Box::new(counter), learned: Mutex::default() }))
     }
 
+    /// What was learned so far.
+    pub fn correction(&self) -> Correction {
+        *self.learned()
+    }
+
     /// What the counts are multiplied with; 1 until something was learned.
     pub fn factor(&self) -> f64 {
-        let Learned { estimated, reported } = *self.learned();
-        if estimated > 0.0 { (reported / estimated).clamp(1.0 / FURTHEST, FURTHEST) } else { 1.0 }
+        self.learned().factor()
     }
 
     /// Learns that a prompt, which the counter inside estimated at so many tokens, was reported as `usage`. Usage of no call
     /// teaches nothing.
     pub fn learn(&self, estimated: u64, usage: &Usage) {
-        if usage.calls != 1 || usage.prompt() == 0 || estimated == 0 {
-            return;
-        }
-        let mut learned = self.learned();
-        learned.estimated = learned.estimated * MEMORY + estimated as f64;
-        learned.reported = learned.reported * MEMORY + usage.prompt() as f64;
+        self.learned().learn(estimated, usage);
+    }
+
+    /// Learns from what the provider reported of this request.
+    pub(crate) fn learn_from(&self, req: &ModelRequest, usage: &Usage) {
+        self.learn(req.tokens(&*self.0.counter), usage);
     }
 
     /// A layer that learns from the model calls that go through it: anywhere inside a cache, and around one model only.
@@ -83,18 +77,22 @@ impl CalibratedCounter {
         CalibrationLayer(self.clone())
     }
 
-    fn learned(&self) -> MutexGuard<'_, Learned> {
+    fn learned(&self) -> MutexGuard<'_, Correction> {
         self.0.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn times(&self, tokens: u64) -> u64 {
-        (tokens as f64 * self.factor()).round() as u64
+        self.learned().part(tokens)
     }
 }
 
 impl TokenCounter for CalibratedCounter {
     fn text(&self, text: &str) -> u64 {
         self.times(self.0.counter.text(text))
+    }
+
+    fn media(&self, media: &Media, kind: MediaKind) -> u64 {
+        self.times(self.0.counter.media(media, kind))
     }
 
     fn message(&self, message: &Message) -> u64 {
@@ -110,13 +108,15 @@ impl TokenCounter for CalibratedCounter {
     }
 
     fn prompt(&self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
-        self.times(self.0.counter.prompt(system, tools, messages))
+        let estimated = self.0.counter.prompt(system, tools, messages);
+        self.learned().prompt(estimated)
     }
 }
 
 impl fmt::Debug for CalibratedCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CalibratedCounter").field("factor", &self.factor()).finish_non_exhaustive()
+        let (factor, hidden) = (self.factor(), self.correction().hidden());
+        f.debug_struct("CalibratedCounter").field("factor", &factor).field("hidden", &hidden).finish_non_exhaustive()
     }
 }
 
@@ -177,7 +177,6 @@ impl<S> fmt::Debug for Calibration<S> {
 #[cfg(test)]
 mod tests {
     use agent_core::{ModelService, ToolSpec, testing::detached_run};
-    use proptest::prelude::*;
     use serde_json::json;
     use tower::{ServiceExt, service_fn};
 
@@ -220,40 +219,24 @@ mod tests {
     }
 
     #[test]
-    fn usage_that_is_no_report_of_one_call_teaches_nothing() {
+    fn clones_learn_together_and_the_cache_of_the_provider_is_part_of_the_prompt() {
         let counter = counter();
-        counter.learn(100, &Usage::default());
-        counter.learn(100, &Usage::new(0, 5));
-        counter.learn(0, &Usage::new(100, 5));
-        let mut two = Usage::new(300, 5);
-        two += Usage::new(300, 5);
-        counter.learn(100, &two);
-        assert_eq!(counter.factor(), 1.0);
+        let mut usage = Usage::new(50_000, 5);
+        (usage.cached, usage.cache_write) = (100_000, 50_000);
+        (0..5).for_each(|_| counter.clone().learn(100_000, &usage));
+        assert!((1.9..=2.0).contains(&counter.factor()), "{counter:?}");
+        assert_eq!(counter.text(&"x".repeat(4_000)), counter.correction().part(1_000));
     }
 
     #[test]
-    fn clones_learn_together_and_the_cache_of_the_provider_is_part_of_the_prompt() {
+    fn a_prompt_has_what_is_hidden_in_it_and_a_message_has_not() {
         let counter = counter();
-        let mut usage = Usage::new(50, 5);
-        (usage.cached, usage.cache_write) = (100, 50);
-        counter.clone().learn(100, &usage);
-        assert_eq!((counter.factor(), counter.text("eight...")), (2.0, 4));
-    }
-
-    proptest! {
-        #[test]
-        fn the_factor_is_bounded_and_between_the_ratios_that_were_seen(
-            reports in prop::collection::vec((1_u64..100_000, 1_u64..100_000), 1..20),
-        ) {
-            let counter = counter();
-            let mut ratios = Vec::new();
-            for (estimated, prompt) in reports {
-                counter.learn(estimated, &Usage::new(prompt, 1));
-                ratios.push(prompt as f64 / estimated as f64);
-                let least = ratios.iter().copied().fold(f64::MAX, f64::min).clamp(0.25, 4.0);
-                let most = ratios.iter().copied().fold(f64::MIN, f64::max).clamp(0.25, 4.0);
-                prop_assert!((least - 1e-9..=most + 1e-9).contains(&counter.factor()));
-            }
+        for tokens in [200, 4_000, 800, 200] {
+            counter.learn(tokens, &Usage::new(tokens + 1_000, 5));
         }
+        let history = History::from_messages([Message::user("x".repeat(400))]).expect("paired");
+        let (prompt, alone) = (counter.prompt(None, &ToolSpecs::default(), &history), counter.history(&history));
+        assert_eq!(prompt, alone + counter.correction().hidden());
+        assert!((1_050..1_200).contains(&prompt), "{prompt}");
     }
 }

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Block, History, Media, Message, Part, TokenCounter, ToolSpecs, message::MediaSource};
+use agent_core::{
+    Block, History, Media, Message, Part, TokenCounter, ToolSpecs, message::MediaSource, model::MediaKind,
+};
 
 use super::kept::{Address, Alive, Kept};
 
@@ -71,6 +73,10 @@ impl IncrementalCounter {
 impl TokenCounter for IncrementalCounter {
     fn text(&self, text: &str) -> u64 {
         self.counter.text(text)
+    }
+
+    fn media(&self, media: &Media, kind: MediaKind) -> u64 {
+        self.counter.media(media, kind)
     }
 
     fn message(&self, message: &Message) -> u64 {

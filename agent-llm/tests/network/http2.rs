@@ -35,6 +35,8 @@ struct Plan {
     connections: Arc<AtomicUsize>,
     /// Tells all connections to end.
     goodbye: Arc<Notify>,
+    /// Breaks all connections off, with whatever is under way on them.
+    breaks: Arc<Notify>,
 }
 
 /// Answers in five pieces; `/reset` not at all; `/stall` with a piece and nothing more.
@@ -63,11 +65,12 @@ async fn serve(plan: Plan) -> String {
             let connection = http2::Builder::new(TokioExecutor::new())
                 .max_concurrent_streams(plan.most)
                 .serve_connection(TokioIo::new(stream), service_fn(answer));
-            let goodbye = plan.goodbye.clone();
+            let (goodbye, breaks) = (plan.goodbye.clone(), plan.breaks.clone());
             tokio::spawn(async move {
                 let mut connection = std::pin::pin!(connection);
                 tokio::select! {
                     _ = connection.as_mut() => return,
+                    () = breaks.notified() => return,
                     () = goodbye.notified() => connection.as_mut().graceful_shutdown(),
                 }
                 let _ = connection.await;
@@ -130,6 +133,24 @@ async fn a_server_that_says_goodbye_is_called_on_a_new_connection() {
     plan.goodbye.notify_waiters();
     tokio::time::sleep(Duration::from_millis(50)).await;
     ask(&transport, &url, "?").await.expect("an answer");
+    assert_eq!(plan.connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_fails_the_calls_on_it_and_no_others() {
+    let plan = Plan::default();
+    let (url, transport) = (serve(plan.clone()).await, transport());
+    let stalled = Request::post(format!("{url}/stall")).body(Bytes::new()).expect("a request");
+    let mut body = transport.send(stalled).await.expect("a head").into_body();
+    plan.breaks.notify_waiters();
+    let error = loop {
+        match body.next().await.expect("an error, and no end") {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error.kind(), ErrorKind::Transport | ErrorKind::Truncated) && error.is_retryable(), "{error}");
+    assert_eq!(ask(&transport, &url, "?").await.expect("an answer"), [0, 1, 2, 3, 4]);
     assert_eq!(plan.connections.load(Ordering::Relaxed), 2);
 }
 

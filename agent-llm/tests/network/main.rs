@@ -2,6 +2,7 @@
 #![cfg(feature = "http")]
 
 mod abuse;
+mod arsenal;
 #[path = "../common/mod.rs"]
 mod common;
 mod encoding;

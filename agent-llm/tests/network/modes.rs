@@ -20,7 +20,7 @@ use crate::common::{DONE, ask, ask_to_stream, completion, delta, finish, hello};
 
 /// How a body ends.
 #[derive(Clone, Copy)]
-enum End {
+pub(crate) enum End {
     Whole,
     /// The server breaks off.
     Cut,
@@ -28,35 +28,43 @@ enum End {
     Silent,
     /// Not even a head comes.
     NoHead,
+    /// The last piece comes again and again.
+    Never,
+    /// One byte comes from time to time, for ever.
+    Drip,
 }
 
 #[derive(Clone)]
-struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-    end: End,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
+    /// The most bytes that come at once.
+    pub(crate) piece: usize,
+    pub(crate) end: End,
 }
 
-fn json(body: impl Into<Vec<u8>>) -> Answer {
+pub(crate) fn json(body: impl Into<Vec<u8>>) -> Answer {
     Answer {
         status: 200,
         headers: vec![("content-type", "application/json".into())],
         body: body.into(),
+        piece: 1 << 16,
         end: End::Whole,
     }
 }
 
-fn events(body: String) -> Answer {
+pub(crate) fn events(body: String) -> Answer {
     Answer { headers: vec![("content-type", "text/event-stream".into())], ..json(body) }
 }
 
-fn refusal(status: u16, header: (&'static str, &str), body: &str) -> Answer {
+pub(crate) fn refusal(status: u16, header: (&'static str, &str), body: &str) -> Answer {
     Answer { status, headers: vec![(header.0, header.1.into())], ..json(body) }
 }
 
 fn body(answer: &Answer) -> UnsyncBoxBody<Bytes, std::io::Error> {
-    let pieces: Vec<_> = answer.body.chunks(1 << 16).map(Bytes::copy_from_slice).collect();
+    let pieces: Vec<_> = answer.body.chunks(answer.piece).map(Bytes::copy_from_slice).collect();
+    let last = pieces.last().cloned().unwrap_or_default();
     let pieces = stream::iter(pieces).map(|piece| Ok(Frame::data(piece)));
     let end = match answer.end {
         // Not at once, so that what is before it is sent.
@@ -66,6 +74,11 @@ fn body(answer: &Answer) -> UnsyncBoxBody<Bytes, std::io::Error> {
         })
         .boxed(),
         End::Silent => stream::pending().boxed(),
+        End::Never => stream::repeat_with(move || Ok(Frame::data(last.clone()))).boxed(),
+        End::Drip => {
+            let byte = || async { tokio::time::sleep(Duration::from_millis(20)).await };
+            stream::repeat(()).then(move |()| byte()).map(|()| Ok(Frame::data(Bytes::from_static(b" ")))).boxed()
+        }
         End::Whole | End::NoHead => stream::empty().boxed(),
     };
     StreamBody::new(pieces.chain(end)).boxed_unsync()
@@ -103,7 +116,7 @@ async fn serve(answer: Answer, is_http2: bool) -> String {
     url
 }
 
-async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse> {
+pub(crate) async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse> {
     let is_streamed = answer.headers[0].1 == "text/event-stream";
     let transport = HttpTransport::builder().no_proxy();
     let transport = if is_http2 { transport.http2_prior_knowledge() } else { transport };
@@ -114,12 +127,12 @@ async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse> {
 }
 
 /// Neither version of HTTP makes another error of it, and no error shows the key.
-async fn refused(what: &str, answer: Answer, kind: ErrorKind) {
+pub(crate) async fn refused(what: &str, answer: Answer, kind: ErrorKind) {
     refused_as(what, answer, &[kind]).await;
 }
 
 /// What is cut was cut or broken, as the protocol can tell.
-async fn cut(what: &str, answer: Answer) {
+pub(crate) async fn cut(what: &str, answer: Answer) {
     refused_as(what, Answer { end: End::Cut, ..answer }, &[ErrorKind::Truncated, ErrorKind::Transport]).await;
 }
 
@@ -131,7 +144,7 @@ async fn refused_as(what: &str, answer: Answer, kinds: &[ErrorKind]) {
     }
 }
 
-async fn answered(what: &str, answer: Answer, check: impl Fn(&ModelResponse) -> bool) {
+pub(crate) async fn answered(what: &str, answer: Answer, check: impl Fn(&ModelResponse) -> bool) {
     for is_http2 in [false, true] {
         let response = call(answer.clone(), is_http2).await.expect(what);
         assert!(check(&response), "{what}, HTTP/2: {is_http2}: {:?}", response.message);

@@ -330,11 +330,36 @@ async fn a_call_that_would_wait_too_long_fails_as_soon_as_that_is_known() {
     let began = Instant::now();
     for error in join_all((0..3).map(|_| call(&stack, "a"))).await.into_iter().map(|r| r.expect_err("too long")) {
         assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::RateLimited, 0));
-        assert_eq!(error.retry(), Retry::Temporary(Some(seconds(3_600))), "whoever has the time may try again");
+        assert_eq!((error.retry(), error.context("opens_in")), (Retry::Permanent, Some("3600")), "it was not to wait");
         assert!(error.message().contains("120s") && error.message().contains("max_wait"), "{error}");
     }
     let error = call(&stack, "later").await.expect_err("too long");
     assert!(std::error::Error::source(&error).is_none(), "it was not even sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waited_in_vain_is_not_sent_to_the_end_of_the_queue() {
+    let limiter = limiter(|l| l.requests_per_minute(1).max_wait(seconds(90)));
+    let provider = stack(&limiter.layer(), &Provider::new(1, Minute::Sliding));
+    let stack = ModelService::new(RetryLayer::new().layer(provider));
+    let began = Instant::now();
+    let results = join_all((0..4).map(|_| call(&stack, "a"))).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 2);
+    assert!(began.elapsed() < seconds(90), "took {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limiter_learns_what_the_prompts_of_its_model_have() {
+    let service = answers(|_| Ok(ModelResponse::new("done").with_usage(Usage::new(30, 0))));
+    let limiter = limiter(|l| l.tokens_per_minute(100));
+    let stack = ModelService::new(limiter.layer().layer(service));
+    let began = Instant::now();
+    for _ in 0..3 {
+        call(&stack, "a").await.expect("an answer"); // four tokens by guess
+    }
+    assert_eq!((began.elapsed().as_secs(), limiter.status().tokens), (0, 90), "settled with what was reported");
+    call(&stack, "a").await.expect("an answer");
+    assert!(began.elapsed() >= seconds(60), "it is not taken for one of four tokens, which would fit");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage};
+use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage, model::Correction};
 
-/// How far the provider's reports may put a count right, either way.
-const FURTHEST: f64 = 4.0;
 /// How much a conversation must have grown, by parts, until a compaction that came to nothing is tried again.
 const GROWTH: f64 = 1.05;
 
@@ -18,9 +16,11 @@ pub(super) struct TokenCount {
     around: Option<Around>,
     /// What the prompt under way was estimated at.
     asked: u64,
-    /// What estimates are multiplied with.
-    factor: f64,
-    /// The estimate, not put right, at which a compaction came to nothing: a factor that is learned later does not change it.
+    /// What estimates are put right by.
+    correction: Correction,
+    /// The last prompt that was reported: what it was estimated at, and what it had. A conversation goes on from there.
+    last: Option<(u64, u64)>,
+    /// The estimate, not put right, at which a compaction came to nothing: what is learned later does not change it.
     declined: Option<u64>,
     /// What a refused prompt was made to, for attempts that still hold the old one.
     replaced: Option<Replaced>,
@@ -63,7 +63,8 @@ impl Default for TokenCount {
             messages: 0,
             around: None,
             asked: 0,
-            factor: 1.0,
+            correction: Correction::default(),
+            last: None,
             declined: None,
             replaced: None,
             refused: None,
@@ -86,8 +87,10 @@ impl TokenCount {
         let added = req.messages.since(kept).map_or(0, |added| sum(counter, added));
         let (messages, around) = (self.messages + added, self.around(counter, req));
         self.asked = messages + around;
-        let times = |tokens: u64| (tokens as f64 * self.factor).round() as u64;
-        Size { messages: times(messages), around: times(around), factor: self.factor }
+        let right = self.correction;
+        let hidden = self.last.map_or(0.0, |(asked, had)| had as f64 - asked as f64 * right.factor());
+        let around = (around as f64 * right.factor() + hidden).max(0.0).round() as u64;
+        Size { messages: right.part(messages), around, factor: right.factor() }
     }
 
     fn around(&mut self, counter: &dyn TokenCounter, req: &ModelRequest) -> u64 {
@@ -108,8 +111,9 @@ impl TokenCount {
 
     /// Learns from what the provider says the prompt had.
     pub(super) fn learn(&mut self, used: &Usage) {
-        if used.calls == 1 && used.prompt() > 0 && self.asked > 0 {
-            self.factor = (used.prompt() as f64 / self.asked as f64).clamp(1.0 / FURTHEST, FURTHEST);
+        self.correction.learn(self.asked, used);
+        if used.calls == 1 && used.prompt() > 0 {
+            self.last = Some((self.asked, used.prompt()));
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p agent-checks -- corpus-check exchanges.jsonl.gz`
 //!
-//! Prints how many exchanges passed each check, by wire and source. Fails if fewer than 99.5 % of a wire's exchanges pass one.
+//! Prints how many exchanges passed each check, by wire and source. Fails if fewer than 99.7 % of a wire's exchanges pass one.
 //! What each check asks is said in [`checks`]; a wire is added in [`crate::recordings`].
 
 mod checks;
@@ -31,7 +31,7 @@ use crate::recordings::{Exchange, WIRES, Wire};
 /// Four checks of each exchange: `decode` (nothing of an answer is dropped or misread, errors are typed, nothing panics),
 /// `fold` (a stream makes the message that the same answer makes whole), `replay` (the message goes back to its provider as
 /// it came) and `request` (a request that is read and written again keeps every field). What a recording does not allow to
-/// check is counted apart, with the reason. Exits with 1 if fewer than 99.5 % of a wire's exchanges pass one of the checks.
+/// check is counted apart, with the reason. Exits with 1 if fewer than 99.7 % of a wire's exchanges pass one of the checks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.

@@ -2,106 +2,134 @@
 //!
 //! `cargo run --release -p agent-checks -- token-check exchanges.jsonl.gz`
 
+mod counted;
 mod report;
 
-use std::{collections::BTreeMap, io, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use agent::{
-    ModelRequest, Usage,
-    core::{BoxError, History, Message, Part, model::ApproximateCounter},
-    llm::tokens::{CalibratedCounter, Tiktoken},
-    testing::detached_run,
+    core::{BoxError, model::ApproximateCounter},
+    llm::tokens::{CalibratedCounter, MediaCounter, MediaRule, Tiktoken},
 };
 
-use self::report::Report;
-use crate::recordings::{Exchange, WIRES};
+use self::{counted::Counted, report::Report};
+use crate::recordings::Exchange;
 
 /// Compares counts of requests with what their providers reported.
 ///
-/// Of each exchange of the file whose prompt is text and tools alone, and whose answer says what the prompt used: how far the
-/// counters are from that, by provider. The calibrated counter has learned from the exchanges with the same model before it. Exits
-/// with 1 if for some provider with 20 exchanges or more the calibrated counter is further off than the one inside it.
+/// Of each exchange of the file whose answer says what the prompt used: how far the counters are from that, by wire and by
+/// provider; prompts with images or documents apart. The calibrated counters have learned from the exchanges with the same model
+/// before it. Prompts of which the provider does not show all (with tools of its own, or with what it kept) are left out, and
+/// counted. Exits with 1 if for some wire with 20 exchanges or more a calibrated counter is further off than the one inside it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
     file: PathBuf,
     /// The least tokens of a prompt: what a small one costs is what providers put around it.
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 200)]
     least: u64,
     /// Print the exchanges of which a counter is further off than this, in percent.
     #[arg(long, value_name = "PERCENT")]
     show: Option<f64>,
 }
 
-/// What counts a prompt, in the order of the report.
-pub(crate) const COUNTERS: [&str; 3] = ["four characters", "tokenizer", "calibrated"];
+/// What counts a prompt, in the order of the report: a counter, and the same after it has learned.
+pub(crate) const COUNTERS: [&str; 4] =
+    ["four characters", "four characters, put right", "tokenizer", "tokenizer, put right"];
 
 /// True if calibration is worth it.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
-    let (mut report, mut learned) = (Report::default(), BTreeMap::new());
+    let mut measured = Measured::new(args.least);
     for exchange in Exchange::read(&args.file)? {
         let exchange = exchange?;
-        let Some((request, usage)) = counted(&exchange)?.filter(|(_, usage)| usage.prompt() >= args.least) else {
-            continue;
-        };
-        let tokenizer = Tiktoken::for_model(exchange.model());
-        let key = (exchange.provider.clone(), exchange.model().to_owned());
-        let is_first = !learned.contains_key(&key);
-        let calibrated = learned.entry(key).or_insert_with(|| CalibratedCounter::new(tokenizer));
-        let estimate = request.tokens(&tokenizer);
-        // A counter that learned nothing is not calibrated.
-        let third = (!is_first).then(|| request.tokens(calibrated));
-        calibrated.learn(estimate, &usage);
-        let errors = [Some(request.tokens(&ApproximateCounter)), Some(estimate), third]
-            .map(|count| count.map(|count| count as f64 / usage.prompt() as f64 - 1.0));
-        if let (Some(percent), Some(worst)) = (args.show, errors.iter().flatten().map(|e| e.abs()).reduce(f64::max))
-            && worst * 100.0 > percent
-        {
-            println!(
-                "{} {} {}: {} tokens, {errors:.2?}",
-                exchange.id,
-                exchange.provider,
-                exchange.model(),
-                usage.prompt()
-            );
+        let Some((tokens, errors)) = measured.take(&exchange)? else { continue };
+        let worst = errors.iter().flatten().map(|error| error.abs()).reduce(f64::max);
+        if args.show.zip(worst).is_some_and(|(percent, worst)| worst * 100.0 > percent) {
+            let Exchange { id, api, provider, .. } = &exchange;
+            println!("{id} {api} {provider} {}: {tokens} tokens, {errors:.2?}", exchange.model());
         }
-        report.add(&exchange.provider, errors);
     }
-    print!("{report}");
-    Ok(report.calibration_helps())
+    print!("{}", measured.report);
+    Ok(measured.report.calibration_helps())
 }
 
-/// The request and what its prompt used, if both can be compared: a prompt of texts and tools that its provider counted, without
-/// what the provider kept from before or found elsewhere.
-fn counted(exchange: &Exchange) -> io::Result<Option<(ModelRequest, Usage)>> {
-    let Some(wire) = WIRES.iter().find(|wire| wire.api() == exchange.api) else { return Ok(None) };
-    let Some(sent) = exchange.request.json.as_ref().filter(|_| exchange.status().is_success()) else { return Ok(None) };
-    let codec = wire.codec(exchange).map_err(io::Error::other)?;
-    let parsed = codec.decode_request(sent.to_string().as_bytes());
-    let response = crate::recordings::response(&*codec, exchange);
-    let (Ok(parsed), Ok(response)) = (parsed, response) else { return Ok(None) };
-    let is_text = parsed.messages.iter().all(is_text)
-        && response.message.blocks().iter().all(|block| !matches!(block, agent::core::Block::Other(_)));
-    let is_known =
-        ["previous_response_id", "conversation", "cachedContent", "prompt"].iter().all(|key| sent[key].is_null());
-    if response.usage.prompt() == 0 || !is_text || !is_known {
-        return Ok(None);
-    }
-    let request = parsed.into_request(detached_run(History::default()).cx().clone());
-    Ok(Some((request, response.usage)))
+/// How far each counter is off: a share of what was reported. None of one that learned nothing yet, and so is not calibrated.
+type Errors = [Option<f64>; 4];
+
+/// What was measured so far.
+struct Measured {
+    least: u64,
+    report: Report,
+    /// By wire, provider and model.
+    learned: BTreeMap<[String; 3], [CalibratedCounter; 2]>,
 }
 
-fn is_text(message: &Message) -> bool {
-    let are_text = |parts: &[Part]| parts.iter().all(|part| matches!(part, Part::Text(_)));
-    match message {
-        Message::System(m) => are_text(m.parts()),
-        Message::User(m) => are_text(m.parts()),
-        Message::Tool(m) => are_text(m.parts()),
-        Message::Assistant(m) => m.blocks().iter().all(|block| {
-            !matches!(
-                block,
-                agent::core::Block::Image(_) | agent::core::Block::Document(_) | agent::core::Block::Other(_)
-            )
-        }),
+impl Measured {
+    fn new(least: u64) -> Self {
+        Self { least, report: Report::default(), learned: BTreeMap::new() }
+    }
+
+    /// The tokens of the exchange's prompt and how far the counters are off; none for one that cannot be compared.
+    fn take(&mut self, exchange: &Exchange) -> Result<Option<(u64, Errors)>, BoxError> {
+        let (request, usage, has_media) = match Counted::of(exchange)? {
+            Counted::Comparable { request, usage, has_media } => (request, usage, has_media),
+            Counted::LeftOut(why) => {
+                self.report.left_out(&exchange.api, why);
+                return Ok(None);
+            }
+            Counted::Nothing => return Ok(None),
+        };
+        if usage.prompt() < self.least {
+            return Ok(None);
+        }
+        let rule = MediaRule::for_model(exchange.model());
+        let characters = MediaCounter::new(ApproximateCounter, rule);
+        let tokenizer = MediaCounter::new(Tiktoken::for_model(exchange.model()), rule);
+        let key = [exchange.api.clone(), exchange.provider.clone(), exchange.model().to_owned()];
+        let is_first = !self.learned.contains_key(&key);
+        let calibrated = self.learned.entry(key);
+        let calibrated = calibrated
+            .or_insert_with(|| [CalibratedCounter::new(characters.clone()), CalibratedCounter::new(tokenizer.clone())]);
+        let estimates = [request.tokens(&characters), request.tokens(&tokenizer)];
+        let put_right = calibrated.each_ref().map(|counter| (!is_first).then(|| request.tokens(counter)));
+        calibrated.iter().zip(estimates).for_each(|(counter, estimate)| counter.learn(estimate, &usage));
+        let errors = [Some(estimates[0]), put_right[0], Some(estimates[1]), put_right[1]]
+            .map(|count| count.map(|count| count as f64 / usage.prompt() as f64 - 1.0));
+        self.report.add(&exchange.api, &exchange.provider, has_media, errors);
+        Ok(Some((usage.prompt(), errors)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prompts of tests of open projects, without their answers; what their providers reported of them.
+    const FIXTURE: &str = include_str!("fixture.jsonl");
+
+    /// What the mean of each counter is off by, by wire.
+    const MEANS: [(&str, [f64; 4]); 6] = [
+        ("openai-chat", [0.04, 0.06, 0.06, 0.05]),
+        ("openai-responses", [0.16, 0.07, 0.07, 0.075]),
+        ("anthropic-messages", [0.83, 0.06, 0.84, 0.06]),
+        ("gemini-generate", [0.075, 0.06, 0.025, 0.035]),
+        ("bedrock-converse", [0.60, 0.50, 0.55, 0.51]),
+        ("cohere-chat", [0.96, 0.06, 0.96, 0.06]),
+    ];
+
+    /// How far a mean may be from that.
+    const BAND: f64 = 0.02;
+
+    #[test]
+    fn counts_of_recorded_prompts_are_as_near_as_the_documentation_says() {
+        let mut measured = Measured::new(0);
+        for line in FIXTURE.lines() {
+            measured.take(&serde_json::from_str(line).expect("an exchange")).expect("readable");
+        }
+        for (wire, means) in MEANS {
+            let found = measured.report.means(wire);
+            let is_near = |(found, mean): (Option<f64>, f64)| found.is_some_and(|found| (found - mean).abs() < BAND);
+            assert!(found.into_iter().zip(means).all(is_near), "{wire}: {found:.3?}, not {means:?}");
+        }
     }
 }

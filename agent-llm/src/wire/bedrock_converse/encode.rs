@@ -3,6 +3,7 @@
 use std::{borrow::Cow, mem::take};
 
 use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolChoice, message::Origin, tool::WireKey};
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
@@ -69,7 +70,12 @@ fn write_tool_config(
 ) {
     let none = Map::new();
     let extra = extra.and_then(Value::as_object).unwrap_or(&none);
-    let has_tools = !req.tools.is_empty() && !is_barred(req) && !extra.contains_key("tools");
+    let tools = if is_barred(req) || extra.contains_key("tools") {
+        Bytes::new()
+    } else {
+        req.tools.written(key, |specs| write_tools(origin, specs))
+    };
+    let has_tools = tools.len() > "[]".len(); // those that another provider runs are not told of
     if !has_tools && extra.is_empty() {
         return;
     }
@@ -78,7 +84,7 @@ fn write_tool_config(
     if has_tools {
         out.pop(); // the closing brace
         begin("tools", out);
-        out.extend_from_slice(&req.tools.written(key, |specs| write_tools(origin, specs)));
+        out.extend_from_slice(&tools);
         out.push(b'}');
     }
 }
@@ -87,4 +93,50 @@ fn write_tool_config(
 fn is_barred(req: &ModelRequest) -> bool {
     let has_calls = |message: &Message| message.as_assistant().is_some_and(AssistantMessage::has_calls);
     req.params.tool_choice == Some(ToolChoice::None) && !req.messages.iter().any(has_calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use agent_core::{
+        AssistantMessage, Block, ErrorKind, History, Media, Part, ToolMessage, ToolSpec, message::Raw,
+        testing::detached_run,
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::{BedrockCodec, BedrockProfile, Codec};
+
+    fn codec() -> BedrockCodec {
+        let profile = BedrockProfile::compatible("acme", "http://acme.test");
+        BedrockCodec::new("us.anthropic.claude-opus-4-6-v1", profile).expect("a codec")
+    }
+
+    fn request(history: History) -> ModelRequest {
+        ModelRequest::new(detached_run(history).cx().clone())
+    }
+
+    #[test]
+    fn where_all_tools_are_another_providers_there_is_no_word_of_tools() {
+        let own = Raw::from_value(Origin::new("gemini", "gemini", "m"), &json!({"googleSearch": {}}));
+        let mut req = request(History::from_messages([Message::user("hi")]).expect("paired"));
+        req.tools = [ToolSpec::server_side("googleSearch", own)].into_iter().collect();
+        let body = codec().encode(&req).expect("encodes").into_body();
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body.get(TOOLS), None, "the API takes no empty list: {body}");
+    }
+
+    #[test]
+    fn sound_in_a_result_is_refused_before_the_call() {
+        let sound = Part::Document(Media::base64("AAAA", "audio/wav"));
+        let of_user = History::from_messages([Message::User(agent_core::UserMessage::new(vec![sound.clone()]))]);
+        codec().encode(&request(of_user.expect("paired"))).expect("a user may send it");
+        let call = AssistantMessage::new(vec![Block::tool_call("c", "hear", "{}")]);
+        let result = Message::Tool(ToolMessage::new("c", "hear", Arc::new(vec![sound]), false));
+        let of_tool = History::from_messages([Message::user("hi"), Message::Assistant(call), result]).expect("paired");
+        let error = codec().encode(&request(of_tool)).expect_err("no sound");
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.message().contains("message of the user"), "{error}");
+    }
 }

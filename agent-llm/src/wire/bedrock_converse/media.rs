@@ -1,6 +1,6 @@
 //! Images, documents, films and sound, as the API takes them: by the end of a file's name, and its bytes or its place in S3.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter::repeat};
 
 use agent_core::{
     Error, ErrorKind, History, Media, Message, Part, Result, Retry,
@@ -128,12 +128,12 @@ fn name(media: &Media, (message, part): (usize, usize)) -> Cow<'_, str> {
 /// [`ErrorKind::InvalidRequest`] for a type that the API does not know, and for addresses outside of S3.
 pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
     let parts = history.iter().flat_map(|message| match message {
-        Message::User(message) => message.parts(),
-        Message::Tool(message) => message.parts(),
-        Message::System(_) | Message::Assistant(_) => &[],
+        Message::User(message) => message.parts().iter().zip(repeat(false)),
+        Message::Tool(message) => message.parts().iter().zip(repeat(true)),
+        Message::System(_) | Message::Assistant(_) => [].iter().zip(repeat(false)),
     });
-    let mut refused = parts.filter_map(|part| match part {
-        Part::Image(media) | Part::Document(media) => refusal(media, origin),
+    let mut refused = parts.filter_map(|(part, is_result)| match part {
+        Part::Image(media) | Part::Document(media) => refusal(media, origin, is_result),
         _ => None,
     });
     match refused.next() {
@@ -142,12 +142,15 @@ pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
     }
 }
 
-fn refusal(media: &Media, origin: &Origin) -> Option<String> {
+fn refusal(media: &Media, origin: &Origin, is_result: bool) -> Option<String> {
     if own(origin, media.raw.as_ref()).is_some() {
         return None;
     }
     if let Some(mime) = media.mime.as_deref().filter(|mime| form(mime).is_none()) {
         return Some(format!("Bedrock takes no {mime}"));
+    }
+    if is_result && media.mime.as_deref().and_then(form).is_some_and(|(kind, _)| kind == Kind::Audio) {
+        return Some("Bedrock takes no sound in a tool's result: give it in a message of the user".to_owned());
     }
     match &media.source {
         MediaSource::Url(uri) | MediaSource::File(uri) if !uri.starts_with("s3://") => {

@@ -1,0 +1,99 @@
+//! Which recorded prompts can be compared with what was reported of them.
+
+use std::io;
+
+use agent::{
+    ModelRequest, Usage,
+    core::{Block, History, Media, Message, Part, message::MediaSource},
+    testing::detached_run,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::recordings::{Exchange, WIRES, response};
+
+/// A recorded prompt.
+pub(super) enum Counted {
+    /// The whole prompt, and what its provider reported.
+    Comparable { request: ModelRequest, usage: Usage, has_media: bool },
+    /// A part of the prompt is known to its provider alone.
+    LeftOut(&'static str),
+    /// There is no answer, or it says nothing of its prompt.
+    Nothing,
+}
+
+impl Counted {
+    /// # Errors
+    /// If there is no codec for the exchange.
+    pub(super) fn of(exchange: &Exchange) -> io::Result<Self> {
+        let Some(wire) = WIRES.iter().find(|wire| wire.api() == exchange.api) else { return Ok(Self::Nothing) };
+        let Some(sent) = exchange.request.json.as_ref().filter(|_| exchange.status().is_success()) else {
+            return Ok(Self::Nothing);
+        };
+        let codec = wire.codec(exchange).map_err(io::Error::other)?;
+        let parsed = codec.decode_request(sent.to_string().as_bytes());
+        let (Ok(parsed), Ok(answer)) = (parsed, response(&*codec, exchange)) else { return Ok(Self::Nothing) };
+        if answer.usage.prompt() == 0 {
+            return Ok(Self::Nothing);
+        }
+        let elsewhere = ["previous_response_id", "conversation", "cachedContent", "prompt", "documents"];
+        if elsewhere.iter().any(|key| !sent[key].is_null()) {
+            return Ok(Self::LeftOut("a part of the prompt is kept by its provider"));
+        }
+        let has_own = parsed.tools.iter().any(|tool| tool.is_server_side())
+            || sent["tools"].as_array().is_some_and(|tools| tools.len() > parsed.tools.len())
+            || answer.message.blocks().iter().any(|block| matches!(block, Block::Other(_)))
+            || parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Other));
+        if has_own {
+            return Ok(Self::LeftOut("the provider's own tools and content"));
+        }
+        if parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Cut)) {
+            return Ok(Self::LeftOut("images and documents that the recording cut"));
+        }
+        let has_media = parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Media));
+        let request = parsed.into_request(detached_run(History::default()).cx().clone());
+        Ok(Self::Comparable { request, usage: answer.usage, has_media })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Media,
+    /// Media of which the recording has not all.
+    Cut,
+    Other,
+}
+
+impl Kind {
+    fn of(media: &Media) -> Self {
+        match &media.source {
+            MediaSource::Base64(data) if BASE64_STANDARD.decode(data).is_err() => Self::Cut,
+            _ => Self::Media,
+        }
+    }
+}
+
+/// True if something of the message is of such a kind.
+fn holds(message: &Message, is: &dyn Fn(Kind) -> bool) -> bool {
+    let parts = |parts: &[Part]| {
+        parts.iter().any(|part| {
+            is(match part {
+                Part::Text(_) => Kind::Text,
+                Part::Image(media) | Part::Document(media) => Kind::of(media),
+                _ => Kind::Other,
+            })
+        })
+    };
+    match message {
+        Message::System(m) => parts(m.parts()),
+        Message::User(m) => parts(m.parts()),
+        Message::Tool(m) => parts(m.parts()),
+        Message::Assistant(m) => m.blocks().iter().any(|block| {
+            is(match block {
+                Block::Text(_) | Block::Reasoning(_) | Block::ToolCall(_) => Kind::Text,
+                Block::Image(media) | Block::Document(media) => Kind::of(media),
+                _ => Kind::Other,
+            })
+        }),
+    }
+}
