@@ -13,6 +13,7 @@ mod recordings;
 mod simulate;
 mod stack_lint;
 mod token_check;
+mod vector_bench;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ enum Program {
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
+    VectorBench(vector_bench::Args),
 }
 
 impl Program {
@@ -52,6 +54,7 @@ impl Program {
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,
+            Self::VectorBench(args) => block_on(vector_bench::run(args))??,
         })
     }
 }
