@@ -89,11 +89,13 @@ mod cassette;
 mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
+pub mod embed;
 mod error;
 pub mod failover;
 mod framing;
 pub mod hedge;
 mod identity;
+mod language;
 mod layered;
 pub mod limit;
 #[cfg(feature = "http")]

@@ -20,6 +20,7 @@
 //! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
 //! | [`ChatHistory`] | keeps conversations in a store of their own | outside whatever looks at the history |
 //! | [`LongTermMemory`] | tells the model what earlier conversations left behind | innermost |
+//! | [`Knowledge`] | tells the model what documents say about the question | innermost |
 //! | [`Judge`] | has answers judged or criticised before they are given, and sends them back | outside whatever changes answers |
 //! | [`PromptInjection`] | keeps untrusted content from giving away what is secret | inside whatever changes arguments or keeps outputs |
 //! | [`Reminders`] | tells the model how far it is | innermost |
@@ -118,7 +119,7 @@ pub use self::{
     from_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn, from_fn},
     guardrails::Guardrails,
     limits::Limits,
-    memory::{ChatHistory, LongTermMemory},
+    memory::{ChatHistory, Knowledge, LongTermMemory},
     permissions::Permissions,
     pii::Pii,
     prompt::{PromptCaching, Reminders, RuntimeEnvironment, TodoList},

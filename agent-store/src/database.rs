@@ -10,10 +10,21 @@ use std::{
 use agent_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-/// Marks the file as ours: "AGST".
-const APPLICATION_ID: i32 = 0x4147_5354;
-/// The version of the tables. What is in `schema.sql` was released: a later version adds to it.
-const FORMAT: i32 = 1;
+/// What a file holds.
+pub(crate) struct Layout {
+    /// Marks the file as ours, and of this kind.
+    pub(crate) application: i32,
+    /// The version of the tables. What is in the schema was released: a later version adds to it.
+    pub(crate) format: i32,
+    pub(crate) schema: &'static str,
+    /// How large the pages of a new file are, if it is not the usual size.
+    pub(crate) page_bytes: Option<u32>,
+}
+
+/// What is kept beside the journal: "AGST".
+const BESIDE: Layout =
+    Layout { application: 0x4147_5354, format: 1, schema: include_str!("schema.sql"), page_bytes: None };
+
 /// How long another process's transaction is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -27,36 +38,46 @@ pub(crate) struct Database {
 impl Database {
     /// Opens the file; it and its directory are created if missing.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::open_as(path, &BESIDE)
+    }
+
+    /// As [`open`](Self::open), with a layout of its own.
+    pub(crate) fn open_as(path: &Path, layout: &Layout) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             fs::create_dir_all(directory).map_err(|e| {
                 let message = "the store's directory cannot be created: check the path and its permissions";
                 Error::new(ErrorKind::Store, message).with_context("path", path.display().to_string()).with_source(e)
             })?;
         }
-        let connection = Self::connect(path).map_err(|e| failed(path, e))??;
+        let connection = Self::connect(path, layout).map_err(|e| failed(path, e))??;
         Ok(Self { path: path.into(), connection: Arc::new(Mutex::new(connection)) })
     }
 
-    fn connect(path: &Path) -> rusqlite::Result<Result<Connection>> {
+    fn connect(path: &Path, layout: &Layout) -> rusqlite::Result<Result<Connection>> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
+        if let Some(bytes) = layout.page_bytes {
+            connection.pragma_update(None, "page_size", bytes)?;
+        }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let (id, version) = (pragma("application_id")?, pragma("user_version")?);
         let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
         let refused = match (id, version, tables) {
             (0, 0, 0) => None,
-            (APPLICATION_ID, FORMAT, _) => None,
-            (APPLICATION_ID, ..) => Some("another release wrote the store in another format: use that release"),
+            (id, version, _) if (id, version) == (layout.application, layout.format) => None,
+            (id, ..) if id == layout.application => {
+                Some("another release wrote the store in another format: use that release")
+            }
             _ => Some("the file is another program's database, or a journal: name another path"),
         };
         if let Some(message) = refused {
             return Ok(Err(Error::new(ErrorKind::Store, message).with_context("path", path.display().to_string())));
         }
         if tables == 0 {
-            transaction.execute_batch(include_str!("schema.sql"))?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
+            transaction.execute_batch(layout.schema)?;
+            transaction.pragma_update(None, "application_id", layout.application)?;
+            transaction.pragma_update(None, "user_version", layout.format)?;
         }
         transaction.commit()?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -69,16 +90,44 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
+        self.transact(TransactionBehavior::Immediate, |done| Ok(Ok(work(done)?))).await
+    }
+
+    /// As [`run`](Self::run), for work that has failures of its own; those undo it, too.
+    pub(crate) async fn try_run<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    {
+        self.transact(TransactionBehavior::Immediate, work).await
+    }
+
+    /// As [`try_run`](Self::try_run), for work that only reads: other processes may write meanwhile.
+    pub(crate) async fn try_read<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    {
+        self.transact(TransactionBehavior::Deferred, work).await
+    }
+
+    async fn transact<T, F>(&self, behavior: TransactionBehavior, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    {
         let database = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let mut connection = database.connection.lock().unwrap_or_else(PoisonError::into_inner);
             let attempt = || {
-                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let transaction = connection.transaction_with_behavior(behavior)?;
                 let done = work(&transaction)?;
-                transaction.commit()?;
+                if done.is_ok() {
+                    transaction.commit()?;
+                }
                 Ok(done)
             };
-            attempt().map_err(|e| failed(&database.path, e))
+            attempt().unwrap_or_else(|e| Err(failed(&database.path, e)))
         });
         done.await.map_err(|e| Error::new(ErrorKind::Store, "using the store was cut short").with_source(e))?
     }

@@ -7,6 +7,8 @@
 //!   others. It has suites for the stores below too.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
 //!   [`SqliteMemoryStore`] texts that are searched.
+//! * [`InMemoryVectorStore`], [`SqliteVectorStore`] and [`PostgresVectorStore`] keep texts with their vectors, for search by words, by
+//!   meaning and by both; [`HybridMemoryStore`] keeps memories in one of them.
 //!
 //! ```
 //! use agent_core::{Journal, Message, journal::{Entry, EntryBody}};
@@ -55,11 +57,12 @@ mod sqlite;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod stats;
 mod transfer;
+mod vectors;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod writing;
 
 #[cfg(feature = "postgres")]
-pub use self::postgres::{PostgresBuilder, PostgresJournal, PostgresLedger};
+pub use self::postgres::{PostgresBuilder, PostgresJournal, PostgresLedger, PostgresVectorStore};
 pub use self::{
     check::{Problem, check},
     retention::Retention,
@@ -72,6 +75,10 @@ pub use self::{
     ledger::SqliteLedger,
     sqlite::{SqliteBuilder, SqliteJournal},
 };
-pub use self::{memories::InMemoryMemoryStore, messages::InMemoryChatMessageStore};
 #[cfg(feature = "sqlite")]
-pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore};
+pub use self::{memories::SqliteMemoryStore, messages::SqliteChatMessageStore, vectors::SqliteVectorStore};
+pub use self::{
+    memories::{HybridMemoryStore, InMemoryMemoryStore},
+    messages::InMemoryChatMessageStore,
+    vectors::InMemoryVectorStore,
+};

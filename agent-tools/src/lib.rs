@@ -5,6 +5,7 @@
 //! * [`ArgumentSchema`] reads what a model wrote as arguments, mends it and checks it. The executor uses it for every tool.
 //! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
 //! * [`Skills`] are instructions that a model loads when it needs them.
+//! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //!
 //! ```
@@ -47,6 +48,7 @@ mod from_fn;
 mod output;
 mod partial_json;
 mod resource;
+pub mod retrieval;
 mod schema;
 mod set;
 #[cfg(feature = "skills")]

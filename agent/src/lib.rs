@@ -17,7 +17,7 @@
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
 //! The rooms of [`core`](mod@core) are here under their own names too ([`message`], [`model`], [`mod@tool`], [`run`], [`storage`], [`event`],
-//! [`journal`], [`budget`], [`memory`], ..), but for its [`middleware`](mod@core::middleware): that name is the built-ins'.
+//! [`journal`], [`budget`], [`memory`], [`retrieval`], ..), but for its [`middleware`](mod@core::middleware): that name is the built-ins'.
 //!
 //! `http` and `macros` are on by default; the guide has all features, and those that `full` brings. Without `json-schema`, a tool or an answer whose
 //! schema has a keyword that [types do not make](agent_tools#what-is-checked) is refused when the agent is built. Who writes a tool, a middleware, a model or a store for others depends on
@@ -43,7 +43,7 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_core::{
-    budget, embed, engine, error, event, history, journal, memory, message, model, run, search, storage, tool,
+    budget, embed, engine, error, event, history, journal, memory, message, model, retrieval, run, search, storage, tool,
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
@@ -90,6 +90,7 @@ mod guide {
         prompts: "guide/prompts",
         providers: "guide/providers",
         reliability: "guide/reliability",
+        retrieval: "guide/retrieval",
         runs: "guide/runs",
         safety: "guide/safety",
         sessions: "guide/sessions",

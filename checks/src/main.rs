@@ -14,6 +14,7 @@ mod requests;
 mod simulate;
 mod stack_lint;
 mod token_check;
+mod vector_bench;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ enum Program {
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
+    VectorBench(vector_bench::Args),
 }
 
 impl Program {
@@ -55,6 +57,7 @@ impl Program {
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,
+            Self::VectorBench(args) => block_on(vector_bench::run(args))??,
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Words of texts, and how well texts fit a query: for stores, models and tools that search without an index.
+//! Words of texts, how well texts fit a query ([`Bm25`]), how alike vectors point ([`cosine`]), and one ranking out of several ([`fuse`]):
+//! for stores, models and tools that search without an index.
 //!
 //! For authors of such searches. What ranks a million texts wants a search engine; this is for those that are at hand anyway.
 //!
@@ -14,8 +15,10 @@
 //! ```
 
 mod bm25;
+mod cosine;
+mod fusion;
 
-pub use self::bm25::Bm25;
+pub use self::{bm25::Bm25, cosine::cosine, fusion::fuse};
 
 /// The runs of letters, digits and `_` in a text, but for those of `_` alone.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {

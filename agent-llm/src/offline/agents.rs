@@ -10,8 +10,9 @@ use super::{
     params::{Params, has, name_words},
     roles::Wanted,
     terms::Terms,
-    words::{stem, stems},
+    words::stems,
 };
+use crate::language::stem;
 
 const MESSAGE: &[&str] = &["message", "task", "question", "prompt", "instructions", "request"];
 const AGENT: &[&str] = &["agent", "subagent", "agentname", "subagentname", "assistant"];

@@ -2,7 +2,7 @@
 
 use agent_core::search::names;
 
-use super::terms::{is_interrogative, is_stop};
+use crate::language::{is_interrogative, is_stop};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,20 +2,7 @@
 
 use agent_core::search::{names, parts};
 
-use super::words::stem;
-
-/// Words that say nothing about what is sought. Interrogatives stand in [`ASKS`].
-const STOP: &str = "a about above after again all also am an and any are as at be because been before being below \
-    between both but by can cannot could did do does doing down during each either else etc ever every explain \
-    few find for from further get gets give given go goes had happen happens has have having he hello help her here hers \
-    hey hi him his i if in into is it its itself just know let like list look many may me might more most much must \
-    my need no nor not now of off on once one only onto or other our out over own per please quote same say says \
-    search shall she should show since so some something such tell than thank thanks that the their them then there these \
-    they thing things this those through to together too under until up us use used uses using very want was way we \
-    were will with within without work working works would you your describe e.g i.e";
-
-/// Words that begin a question.
-const ASKS: &str = "how what when where which who whom whose why is are does do did was were has have can";
+use crate::language::{has, is_stop, stem};
 
 /// The one who asks.
 const ASKERS: &str = "i me my mine we us our one";
@@ -132,20 +119,6 @@ impl Terms {
         let strong: Vec<_> = self.strong().map(|term| term.word.as_str()).collect();
         if strong.is_empty() { self.terms.iter().map(|term| term.word.as_str()).collect() } else { strong }
     }
-}
-
-/// True for words without meaning of their own.
-pub(super) fn is_stop(lower: &str) -> bool {
-    has(STOP, lower) || is_interrogative(lower)
-}
-
-/// True for words that begin a question.
-pub(super) fn is_interrogative(lower: &str) -> bool {
-    has(ASKS, lower)
-}
-
-fn has(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|known| known == word)
 }
 
 /// A name and an extension of up to five letters and digits: `src/lib.rs`, not `3.5` and not `e.g`.

@@ -1,6 +1,7 @@
 //! Middleware about what a model is offered, what it remembers and how its answers are looked at: in whole runs.
 
 mod emulator;
+mod knowledge;
 mod memory;
 mod replayed;
 mod review;

@@ -1,6 +1,7 @@
 //! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
 //! [`MemoryStore`](agent_core::memory::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
-//! [`memory_store_conformance!`](crate::memory_store_conformance).
+//! [`memory_store_conformance!`](crate::memory_store_conformance), and every
+//! [`VectorStore`](agent_core::retrieval::VectorStore), by [`vector_store_conformance!`](crate::vector_store_conformance).
 //!
 //! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
 //! journal and whatever must live as long as it.
@@ -27,6 +28,7 @@ mod messages;
 mod order;
 mod sample;
 mod upkeep;
+mod vectors;
 mod writers;
 
 use std::{sync::Arc, time::Duration};
@@ -37,7 +39,8 @@ use agent_core::{
 };
 
 pub use self::{
-    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, writers::*,
+    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, vectors::*,
+    writers::*,
 };
 
 /// Makes a test of each claim of the [suite](crate::conformance).

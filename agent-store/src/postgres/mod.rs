@@ -15,6 +15,7 @@ mod statements;
 mod thread;
 mod tls;
 mod upkeep;
+mod vectors;
 mod writer;
 
 use std::{fmt, sync::Arc};
@@ -24,7 +25,7 @@ use agent_core::{
     journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
 };
 
-pub use self::{builder::PostgresBuilder, ledger::PostgresLedger};
+pub use self::{builder::PostgresBuilder, ledger::PostgresLedger, vectors::PostgresVectorStore};
 use self::{
     delete::Delete,
     job::Job,

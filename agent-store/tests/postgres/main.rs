@@ -11,6 +11,7 @@ mod pooler;
 mod server;
 mod tls;
 mod upkeep;
+mod vectors;
 mod waiting;
 
 use std::sync::Arc;

@@ -1,0 +1,21 @@
+//! Texts that are found by what they say and by what they mean: [`VectorStore`]. Authors of such stores implement it; retrieval,
+//! memories and applications ask it. What makes the vectors is an [`Embedder`](crate::embed::Embedder).
+//!
+//! ```
+//! use agent_core::{embed::EmbedderInfo, memory::Filter, retrieval::{Record, Vector, VectorQuery}};
+//!
+//! let embedder = EmbedderInfo::new("acme", "embed-1");
+//! let record = Record::new("guide.md/1", "A tool is called.").with("topic", "tools").vector(Vector::new(&embedder, vec![0.6, 0.8]));
+//! let query = VectorQuery::text("tool").vector(Vector::new(&embedder, vec![0.8, 0.6])).filter(Filter::eq("topic", "tools"));
+//! assert!(query.admits(&record.metadata));
+//! ```
+
+mod query;
+mod record;
+mod store;
+
+pub use self::{
+    query::{Found, VectorQuery},
+    record::{Record, Vector, VectorSpace},
+    store::VectorStore,
+};

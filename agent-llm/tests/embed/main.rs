@@ -1,0 +1,3 @@
+//! Embedders.
+
+mod hashed;

@@ -1,0 +1,108 @@
+//! Filters as SQL.
+
+use agent_core::memory::{Comparison, Filter};
+use serde_json::Value;
+use tokio_postgres::types::Type;
+
+use crate::postgres::query::Parameter;
+
+/// A condition on a record's metadata, which means what the filter does, and the values that it speaks of.
+pub(super) struct Condition {
+    pub(super) sql: String,
+    values: Vec<String>,
+    /// The number of the first of its parameters.
+    first: usize,
+}
+
+impl Condition {
+    /// The condition, whose parameters are counted from `first` on.
+    pub(super) fn new(filter: Option<&Filter>, first: usize) -> Self {
+        let mut condition = Self { sql: String::new(), values: Vec::new(), first };
+        condition.sql = filter.map_or_else(|| "true".to_owned(), |filter| condition.of(filter));
+        condition
+    }
+
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (Parameter<'_>, Type)> {
+        self.values.iter().map(|value| (value as Parameter<'_>, Type::TEXT))
+    }
+
+    /// A value as a parameter.
+    fn value(&mut self, value: impl Into<String>) -> String {
+        self.values.push(value.into());
+        format!("${}", self.first + self.values.len() - 1)
+    }
+
+    fn of(&mut self, filter: &Filter) -> String {
+        match filter {
+            Filter::Field { field, is, value } => self.field(field, *is, value),
+            Filter::And(all) => self.joined(all, " AND ", "true"),
+            Filter::Or(any) => self.joined(any, " OR ", "false"),
+            Filter::Not(filter) => format!("NOT {}", self.of(filter)),
+            // A kind that this release does not know.
+            _ => "false".to_owned(),
+        }
+    }
+
+    fn joined(&mut self, filters: &[Filter], by: &str, none: &str) -> String {
+        match filters {
+            [] => none.to_owned(),
+            some => format!("({})", some.iter().map(|filter| self.of(filter)).collect::<Vec<_>>().join(by)),
+        }
+    }
+
+    fn field(&mut self, field: &str, is: Comparison, value: &Value) -> String {
+        let field = self.value(field);
+        match is {
+            Comparison::Equal => self.equal(&field, value),
+            Comparison::NotEqual => format!("NOT {}", self.equal(&field, value)),
+            Comparison::Greater => self.order(&field, ">", value),
+            Comparison::GreaterOrEqual => self.order(&field, ">=", value),
+            Comparison::Less => self.order(&field, "<", value),
+            Comparison::LessOrEqual => self.order(&field, "<=", value),
+            Comparison::In => self.among(&field, value),
+            Comparison::NotIn => format!("NOT {}", self.among(&field, value)),
+            // One that this release does not know. A parameter that nobody speaks of is refused.
+            _ => format!("({field} IS NULL)"),
+        }
+    }
+
+    /// Numbers by value; a field that is not there is null.
+    fn equal(&mut self, field: &str, value: &Value) -> String {
+        match value {
+            Value::Number(_) => self.order(field, "=", value),
+            _ => {
+                let value = self.value(value.to_string());
+                format!("(coalesce(metadata -> {field}, 'null') = {value}::jsonb)")
+            }
+        }
+    }
+
+    fn among(&mut self, field: &str, values: &Value) -> String {
+        match values.as_array().map(Vec::as_slice) {
+            None | Some([]) => {
+                // A parameter that nobody speaks of is refused.
+                format!("({field} IS NULL)")
+            }
+            Some(values) => {
+                let any: Vec<_> = values.iter().map(|value| self.equal(field, value)).collect();
+                format!("({})", any.join(" OR "))
+            }
+        }
+    }
+
+    /// A comparison that only numbers, or texts, have: `CASE`, since the parts of an `AND` are looked at in any order.
+    fn order(&mut self, field: &str, sign: &str, value: &Value) -> String {
+        let (kind, compared) = match value {
+            Value::Number(number) => {
+                let value = self.value(number.to_string());
+                ("number", format!("(metadata -> {field})::float8 {sign} {value}::float8"))
+            }
+            Value::String(text) => {
+                let value = self.value(text.as_str());
+                ("string", format!("(metadata ->> {field}) COLLATE \"C\" {sign} {value}"))
+            }
+            _ => return format!("({field} IS NULL)"),
+        };
+        format!("CASE WHEN jsonb_typeof(metadata -> {field}) = '{kind}' THEN {compared} ELSE false END")
+    }
+}
