@@ -43,7 +43,8 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_core::{
-    budget, embed, engine, error, event, history, journal, memory, message, model, retrieval, run, search, storage, tool,
+    budget, embed, engine, error, event, history, journal, memory, message, model, retrieval, run, search, storage,
+    tool,
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,

@@ -62,12 +62,7 @@ impl Costs {
         }
     }
 
-    fn block(
-        &self,
-        block: &Block,
-        text: impl Fn(&str) -> u64,
-        media: impl Fn(&Media, MediaKind) -> u64,
-    ) -> u64 {
+    fn block(&self, block: &Block, text: impl Fn(&str) -> u64, media: impl Fn(&Media, MediaKind) -> u64) -> u64 {
         match block {
             Block::Text(t) => text(&t.text),
             Block::Reasoning(r) => {
