@@ -34,7 +34,7 @@ async fn asks() {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("-").to_owned();
         let line = format!("{} {} {}", request.uri(), header("authorization"), header("x-amz-security-token"));
         shown.lock().expect("a lock").push(line);
-        async { Ok(Response::builder().status(400).body("{}".into()).expect("an answer")) }
+        async { Ok(Response::builder().status(400).body(r#"{"message":"no reason"}"#.into()).expect("an answer")) }
     });
     let builder = model(&name).transport(provider).retries(0);
     let builder = if std::env::var_os("OWN_SEARCH").is_some() { builder.signer(AwsIdentity::new()) } else { builder };

@@ -165,7 +165,6 @@ fn clouds_that_sell_models_of_others_have_their_prices_and_models_by_another_nam
     assert_eq!(cost("vertex", "claude-opus-5@20260901"), Some(5_000));
     assert_eq!(cost("bedrock", "global.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(3_000));
     assert_eq!(cost("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"), None, "it depends on the region");
-    assert_eq!(cost("anthropic", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"), None);
 }
 
 #[test]

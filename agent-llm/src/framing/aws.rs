@@ -160,14 +160,17 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_that_changed_on_its_way_is_an_error_that_another_try_may_mend() {
+    fn of_a_frame_with_a_byte_that_changed_on_its_way_nothing_is_taken() {
         let sound =
             frame(&[(":message-type", "event"), (":event-type", "messageStop")], r#"{"stopReason":"end_turn"}"#);
         for at in 0..sound.len() {
             let mut stream = sound.clone();
             stream[at] ^= 1;
-            let error = split(&[&stream]).expect_err("broken");
-            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Protocol, true), "byte {at}");
+            match split(&[&stream]) {
+                Err(e) => assert_eq!((e.kind(), e.is_retryable()), (ErrorKind::Protocol, true), "byte {at}"),
+                // A frame that says it is longer than it is was cut, for whoever reads it: the wire misses its end.
+                Ok(events) => assert!(at < 4 && events.is_empty(), "byte {at}"),
+            }
         }
     }
 

@@ -29,7 +29,8 @@ struct Written<'a> {
 
 /// Reads a `usage` object; one that cannot be read is as good as none.
 pub(super) fn usage(json: &str) -> Usage {
-    let Ok(said) = serde_json::from_str::<Said<'_>>(json) else { return Usage::default() };
+    let said = Some(json).filter(|json| json.trim_start().starts_with('{')).map(serde_json::from_str::<Said<'_>>);
+    let Some(Ok(said)) = said else { return Usage::default() };
     let mut usage = Usage::new(said.input_tokens.0, said.output_tokens.0);
     usage.cached = said.cache_read_input_tokens.0;
     usage.cache_write = said.cache_write_input_tokens.0;

@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc};
 use agent_core::{Error, Result, TokenCounter, model::ApproximateCounter};
 use serde::{Deserialize, Serialize};
 
-use self::{cut::Mark, pieces::Pieces};
+use self::pieces::Pieces;
 
 /// How a text is written, and so where it is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
