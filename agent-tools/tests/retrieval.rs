@@ -34,7 +34,7 @@ impl Embedder for Subjects {
         let vectors = req.texts.iter().map(vector).collect();
         self.0.lock().expect("no panic").extend(req.texts);
         let mut usage = Usage::default();
-        usage.input_tokens = 1;
+        usage.input = 1;
         Ok(EmbedResponse::new(vectors, usage))
     }
 }
@@ -77,7 +77,7 @@ fn counts(report: &IndexReport) -> (usize, usize, usize) {
 async fn what_did_not_change_is_not_embedded_again_and_what_is_gone_goes() {
     let Fixture { store, embedder, retriever } = fixture();
     let report = retriever.index(vec![bees(""), menu()]).await.expect("indexes");
-    assert_eq!((counts(&report), report.documents, report.usage.input_tokens), ((3, 0, 0), 2, 1));
+    assert_eq!((counts(&report), report.documents, report.usage.input), ((3, 0, 0), 2, 1));
     assert_eq!(embedder.asked().len(), 3);
     let report = retriever.index(vec![bees(""), menu()]).await.expect("indexes");
     assert_eq!((counts(&report), embedder.asked().len()), ((0, 3, 0), 0));

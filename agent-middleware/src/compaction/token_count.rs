@@ -8,7 +8,7 @@ use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, To
 const GROWTH: f64 = 1.05;
 
 /// What a run's conversation has in tokens. A step costs its new messages, however long the conversation is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct TokenCount {
     /// What is counted in `messages`.
     counted: History,
@@ -53,22 +53,6 @@ pub(super) struct Size {
 impl Size {
     pub(super) fn prompt(&self) -> u64 {
         self.messages + self.around
-    }
-}
-
-impl Default for TokenCount {
-    fn default() -> Self {
-        Self {
-            counted: History::default(),
-            messages: 0,
-            around: None,
-            asked: 0,
-            correction: Correction::default(),
-            last: None,
-            declined: None,
-            replaced: None,
-            refused: None,
-        }
     }
 }
 

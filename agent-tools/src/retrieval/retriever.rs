@@ -159,7 +159,7 @@ impl std::fmt::Debug for Retriever {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Retriever")
             .field("collection", &self.collection)
-            .field("embedder", &self.embedder.as_ref().map(|embedder| embedder.info()))
+            .field("embedder", &self.embedder.as_ref().map(Embedder::info))
             .field("chunker", &self.chunker)
             .field("search", &self.search)
             .finish_non_exhaustive()

@@ -39,7 +39,7 @@ impl Counted {
         if elsewhere.iter().any(|key| !sent[key].is_null()) {
             return Ok(Self::LeftOut("a part of the prompt is kept by its provider"));
         }
-        let has_own = parsed.tools.iter().any(|tool| tool.is_server_side())
+        let has_own = parsed.tools.iter().any(agent::core::ToolSpec::is_server_side)
             || sent["tools"].as_array().is_some_and(|tools| tools.len() > parsed.tools.len())
             || answer.message.blocks().iter().any(|block| matches!(block, Block::Other(_)))
             || parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Other));
