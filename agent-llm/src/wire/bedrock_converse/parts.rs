@@ -7,7 +7,7 @@ use agent_core::{
     message::{Cache, Origin},
 };
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{
     media::{MediaJson, media_json},
@@ -118,8 +118,9 @@ pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson
 }
 
 /// The cache mark that this block is, if it is no more than that.
+#[cfg(feature = "requests")]
 pub(super) fn mark_of(json: &RawValue) -> Option<Cache> {
-    let json: Value = serde_json::from_str(json.get()).ok()?;
+    let json: serde_json::Value = serde_json::from_str(json.get()).ok()?;
     let is = |cache: Cache| serde_json::to_value(BlockJson::CachePoint(cache.into())).is_ok_and(|mark| mark == json);
     [Cache::Short, Cache::Long].into_iter().find(|cache| is(*cache))
 }

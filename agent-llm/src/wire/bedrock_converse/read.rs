@@ -7,7 +7,9 @@ use agent_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{media::Kind, parts::mark_of};
+use super::media::Kind;
+#[cfg(feature = "requests")]
+use super::parts::mark_of;
 use crate::wire::{lenient::Str, open_struct::open_struct};
 
 /// What somebody said.
@@ -126,6 +128,7 @@ pub(super) fn says_nothing(block: &Block) -> bool {
 }
 
 /// Parts of the user's, or of a tool's result. A cache point is the mark of the part before it.
+#[cfg(feature = "requests")]
 pub(super) fn parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
     let mut parts = Vec::new();
     for json in content {
