@@ -1,7 +1,6 @@
 //! Answers from documents: the book of this project is indexed in a file, and an agent searches it and names its sources.
 //!
-//!     cargo run --bin knowledge                         asks a question of its own
-//!     cargo run --bin knowledge -- "How can a run end?" asks yours
+//!     cargo run --bin knowledge
 
 use std::{env, fs, path::Path};
 
@@ -30,7 +29,7 @@ fn pages(directory: &Path, found: &mut Vec<Document>) -> std::io::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let question = env::args().nth(1).unwrap_or_else(|| "What happens when a tool call is in doubt?".to_owned());
+    let question = "What happens when a tool call is in doubt?";
     let mut book = Vec::new();
     pages(Path::new("docs"), &mut book)
         .map_err(|e| Error::config("run it from the project's directory: there must be its docs").with_source(e))?;
@@ -45,7 +44,7 @@ async fn main() -> Result<()> {
         report.documents, report.added, report.unchanged, report.removed
     );
 
-    let passages = retriever.search(question.as_str()).await?;
+    let passages = retriever.search(question).await?;
     println!("{question}\n\n{}\n", Passage::listed(&passages, 3_000));
 
     // A model searches by itself, as often as it likes. Without one, a script stands in, which is content with what was found.
@@ -58,7 +57,7 @@ async fn main() -> Result<()> {
         .system("Answer from what the search finds, in a few sentences, and name the sources with their lines.")
         .tool(retriever.tool().about("the handbook of a framework for agents"))
         .build()?;
-    let end = librarian.run(question.as_str()).await?;
+    let end = librarian.run(question).await?;
     let end = end.finished().map_err(|_| Error::tool("the run was stopped"))?;
     println!("librarian: {}", end.answer);
     Ok(())
