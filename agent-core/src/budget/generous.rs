@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     history::History,
-    message::{Block, Message, Part, SystemMessage},
+    message::{Block, Message, Part, ServerCall, SystemMessage},
     tooling::{ToolSpec, ToolSpecs, WireKey},
 };
 
@@ -72,7 +72,7 @@ fn block(block: &Block) -> u64 {
         Block::Reasoning(r) => text(&r.text) + r.encrypted.as_deref().map_or(0, text),
         Block::ToolCall(call) => AROUND + text(&call.name) + text(&call.arguments),
         Block::Image(_) | Block::Document(_) => MEDIA,
-        Block::Other(raw) => text(raw.json()),
+        Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => text(raw.json()),
     }
 }
 

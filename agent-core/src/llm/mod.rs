@@ -11,7 +11,7 @@ pub use self::{
     builder::MessageBuilder,
     chunk::{Chunk, ChunkSink, Collector},
     info::{ModelInfo, TokenCounter},
-    params::{Effort, ModelParams, OutputFormat, ToolChoice},
+    params::{Effort, Modality, ModelParams, OutputFormat, ToolChoice, Voice},
     response::{FinishReason, ModelResponse},
     tokens::ApproximateCounter,
 };

@@ -3,7 +3,7 @@
 
 use super::TokenCounter;
 use crate::{
-    message::{Block, Message, Part, Reasoning},
+    message::{Block, Message, Part, Reasoning, ServerCall},
     tooling::ToolSpec,
 };
 
@@ -54,7 +54,7 @@ fn block(block: &Block, text: impl Fn(&str) -> u64) -> u64 {
         Block::ToolCall(call) => TOOL_CALL + text(&call.name) + text(&call.arguments),
         Block::Image(_) => IMAGE,
         Block::Document(_) => DOCUMENT,
-        Block::Other(raw) => text(raw.json()),
+        Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => text(raw.json()),
     }
 }
 

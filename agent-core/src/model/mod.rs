@@ -22,8 +22,8 @@ use async_trait::async_trait;
 
 pub use self::{request::ModelRequest, spoken::Spoken};
 pub use crate::llm::{
-    ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, MessageBuilder, ModelInfo, ModelParams,
-    ModelResponse, OutputFormat, TokenCounter, ToolChoice,
+    ApproximateCounter, Chunk, ChunkSink, Collector, Effort, FinishReason, MessageBuilder, Modality, ModelInfo,
+    ModelParams, ModelResponse, OutputFormat, TokenCounter, ToolChoice, Voice,
 };
 pub use crate::{
     api_key::API_KEY_PREFIXES,

@@ -68,7 +68,7 @@ impl Active<'_> {
             return Ok(None);
         }
         let reason = match (verdict, finish) {
-            (Verdict::Again, _) => None,
+            (Verdict::Again, _) | (Verdict::Proceed, FinishReason::Paused) => None,
             (Verdict::Finish, _) => Some(ExitReason::Verdict),
             (Verdict::Proceed, FinishReason::Length) => Some(ExitReason::Length),
             (Verdict::Proceed, FinishReason::ContentFilter) => Some(ExitReason::ContentFilter),
