@@ -8,6 +8,8 @@
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
+//! | answer many requests at half the price, within a day | [`batches`] |
+//! | keep files at a provider | [`files()`] |
 //! | leave a failing model alone for a while | [`CircuitBreaker`] |
 //! | not wait for a slow call | [`HedgeLayer`] |
 //! | put tower layers around one model | [`LayeredModel`] |
@@ -81,6 +83,7 @@
 
 mod attempt;
 mod auth;
+pub mod batch;
 pub mod breaker;
 pub mod cache;
 mod cassette;
@@ -89,6 +92,7 @@ mod codec;
 pub mod conformance;
 mod error;
 pub mod failover;
+mod files;
 mod framing;
 pub mod hedge;
 mod identity;
@@ -125,19 +129,23 @@ pub use self::request_reader::{ParsedRequest, RequestReader};
 pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     auth::Auth,
+    batch::{Batch, BatchId, BatchRequest, Batches, batches},
     breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
+    files::{Files, StoredFile, files},
     framing::{Framing, Splitter, SseEvent, SseSplitter},
     hedge::HedgeLayer,
     layered::LayeredModel,
     limit::{RateLimitLayer, RateLimiter},
     model::Credentials,
     models::Catalogue,
-    provider::{Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
+    provider::{
+        BatchApi, Batching, FileApi, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model,
+    },
     retry::RetryLayer,
     router::ModelRouter,
     transport::{Body, Transport, TransportFn, transport_fn},

@@ -12,13 +12,13 @@ use super::{HttpModel, silence::Silence};
 use crate::{Body, Progress, error::web_page, framing::BYTE_ORDER_MARK, redact::Redactor};
 
 /// The most bytes of a refused request's answer that are read.
-const MOST_OF_AN_ERROR: usize = 64 << 10;
+pub(super) const MOST_OF_AN_ERROR: usize = 64 << 10;
 
 /// Bytes of a stream that are read before the readers of events have their turn: a few dozen chunks.
 const AT_ONCE: usize = 16 << 10;
 
 /// How long the details of a complete answer are awaited, and all of a refusal's reasons.
-const DETAILS: Duration = Duration::from_secs(10);
+pub(super) const DETAILS: Duration = Duration::from_secs(10);
 
 /// How long the end of a body is awaited after the answer's last event: a connection is used again only then.
 const LAST_BYTES: Duration = Duration::from_millis(250);

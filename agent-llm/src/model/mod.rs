@@ -2,6 +2,7 @@
 
 mod answer;
 mod credentials;
+mod errand;
 mod settings;
 mod shared;
 mod silence;

@@ -2,12 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{ModelInfo, Result};
+use agent_core::{Error, ModelInfo, Result};
 use secrecy::SecretString;
 use serde_json::Value;
 
 use super::{
     Provider, Providers, Wire,
+    desk::Desk,
     reach::{Reach, Wanted},
 };
 use crate::{
@@ -245,8 +246,22 @@ impl ModelBuilder {
         })
     }
 
+    /// What asks the provider for other things than answers.
+    pub(crate) fn desk(self) -> Result<Desk> {
+        let Self { source, wanted, auth, http, retries, known } = self;
+        let reach = match source {
+            Source::Codec(_) => {
+                return Err(Error::config("a codec alone has neither files nor batches: name a provider"));
+            }
+            Source::Named(providers, name) => Reach::by_name(&providers, &name, &wanted, &http)?,
+            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
+        };
+        let (provider, wire) = (reach.provider.clone(), reach.wire);
+        Ok(Desk { model: reached(reach, &known, auth, http)?, provider, wire, retries })
+    }
+
     fn http_model(self) -> Result<HttpModel> {
-        let Self { source, wanted, known, auth, mut http, .. } = self;
+        let Self { source, wanted, known, auth, http, .. } = self;
         let reach = match source {
             Source::Codec(codec) => {
                 let origin = codec.origin();
@@ -256,15 +271,19 @@ impl ModelBuilder {
             Source::Named(providers, name) => Reach::by_name(&providers, &name, &wanted, &http)?,
             Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
         };
-        if http.api_key.is_none() {
-            http.api_key = reach.key;
-        }
-        http.credentials = http.credentials.or(reach.credentials);
-        let info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
-        let codec =
-            reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
-        HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)
+        reached(reach, &known, auth, http)
     }
+}
+
+/// The model at the end of the way.
+fn reached(reach: Reach, known: &Known, auth: Option<Auth>, mut http: HttpSettings) -> Result<HttpModel> {
+    if http.api_key.is_none() {
+        http.api_key = reach.key;
+    }
+    http.credentials = http.credentials.or(reach.credentials);
+    let info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
+    let codec = reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
+    HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)
 }
 
 impl Known {

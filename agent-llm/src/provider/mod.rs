@@ -1,8 +1,10 @@
 //! Who serves models: [`Provider`], the table of them, and models by their names.
 
 mod builder;
+pub(crate) mod desk;
 mod identity;
 mod key;
+mod offers;
 mod profiles;
 mod reach;
 mod speaks;
@@ -18,6 +20,7 @@ pub use self::{
     builder::{ModelBuilder, model},
     identity::Identity,
     key::KeyVariable,
+    offers::{BatchApi, Batching, FileApi},
     table::Providers,
     wire::Wire,
 };
@@ -78,6 +81,12 @@ pub struct Provider {
     /// Its address and its habits where it speaks Cohere's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohere: Option<CohereProfile>,
+    /// Whose way of keeping files it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileApi>,
+    /// How it takes batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batching>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,

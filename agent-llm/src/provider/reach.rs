@@ -30,6 +30,7 @@ impl Default for Wanted {
 pub(super) struct Reach {
     pub(super) provider: Provider,
     pub(super) model: String,
+    pub(super) wire: Wire,
     pub(super) speaks: Speaks,
     pub(super) auth: Auth,
     pub(super) key: Option<SecretString>,
@@ -99,7 +100,7 @@ impl Reach {
             lacks.0.push("a transport (enable the feature 'http', or use transport(..))".to_owned());
         }
         lacks.none(&format!("{name}:{model}"))?;
-        Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials })
+        Ok(Self { provider, model: model.to_owned(), wire, speaks, auth, key, credentials })
     }
 }
 

@@ -74,6 +74,7 @@ impl Providers {
                 let mut whole = serde_json::to_value(like).map_err(|e| wrong(&e))?;
                 whole["recorded"] = Value::Array(Vec::new()); // those exchanges were with the other
                 whole["identity"] = Value::Null; // whose tokens are for the other alone
+                (whole["files"], whole["batch"]) = (Value::Null, Value::Null); // who answers alike need not keep them
                 lay(&mut whole, &said);
                 said = whole;
             }

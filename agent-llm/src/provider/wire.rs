@@ -48,7 +48,7 @@ impl Wire {
     }
 
     /// Where `provider` speaks this.
-    pub(super) fn base_url(self, provider: &Provider) -> Option<&str> {
+    pub(crate) fn base_url(self, provider: &Provider) -> Option<&str> {
         match self {
             Self::Chat | Self::Responses => provider.openai.as_ref().map(|profile| &*profile.base_url),
             Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),

@@ -16,6 +16,8 @@
 //! * There is no seed, and no form of the answer but a JSON Schema.
 //! * A model that thinks takes no temperature but 1 and no `top_p` below 0.95: a request with one of them and with an
 //!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
+//! * A number of tokens to think is refused for a model that is told an effort, and the other way round it is worked out:
+//!   a share of the answer's limit.
 //! * Sound, film and HEIC pictures are an error; documents of text go as text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
 //!   [`max_output`](crate::ModelBuilder::max_output) says, or else 32,000 tokens, or what the model can give if that is less.
@@ -41,6 +43,7 @@ mod read;
 #[cfg(feature = "requests")]
 mod request;
 mod schema;
+mod server_tools;
 mod settings;
 mod tools;
 mod usage;
@@ -55,6 +58,7 @@ pub use self::{claude::ClaudeThinking, profile::AnthropicProfile};
 pub(crate) use self::{
     claude::{Claude, MAX_TOKENS},
     schema::closed,
+    server_tools::{FILES, approximate},
     settings::thinking,
     tools::input_schema,
 };
@@ -63,6 +67,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
+        server_tools::{check, check_no_count, check_text_alone},
         surrogates::text_of,
     },
 };
@@ -120,7 +125,7 @@ impl AnthropicCodec {
         let mut claude = Claude::of(&model);
         claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
-        let key = WireKey::new(&(WIRE, &profile.provider));
+        let key = WireKey::new(&(WIRE, &profile.provider, claude.computer().0));
         Ok(Self { uri, headers, profile, origin, claude, key, bodies: Bodies::default() })
     }
 
@@ -135,6 +140,16 @@ impl AnthropicCodec {
     pub fn profile(&self) -> &AnthropicProfile {
         &self.profile
     }
+
+    /// Asks for features beside those of the profile.
+    fn ask_for(&self, betas: &[&str], headers: &mut HeaderMap) {
+        let own = self.profile.betas.iter().map(String::as_str);
+        let all: Vec<_> =
+            own.chain(betas.iter().copied().filter(|beta| !self.profile.betas.iter().any(|own| own == beta))).collect();
+        if let Some(value) = HeaderValue::try_from(all.join(",")).ok().filter(|_| !betas.is_empty()) {
+            headers.insert(HeaderName::from_static("anthropic-beta"), value);
+        }
+    }
 }
 
 impl Codec for AnthropicCodec {
@@ -146,9 +161,15 @@ impl Codec for AnthropicCodec {
         media::check(&req.messages)?;
         let settings = Settings::of(req, self.origin.model(), &self.claude);
         settings.check()?;
-        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, self.key, out);
+        if !self.claude.is_told_a_number() {
+            check_no_count(&req.params)?;
+        }
+        check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
+        check(&req.tools, "messages", |tool| server_tools::tool(tool, &self.claude).err())?;
+        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, &self.claude, self.key, out);
         let mut request = post(self.uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
+        self.ask_for(&server_tools::betas(req, &self.claude), request.headers_mut());
         Ok(request)
     }
 
