@@ -35,6 +35,7 @@ pub mod memory;
 pub mod message;
 pub mod middleware;
 pub mod model;
+pub mod rank;
 mod request;
 pub mod run;
 pub mod search;

@@ -19,6 +19,9 @@ pub struct ModelEntry {
     /// Tokens that one answer may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
+    /// How long its vectors are, if it makes vectors and nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<usize>,
     /// Whether it calls tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,

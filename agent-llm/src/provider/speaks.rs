@@ -1,14 +1,16 @@
 //! One wire of a provider, with its profile.
 
-use agent_core::Result;
-use serde::{Serialize, de::DeserializeOwned};
+use agent_core::{Error, Result};
 use serde_json::Value;
 
-use super::{Provider, Wire};
+use super::{
+    Provider, Wire,
+    reach::Wanted,
+    way::{Spoken, set},
+};
 use crate::{
     AnthropicCodec, AnthropicProfile, Auth, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile,
-    OpenAiChatCodec, OpenAiResponsesCodec, Profile,
-    wire::{anthropic::MAX_TOKENS, json::lay},
+    OpenAiChatCodec, OpenAiResponsesCodec, Profile, wire::anthropic::MAX_TOKENS,
 };
 
 /// A wire, and how the provider speaks it.
@@ -21,26 +23,6 @@ pub(super) enum Speaks {
 }
 
 impl Speaks {
-    /// None if the provider has no profile for the wire.
-    pub(super) fn of(provider: &Provider, wire: Wire) -> Option<Self> {
-        Some(match wire {
-            Wire::Chat => Self::Chat(provider.openai.clone()?),
-            Wire::Responses => Self::Responses(provider.openai.clone()?),
-            Wire::Messages => Self::Messages(provider.anthropic.clone()?),
-            Wire::Generate => Self::Generate(provider.gemini.clone()?),
-            Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
-        })
-    }
-
-    pub(super) fn auth(&self) -> &Auth {
-        match self {
-            Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
-            Self::Messages(profile) => &profile.auth,
-            Self::Generate(profile) => &profile.auth,
-            Self::Cohere(profile) => &profile.auth,
-        }
-    }
-
     pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
         match self {
             Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
@@ -48,16 +30,6 @@ impl Speaks {
             Self::Generate(profile) => profile.holds_to_schemas(model),
             // A schema beside tools lets none be called, or is refused.
             Self::Cohere(_) => false,
-        }
-    }
-
-    /// Sets a field of the profile. The inner error is what fields there are, or what is wrong with the value.
-    pub(super) fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
-        match self {
-            Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
-            Self::Messages(profile) => set(profile, name, value),
-            Self::Generate(profile) => set(profile, name, value),
-            Self::Cohere(profile) => set(profile, name, value),
         }
     }
 
@@ -79,19 +51,52 @@ impl Speaks {
     }
 }
 
-/// The address is no option: with it goes who may see the key.
-const NO_OPTION: &str = "base_url";
+impl Spoken for Speaks {
+    type Way = Wire;
 
-fn set<P: Serialize + DeserializeOwned>(profile: &mut P, name: &str, value: &Value) -> Result<(), String> {
-    let mut json = serde_json::to_value(&*profile).map_err(|e| e.to_string())?;
-    let Some(fields) = json.as_object_mut() else { return Err(String::new()) };
-    match fields.get_mut(name).filter(|_| name != NO_OPTION) {
-        Some(field) => lay(field, value),
-        None => {
-            let there: Vec<_> = fields.keys().filter(|field| *field != NO_OPTION).map(String::as_str).collect();
-            return Err(format!("there are {}", there.join(", ")));
+    fn chosen<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {
+        let said = name.rsplit_once('@').and_then(|(model, wire)| Some((model, wire.parse::<Wire>().ok()?)));
+        let (model, said) = said.map_or((name, None), |(model, wire)| (model, Some(wire)));
+        let wire = wanted.wire.or(said).or(provider.wires.first().copied());
+        let Some(wire) = wire.filter(|wire| provider.wires.contains(wire)) else {
+            let wires: Vec<_> = provider.wires.iter().map(|wire| wire.as_str()).collect();
+            let wires = if wires.is_empty() { "no wire of models".to_owned() } else { wires.join(", ") };
+            return Err(Error::config(format!("{} speaks {wires}, and nothing else", provider.name)));
+        };
+        if model.is_empty() {
+            return Err(Error::config(format!(
+                "which model of {}? It is named {}:model",
+                provider.name, provider.name
+            )));
+        }
+        Ok((model, wire))
+    }
+
+    fn of(provider: &Provider, wire: Wire) -> Option<Self> {
+        Some(match wire {
+            Wire::Chat => Self::Chat(provider.openai.clone()?),
+            Wire::Responses => Self::Responses(provider.openai.clone()?),
+            Wire::Messages => Self::Messages(provider.anthropic.clone()?),
+            Wire::Generate => Self::Generate(provider.gemini.clone()?),
+            Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
+        })
+    }
+
+    fn auth(&self) -> &Auth {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
+            Self::Messages(profile) => &profile.auth,
+            Self::Generate(profile) => &profile.auth,
+            Self::Cohere(profile) => &profile.auth,
         }
     }
-    *profile = serde_json::from_value(json).map_err(|e| e.to_string())?;
-    Ok(())
+
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
+            Self::Messages(profile) => set(profile, name, value),
+            Self::Generate(profile) => set(profile, name, value),
+            Self::Cohere(profile) => set(profile, name, value),
+        }
+    }
 }
