@@ -45,10 +45,14 @@ pub async fn fork_at(
         ids.agent_id = old.agent_id.clone();
     }
     let mut index = SessionIndex::default();
+    let mut stood = None; // kept, since a run below is forgotten when it has ended and its caller went on
     let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Before };
     each_entry(journal, session, 0, |entry| {
         if cut.takes(entry) {
             index.apply(entry);
+            if entry.run == old.run_id {
+                stood = index.state(&old.run_id).cloned();
+            }
         }
     })
     .await?;
@@ -56,9 +60,9 @@ pub async fn fork_at(
         let reached = cut.at;
         return Err(Error::config(format!("the run ended after step {reached}: it cannot be forked at step {step}")));
     }
-    let stood = index.state(&old.run_id);
+    let stood = stood.ok_or_else(nothing)?;
     let mut checkpoint = Checkpoint::new(ids, fingerprint);
-    checkpoint.state.clone_from(&stood.state);
+    checkpoint.state = stood.state;
     // What holds for the whole run, such as its system prompt, holds for the fork.
     checkpoint.decisions = stood.decisions[..stood.beginning].to_vec();
     checkpoint.beginning = stood.beginning;

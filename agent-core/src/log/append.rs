@@ -87,6 +87,7 @@ impl RunLog {
     /// write to it any more.
     pub fn close(&self) {
         self.cut_off_calls();
+        self.keep_last();
         drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 

@@ -55,6 +55,8 @@ struct Inner {
     globals: GlobalStorage,
     /// The states of all runs of the tree.
     tree: Tree,
+    /// Where the run stood when it was over: the tree forgets a run below when its caller's turn is over.
+    last: OnceLock<RunState>,
     open: Mutex<Open>,
     /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
     calls: Mutex<BTreeMap<Arc<str>, Arc<CallStorage>>>,
@@ -101,6 +103,7 @@ impl RunLog {
             state,
             globals,
             tree,
+            last: OnceLock::new(),
             open: Mutex::default(),
             calls: Mutex::default(),
             steps,
@@ -134,25 +137,52 @@ impl RunLog {
             let changes = self.changes();
             changes.into_iter().for_each(|changes| self.record_in(&mut open, changes));
         }
-        let mut rest = self.0.tree.at_rest(&self.0.ids.run_id);
+        let mut rest = self.stands();
         // An application may share its storage among trees, whose entries this one does not see.
         rest.globals = (self.0.ids.depth == 0).then(|| self.0.globals.kept());
         rest
     }
 
+    /// Where the run stands in the tree, or stood when it was over.
+    fn stands(&self) -> RunState {
+        let rest = self.0.tree.at_rest(&self.0.ids.run_id);
+        rest.unwrap_or_else(|| self.look_at_last(|_, state| state.clone()))
+    }
+
+    /// Keeps where a run below stands, for whoever has its context still.
+    fn keep_last(&self) {
+        if self.0.ids.depth > 0 && self.0.last.get().is_none() {
+            let mut last = self.stands();
+            last.tool_calls = self.tool_calls();
+            last.trail.gone = last.tree_usage;
+            last.trail.gone -= last.usage;
+            let _ = self.0.last.set(last);
+        }
+    }
+
+    /// Looks at the run's state in the tree, or as it was when the run was over.
+    fn look<R>(&self, look: impl Fn(&SessionIndex, &RunState) -> R) -> R {
+        self.0.tree.look(&self.0.ids.run_id, &look).unwrap_or_else(|| self.look_at_last(look))
+    }
+
+    fn look_at_last<R>(&self, look: impl FnOnce(&SessionIndex, &RunState) -> R) -> R {
+        let nothing = || RunState::new((*self.0.ids).clone(), "");
+        look(&SessionIndex::default(), self.0.last.get_or_init(nothing))
+    }
+
     /// What the run used itself.
     pub fn usage(&self) -> Usage {
-        self.0.tree.read(&self.0.ids.run_id, |state| state.usage)
+        self.look(|_, state| state.usage)
     }
 
     /// What the run used with all runs below it.
     pub fn tree_usage(&self) -> Usage {
-        self.0.tree.lock().tree_usage(&self.0.ids.run_id)
+        self.look(|index, state| index.tree_usage(state))
     }
 
     /// The conversation.
     pub fn history(&self) -> History {
-        self.0.tree.read(&self.0.ids.run_id, |state| state.history.clone())
+        self.look(|_, state| state.history.clone())
     }
 
     /// Looks at what the session's entries mean, with all that the tree wrote so far.
@@ -175,7 +205,7 @@ impl RunLog {
 
     /// How often each tool was run, counting a call once however often it was tried.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
-        self.0.tree.read(&self.0.ids.run_id, |state| {
+        self.look(|_, state| {
             let mut counts = state.tool_calls.clone();
             for name in state.trail.counted.values() {
                 *counts.entry(name.to_string()).or_default() += 1;
@@ -218,7 +248,7 @@ impl RunLog {
     /// Records that a call starts a run below, if as many as were started `fit`.
     pub(crate) fn record_link(&self, link: EntryBody, fits: impl FnOnce(u32) -> bool) -> bool {
         let mut open = self.open();
-        let fits = fits(self.0.tree.read(&self.0.ids.run_id, |state| state.sub_agents));
+        let fits = fits(self.look(|_, state| state.sub_agents));
         if fits {
             self.record_in(&mut open, link);
         }
@@ -254,9 +284,7 @@ impl RunLog {
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         self.record_final(call_id, |open| {
             let is_known = !open.restored.has_output(call_id)
-                && self.0.tree.read(&self.0.ids.run_id, |state| {
-                    state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output))
-                });
+                && self.look(|_, state| state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output)));
             let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
             self.record_in(open, EntryBody::ToolAnswered { call_id, name, output });
         });

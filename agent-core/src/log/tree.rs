@@ -57,15 +57,19 @@ impl Tree {
     }
 
     /// Where the run stands now, and the runs below that it waits for.
-    pub(super) fn at_rest(&self, run: &str) -> RunState {
-        let mut rest = self.lock().at_rest(run);
-        rest.elapsed_ms += self.now().saturating_sub(self.read(run, |state| state.trail.last_time));
-        rest
+    pub(super) fn at_rest(&self, run: &str) -> Option<RunState> {
+        let now = self.now();
+        self.look(run, |index, state| {
+            let mut rest = index.at_rest(state);
+            rest.elapsed_ms += now.saturating_sub(state.trail.last_time);
+            rest
+        })
     }
 
-    /// Reads the state of a run that was seeded.
-    pub(super) fn read<R>(&self, run: &str, read: impl FnOnce(&RunState) -> R) -> R {
-        read(self.lock().state(run))
+    /// Looks at the state of a run that was seeded, unless it has ended and the tree forgot it.
+    pub(super) fn look<R>(&self, run: &str, look: impl FnOnce(&SessionIndex, &RunState) -> R) -> Option<R> {
+        let index = self.lock();
+        index.state(run).map(|state| look(&index, state))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SessionIndex> {

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Answer, Checkpoint, Error, Journal, Question, Result, journal::EntryBody, run::Refusal};
+use agent_core::{
+    Answer, Checkpoint, Error, Journal, Question, Result,
+    journal::{EntryBody, each_entry},
+    run::Refusal,
+};
 use agent_tools::check_value;
-
-/// How many entries are looked at at once.
-const PAGE: usize = 1000;
 
 /// The answers as the run takes them: each bound to its question.
 ///
 /// # Errors
 /// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) for the first that is none to a question of the
-/// checkpoint, and those of the journal.
-pub(super) async fn accepted(
+/// checkpoint.
+pub(super) fn accepted(
     checkpoint: &Checkpoint,
     given: BTreeMap<String, Answer>,
     now: u64,
-    journal: Option<&dyn Journal>,
 ) -> Result<BTreeMap<String, Answer>> {
     let mut taken = BTreeMap::new();
     for (id, mut answer) in given {
@@ -30,9 +30,6 @@ pub(super) async fn accepted(
         answer.digest.clone_from(&question.digest);
         taken.insert(id, answer);
     }
-    if let (Some(journal), false) = (journal, taken.is_empty()) {
-        used_before(journal, checkpoint, &taken).await?;
-    }
     Ok(taken)
 }
 
@@ -43,20 +40,30 @@ fn fits(question: &Question, answer: &Answer) -> Result<(), Refusal> {
     check(&answer.value).map_err(|problems| Refusal::Misfit { problems })
 }
 
-/// A checkpoint is a copy and may be given twice; the session's journal knows which questions were answered.
-async fn used_before(journal: &dyn Journal, checkpoint: &Checkpoint, taken: &BTreeMap<String, Answer>) -> Result<()> {
-    let mut after = 0;
-    loop {
-        let entries = journal.read(&checkpoint.ids.session, after, PAGE).await?;
-        let Some(last) = entries.last() else { return Ok(()) };
-        after = last.seq;
-        for entry in &entries {
-            let EntryBody::Answered { digest, .. } = &entry.body else { continue };
-            if let Some((id, _)) = taken.iter().find(|(_, a)| !digest.is_empty() && *a.digest == **digest) {
-                let refused =
-                    |why: &str| format!("the answer to '{id}': {why}; recover the session to see where it is");
-                return Err(Error::from(Refusal::Replayed).map_message(refused));
-            }
-        }
+/// The refusal of a checkpoint that is out of date because one of these answers to it was used before; none if another one
+/// was. A checkpoint is a copy and may be given twice; the session's journal knows which questions were answered. It is read
+/// from its beginning, so ask only where the run cannot go on: a question of a checkpoint that is up to date has no answer yet.
+///
+/// # Errors
+/// Those of the journal.
+pub(super) async fn used_before(
+    journal: &dyn Journal,
+    checkpoint: &Checkpoint,
+    taken: &BTreeMap<String, Answer>,
+) -> Result<Option<Error>> {
+    if taken.is_empty() {
+        return Ok(None);
     }
+    let mut used = None;
+    each_entry(journal, &checkpoint.ids.session, 0, |entry| {
+        let EntryBody::Answered { digest, .. } = &entry.body else { return };
+        if used.is_none() && !digest.is_empty() {
+            used = taken.iter().find(|(_, answer)| *answer.digest == **digest).map(|(id, _)| id);
+        }
+    })
+    .await?;
+    Ok(used.map(|id| {
+        let refused = |why: &str| format!("the answer to '{id}': {why}; recover the session to see where it is");
+        Error::from(Refusal::Replayed).map_message(refused)
+    }))
 }

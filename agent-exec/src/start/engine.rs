@@ -84,7 +84,7 @@ async fn answer_to(
     loop {
         let answer = steps.answer(&checkpoint.ids.run_id, question).await?;
         let given = BTreeMap::from([(question.id.clone(), answer)]);
-        match accepted(checkpoint, given, clock.now(), None).await {
+        match accepted(checkpoint, given, clock.now()) {
             Err(e) => tracing::warn!(error = %e, "an answer was refused: the run goes on waiting"),
             taken => return taken,
         }

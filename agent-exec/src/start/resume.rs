@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Checkpoint, Error, Exit, Finished, History, Result, RunEnd, RunIds,
+    Answer, Checkpoint, Error, ErrorKind, Exit, Finished, History, Result, RunEnd, RunIds,
     run::{Clock, checkpoint::Phase},
 };
 
-use super::{AgentParts, Beginning, JournalSync, RunSlot, Terms, answers::accepted};
+use super::{
+    AgentParts, Beginning, JournalSync, RunSlot, Terms,
+    answers::{accepted, used_before},
+};
 
 /// Where the newest run of the session stands.
 pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Checkpoint> {
@@ -34,14 +37,18 @@ pub(super) async fn begin(
     let given = match terms.is_root() {
         true => {
             let clock = terms.resources.get::<Clock>().unwrap_or_default();
-            let used_once = journal.filter(|_| !terms.despite_newer);
-            let accepted = accepted(&checkpoint, given, clock.now(), used_once).await;
-            accepted.map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
+            accepted(&checkpoint, given, clock.now()).map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
         }
         false => given,
     };
     let sync = match journal {
-        Some(journal) => JournalSync::of(journal, &checkpoint, terms.despite_newer).await?,
+        Some(journal) => match JournalSync::of(journal, &checkpoint, terms.despite_newer).await {
+            Err(stale) if stale.kind() == ErrorKind::Stale => {
+                let used = used_before(journal, &checkpoint, &given).await?;
+                return Err(used.map_or(stale, |used| used.with_checkpoint(*checkpoint)));
+            }
+            sync => sync?,
+        },
         None => JournalSync::UpToDate,
     };
     let mut answers = checkpoint.answers.clone();

@@ -417,3 +417,26 @@ async fn a_turn_reads_what_is_new_however_long_its_session_is() {
     assert_eq!(costs[10], costs[199], "{costs:?}");
     assert!(costs[199] < 20, "{costs:?}");
 }
+
+#[tokio::test]
+async fn an_answer_reads_what_is_new_however_long_its_session_is() {
+    let read = Arc::new(Mutex::new(0));
+    let counting =
+        Counting { journal: agent_core::MemoryJournal::default(), indexes: Default::default(), read: read.clone() };
+    let turns = (0..100).flat_map(|_| [Turn::call("c1", "careful", json!({})), Turn::text("done")]);
+    let careful = tool("careful", |request: ToolRequest| {
+        let answer = request.ask_with(agent_core::Ask::new("confirm", json!("really?")));
+        async move { answer.map(|answer| ToolOutput::text(answer.value.to_string())) }
+    });
+    let agent = Agent::builder("a", ScriptedModel::new(turns)).tool(careful).store(counting).build().expect("builds");
+    let mut costs = Vec::new();
+    for _ in 0..100 {
+        let (_, waits) = stopped(agent.start(on("go", "long")).await);
+        let answer = waits.questions[0].answer(true);
+        *read.lock().expect("free") = 0;
+        finished(agent.start(RunRequest::resume_with(waits, [answer])).await);
+        costs.push(*read.lock().expect("free"));
+    }
+    assert_eq!(costs[10], costs[99], "{costs:?}");
+    assert!(costs[99] < 20, "{costs:?}");
+}

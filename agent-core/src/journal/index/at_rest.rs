@@ -1,6 +1,10 @@
 //! Where a run stands together with the runs below it: a checkpoint that stands for itself.
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    mem,
+    sync::Arc,
+};
 
 use crate::{
     amounts::Amounts,
@@ -14,6 +18,11 @@ use crate::{
 pub(super) struct States(BTreeMap<Arc<str>, Box<RunState>>);
 
 impl States {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn get(&self, run: &str) -> Option<&RunState> {
         self.0.get(run).map(|state| &**state)
     }
@@ -70,6 +79,53 @@ impl States {
             mem::take(&mut self.0).into_iter().partition(|(_, state)| is_of_tree(state));
         self.0 = left;
         taken.into_values().map(|state| *state).collect()
+    }
+
+    /// Takes the states of the runs below that ended in the turns of a run that are over, with those below them. No call waits
+    /// for them any more, so the run counts what they used as its own, and has no more to do with them.
+    pub(super) fn take_ended_below(&mut self, run: &str) -> Vec<RunState> {
+        let Some(state) = self.get_mut(run).filter(|state| !state.trail.children.is_empty()) else { return Vec::new() };
+        let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
+        let (mut kept, mut ended) = (Vec::<Child>::new(), HashSet::new());
+        for child in children {
+            // One that did not begin is not looked for where its call started another one.
+            let stands_in = |other: &Child| other.call_id == child.call_id && self.get(&other.run).is_none();
+            let is_told = !child.background || reported.contains(&child.run);
+            match is_told && self.has_ended(&child.run) && !kept.iter().any(stands_in) {
+                true => drop(ended.insert(child.run)),
+                false => kept.push(child),
+            }
+        }
+        let (mut used, mut spent, mut taken) = (Usage::default(), Amounts::none(), Vec::new());
+        for child in ended.iter().filter_map(|run| self.get(run)) {
+            used += self.tree_usage(child);
+            spent = spent.plus(self.tree_spent(child));
+        }
+        ended.iter().for_each(|run| self.take_with_below(run, &mut taken));
+        if let Some(state) = self.get_mut(run) {
+            state.trail.gone += used;
+            state.spent = state.spent.plus(spent);
+            state.trail.reported = reported.into_iter().filter(|run| !ended.contains(run)).collect();
+            state.trail.earlier = kept.len();
+            state.trail.children = kept;
+        }
+        taken
+    }
+
+    /// True if a run has ended for good, and with it all below it.
+    fn has_ended(&self, run: &str) -> bool {
+        let is_over =
+            |status: &RunStatus| matches!(status, RunStatus::Finished(_) | RunStatus::Failed | RunStatus::Cancelled);
+        self.get(run).is_some_and(|state| {
+            state.trail.status.as_ref().is_some_and(is_over)
+                && self.children(state).all(|child| self.has_ended(&child.ids.run_id))
+        })
+    }
+
+    fn take_with_below(&mut self, run: &str, taken: &mut Vec<RunState>) {
+        let Some(state) = self.0.remove(run) else { return };
+        state.trail.children.iter().for_each(|child| self.take_with_below(&child.run, taken));
+        taken.push(*state);
     }
 
     /// Where the run stands, with where those below it stand that its open calls or its background wait for.

@@ -7,6 +7,8 @@ mod info;
 mod liveness;
 mod runs;
 mod sub_agents;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -69,7 +71,7 @@ pub struct SessionIndex {
     agents: BTreeMap<Arc<str>, AgentIndex>,
     /// Whose each run is, and its place there.
     runs: BTreeMap<Arc<str>, (Arc<str>, usize)>,
-    /// The runs of the newest tree of each agent at the top.
+    /// The runs of the newest tree of each agent at the top, without those below that have ended and that no call waits for.
     states: States,
     sub_agents: SubAgents,
 }
@@ -176,6 +178,10 @@ impl SessionIndex {
             agent.apply_to_run(*at, entry);
         }
         self.states.apply(entry);
+        if let EntryBody::TurnEnded { .. } = &entry.body {
+            let ended = self.states.take_ended_below(&entry.run);
+            self.keep_histories(ended);
+        }
     }
 
     fn begin(&mut self, ids: &RunIds, fingerprint: &str, entry: &Entry) {
@@ -211,7 +217,13 @@ impl SessionIndex {
     /// Keeps of the agent's trees before this one what the conversations came to.
     fn forget_trees_of(&mut self, agent_id: &str) {
         let runs = &self.runs;
-        for state in self.states.take_trees(|top| runs.get(top).is_some_and(|(agent, _)| **agent == *agent_id)) {
+        let trees = self.states.take_trees(|top| runs.get(top).is_some_and(|(agent, _)| **agent == *agent_id));
+        self.keep_histories(trees);
+    }
+
+    /// Keeps of states that are no longer needed what the conversations came to.
+    fn keep_histories(&mut self, states: Vec<RunState>) {
+        for state in states {
             if let Some(agent) = self.agents.get_mut(&state.ids.agent_id)
                 && agent.newest_is(&state.ids.run_id)
             {
@@ -265,25 +277,27 @@ impl SessionIndex {
         children.iter().for_each(|child| self.adopt(child));
     }
 
-    /// True if the newest attempt at a run that is known is that of this checkpoint.
+    /// True if the newest attempt at a run that is known is that of this checkpoint, or the run is known and over.
     pub(crate) fn knows(&self, checkpoint: &RunState) -> bool {
-        let known = self.states.get(&checkpoint.ids.run_id);
-        known.is_some_and(|known| known.attempt.is_some() && known.attempt == checkpoint.attempt)
+        match self.states.get(&checkpoint.ids.run_id) {
+            Some(known) => known.attempt.is_some() && known.attempt == checkpoint.attempt,
+            None => self.runs.contains_key(&checkpoint.ids.run_id),
+        }
     }
 
-    /// The state of a run that was seeded or adopted, or has begun.
-    pub(crate) fn state(&self, run: &str) -> &RunState {
-        self.states.get(run).expect("a run under way has a state")
+    /// The state of a run that was seeded or adopted, or has begun; none if a turn of its caller's has ended since it did.
+    pub(crate) fn state(&self, run: &str) -> Option<&RunState> {
+        self.states.get(run)
     }
 
     /// Where a run stands, and the runs below that it waits for.
-    pub(crate) fn at_rest(&self, run: &str) -> RunState {
-        self.states.at_rest(self.state(run))
+    pub(crate) fn at_rest(&self, state: &RunState) -> RunState {
+        self.states.at_rest(state)
     }
 
     /// What a run used with all runs below it.
-    pub(crate) fn tree_usage(&self, run: &str) -> Usage {
-        self.states.tree_usage(self.state(run))
+    pub(crate) fn tree_usage(&self, state: &RunState) -> Usage {
+        self.states.tree_usage(state)
     }
 
     // --- views ---
@@ -359,6 +373,13 @@ impl SessionIndex {
             }
             _ => record.liveness.clone(),
         }
+    }
+
+    /// Where a run first began; 0 if it is not known.
+    pub(crate) fn began(&self, run: &str) -> u64 {
+        let first =
+            |agent: &AgentIndex| agent.runs.iter().find(|record| *record.run_id == *run).map(|record| record.seq);
+        self.runs.get(run).and_then(|(agent, _)| self.agents.get(agent)).and_then(first).unwrap_or(0)
     }
 
     /// The newest record of a run.
