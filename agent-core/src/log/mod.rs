@@ -27,7 +27,7 @@ use crate::{
     },
     llm::ModelResponse,
     message::{AssistantMessage, Message},
-    state::{Begun, Exit, RunIds, RunState},
+    state::{Begun, Exit, Phase, RunIds, RunState},
     storage::{CallStorage, GlobalStorage, State},
     tooling::ToolOutput,
     usage::Usage,
@@ -168,6 +168,11 @@ impl RunLog {
     fn look_at_last<R>(&self, look: impl FnOnce(&SessionIndex, &RunState) -> R) -> R {
         let nothing = || RunState::new((*self.0.ids).clone(), "");
         look(&SessionIndex::default(), self.0.last.get_or_init(nothing))
+    }
+
+    /// What comes next in the run, with where the sub-agents stand that its open calls go on with.
+    pub fn phase(&self) -> Phase {
+        self.look(SessionIndex::phase)
     }
 
     /// What the run used itself.

@@ -5,10 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{
-    Error, ToolOptions, ToolOutput,
-    run::checkpoint::{CallState, PendingTurn},
-};
+use agent_core::{Error, ToolOptions, ToolOutput, run::checkpoint::PendingTurn};
 
 use super::Active;
 use crate::engine::Opened;
@@ -36,13 +33,11 @@ impl Active<'_> {
     }
 
     /// Answers a call: from now on it is never run again.
-    pub(super) fn answer(&self, turn: &mut PendingTurn, index: usize, output: ToolOutput) {
+    pub(super) fn answer(&self, turn: &PendingTurn, index: usize, output: ToolOutput) {
         let output = shortened(output, self.executor.limits.tool_output);
-        let pending = &mut turn.calls[index];
         if let Some(call) = turn.message.calls().nth(index) {
             self.cx().engine().log().record_answered(&call.id, &call.name, &output);
         }
-        pending.state = CallState::Done(output);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
-    run::checkpoint::{CallState, PendingCall, PendingTurn},
+    run::checkpoint::{CallState, PendingCall, PendingTurn, Phase},
     tool::BatchCall,
 };
 use tokio::task::JoinSet;
@@ -44,8 +44,8 @@ struct BatchOutcome {
 }
 
 impl Active<'_> {
-    /// Runs what is not done yet; leaves each call's state up to date whatever happens.
-    pub(super) async fn run_batch(&mut self, turn: &mut PendingTurn) -> Result<BatchEnd> {
+    /// Runs what is not done yet; the log knows of each call that is answered, whatever happens.
+    pub(super) async fn run_batch(&mut self, turn: &PendingTurn) -> Result<BatchEnd> {
         if turn.open_calls().next().is_none() {
             return Ok(BatchEnd::Answered);
         }
@@ -64,7 +64,7 @@ impl Active<'_> {
         self.commit().await?;
         if scheduled.len() < 2 {
             self.run_wave(turn, scheduled, &mut outcome).await?;
-            return self.end_of(turn, outcome);
+            return self.end_of(outcome);
         }
         let order = waves(&scheduled.iter().map(access).collect::<Vec<_>>());
         let mut scheduled: Vec<_> = scheduled.into_iter().map(Some).collect();
@@ -75,7 +75,7 @@ impl Active<'_> {
                 break;
             }
         }
-        self.end_of(turn, outcome)
+        self.end_of(outcome)
     }
 
     /// The requests of the calls that are not done.
@@ -101,7 +101,7 @@ impl Active<'_> {
     }
 
     /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
-    fn plan(&self, turn: &mut PendingTurn, batch: ToolBatch, outcome: &mut BatchOutcome) -> Vec<ScheduledCall> {
+    fn plan(&self, turn: &PendingTurn, batch: ToolBatch, outcome: &mut BatchOutcome) -> Vec<ScheduledCall> {
         let mut open: Vec<_> = turn.calls.iter().map(|call| !matches!(call.state, CallState::Done(_))).collect();
         let mut scheduled = Vec::with_capacity(batch.calls.len());
         for BatchCall { request, answer, .. } in batch.calls {
@@ -130,7 +130,7 @@ impl Active<'_> {
     }
 
     /// Checks a call's arguments; one that does not pass is answered.
-    fn check(&self, turn: &mut PendingTurn, call: &mut ScheduledCall) -> bool {
+    fn check(&self, turn: &PendingTurn, call: &mut ScheduledCall) -> bool {
         match call.entry.body.check(self.cx(), &call.request.args) {
             Ok(()) => {
                 call.request.set_checked();
@@ -145,14 +145,14 @@ impl Active<'_> {
 
     async fn run_wave(
         &self,
-        turn: &mut PendingTurn,
+        turn: &PendingTurn,
         mut ready: Vec<ScheduledCall>,
         outcome: &mut BatchOutcome,
     ) -> Result<()> {
         ready.retain_mut(|call| self.check(turn, call));
         let deadline = Deadline::first(self.cx(), self.step_deadline);
         let (mut writers, mut open_writer) = (Vec::new(), usize::MAX);
-        let mut take = |turn: &mut PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
+        let mut take = |turn: &PendingTurn, index: usize, entry: &ToolEntry, end: CallEnd| {
             let writes = !entry.options.writes.is_empty();
             match self.take(turn, index, end, outcome) {
                 Some(output) if writes => writers.push((index, entry.options.clone(), output)),
@@ -201,12 +201,7 @@ impl Active<'_> {
 
     /// Answers the calls that write to the state. Merges happen in call order, whichever call was done first: those after the
     /// first that is still open wait with it. Their results are kept.
-    fn merge(
-        &self,
-        turn: &mut PendingTurn,
-        mut writers: Vec<(usize, Arc<ToolOptions>, ToolOutput)>,
-        open_writer: usize,
-    ) {
+    fn merge(&self, turn: &PendingTurn, mut writers: Vec<(usize, Arc<ToolOptions>, ToolOutput)>, open_writer: usize) {
         writers.sort_by_key(|(index, ..)| *index);
         for (index, options, output) in writers.into_iter().take_while(|(index, ..)| *index < open_writer) {
             let output = self.write_state(&turn.calls[index].call_id, &options, output);
@@ -215,14 +210,8 @@ impl Active<'_> {
     }
 
     /// Takes a call's end into the turn; gives back the output of a call that is done.
-    fn take(
-        &self,
-        turn: &mut PendingTurn,
-        index: usize,
-        end: CallEnd,
-        outcome: &mut BatchOutcome,
-    ) -> Option<ToolOutput> {
-        let pending = &mut turn.calls[index];
+    fn take(&self, turn: &PendingTurn, index: usize, end: CallEnd, outcome: &mut BatchOutcome) -> Option<ToolOutput> {
+        let pending = &turn.calls[index];
         // A question that was asked, and a sub-agent that waits, count whatever a layer made of the error.
         let child = self.driver.take_child(&pending.call_id);
         let waits = child.is_some() || self.driver.has_question_below(&pending.call_id);
@@ -238,8 +227,9 @@ impl Active<'_> {
         None
     }
 
-    fn end_of(&self, turn: &PendingTurn, outcome: BatchOutcome) -> Result<BatchEnd> {
+    fn end_of(&self, outcome: BatchOutcome) -> Result<BatchEnd> {
         if let Some(e) = outcome.failed {
+            let Phase::Tools(turn) = self.cx().engine().log().phase() else { return Err(e) };
             let done = turn.calls.iter().filter(|c| matches!(c.state, CallState::Done(_)));
             let done: Vec<_> = done.map(|c| &*c.call_id).collect();
             return Err(e.with_context("completed", done.join(", ")));

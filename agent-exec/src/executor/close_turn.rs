@@ -11,25 +11,19 @@ use crate::engine::Opened;
 
 impl Active<'_> {
     /// All calls are answered: the turn enters the history, and may end the run.
-    pub(super) async fn end_turn(&mut self, turn: PendingTurn) -> Result<Option<Stop>> {
-        let exit = match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await {
-            Ok(closed) => closed,
-            Err(e) => {
-                self.phase = Phase::Tools(turn); // what was done is not lost, whatever a hook thinks of it
-                return Err(e);
-            }
-        };
-        match exit {
+    pub(super) async fn end_turn(&mut self) -> Result<Option<Stop>> {
+        let Phase::Tools(turn) = self.cx().engine().log().phase() else { return Ok(None) };
+        match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await? {
             Some(exit) => self.exit(exit).await,
             None => Ok(None),
         }
     }
 
     /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
-    pub(super) fn cut_off(&self, mut turn: PendingTurn, deadline: Deadline) {
+    pub(super) fn cut_off(&self, turn: &PendingTurn, deadline: Deadline) {
         for index in 0..turn.calls.len() {
             if !matches!(turn.calls[index].state, CallState::Done(_)) {
-                self.answer(&mut turn, index, ToolOutput::error(deadline.message()));
+                self.answer(turn, index, ToolOutput::error(deadline.message()));
             }
         }
         self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);

@@ -23,12 +23,12 @@ impl Active<'_> {
     }
 
     /// A run whose time is up has not failed: it is finished, and every call is answered.
-    fn out_of_time(&mut self, e: Error) -> Result<Stop> {
+    fn out_of_time(&self, e: Error) -> Result<Stop> {
         let is_late = e.kind() == ErrorKind::Timeout && e.context("deadline") == Some("run");
         let reason = self.cx().deadline().filter(|run| is_late && run.left().is_zero()).map(|run| run.reason.clone());
         let (Some(reason), Some(deadline)) = (reason, Deadline::of_run(self.cx())) else { return Err(e) };
-        if let Phase::Tools(turn) = std::mem::take(&mut self.phase) {
-            self.cut_off(turn, deadline);
+        if let Phase::Tools(turn) = self.driver.engine().log().phase() {
+            self.cut_off(&turn, deadline);
         }
         Ok(self.finished(reason))
     }

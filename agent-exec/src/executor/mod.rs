@@ -24,7 +24,7 @@ use agent_core::{
     engine::RunDriver,
     journal::{EntryBody, RunStatus},
     middleware::Middlewares,
-    run::{ToolChoices, checkpoint::Phase},
+    run::ToolChoices,
 };
 
 use self::{
@@ -77,7 +77,6 @@ pub(crate) struct Job<'a> {
     /// What was made of the template of the system prompt, if there is one.
     pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
-    pub(crate) phase: Phase,
     pub(crate) resumed: bool,
     pub(crate) stream: bool,
     pub(crate) params: Arc<ModelParams>,
@@ -93,7 +92,6 @@ struct Active<'a> {
     list: Middlewares,
     table: ToolTable,
     exit_tools: ExitTools,
-    phase: Phase,
     resumed: bool,
     stream: bool,
     params: Arc<ModelParams>,
@@ -143,7 +141,6 @@ impl Executor {
             system: self.system.clone(),
             list: list.clone(),
             table,
-            phase: job.phase,
             resumed: job.resumed,
             stream: job.stream,
             params: job.params,

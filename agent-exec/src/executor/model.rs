@@ -2,9 +2,7 @@
 
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, Result, ToolOutput, ToolSpecs, Verdict,
-    journal::EntryBody,
-    run::checkpoint::{PendingTurn, Phase},
+    ModelResponse, Result, ToolOutput, ToolSpecs, Verdict, journal::EntryBody,
 };
 
 use super::{Active, Deadline, Stop, guard::guarded, table};
@@ -63,7 +61,6 @@ impl Active<'_> {
         self.mend_arguments(&mut message);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().engine().log().record_accepted(step, &message, None);
-            self.phase = Phase::Tools(PendingTurn::new(message));
             self.commit().await?;
             return Ok(None);
         }
@@ -101,14 +98,13 @@ impl Active<'_> {
         let go_on = guarded(&cx, "on_exit", hooks).await?;
         if go_on {
             cx.engine().log().record(EntryBody::ExitDeclined {});
+            return Ok(None);
         }
         self.steer_as_recorded()?;
         // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
-        let ends = match cx.engine().log().steps().keeps() {
-            true => !go_on && !self.take_steering().await?,
-            false => !go_on && cx.engine().inbox().close_if_empty(),
-        };
-        Ok(ends.then_some(Stop::Finished(exit.reason, exit.answer)))
+        let keeps = cx.engine().log().steps().keeps();
+        let has_more = (keeps || !cx.engine().inbox().close_if_empty()) && self.take_steering().await?;
+        Ok((!has_more).then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 
     /// Arguments that are no JSON are kept as their repaired form: a provider would refuse the message otherwise.

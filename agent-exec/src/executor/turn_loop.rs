@@ -17,9 +17,9 @@ impl Active<'_> {
             if self.cx().engine().pause_requested() {
                 return Ok(Stop::Paused);
             }
-            let stop = match std::mem::take(&mut self.phase) {
+            let stop = match self.driver.engine().log().phase() {
                 Phase::BeforeModel => self.model_phase().await?,
-                Phase::Tools(turn) => self.tools_phase(turn).await?,
+                Phase::Tools(turn) => self.tools_phase(&turn).await?,
                 Phase::Exit(exit) => self.exit(exit).await?,
                 Phase::Ended(exit) => Some(Stop::Finished(exit.reason, exit.answer)),
                 _ => return Err(Error::config("this release does not know the checkpoint's phase")),
@@ -121,23 +121,16 @@ impl Active<'_> {
     }
 
     /// Runs what is left of a turn's calls and brings the turn into the history.
-    async fn tools_phase(&mut self, mut turn: PendingTurn) -> Result<Option<Stop>> {
+    async fn tools_phase(&mut self, turn: &PendingTurn) -> Result<Option<Stop>> {
         if self.table.is_stale() {
             let cx = self.driver.cx();
-            if let Err(e) = guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await {
-                self.phase = Phase::Tools(turn);
-                return Err(e);
-            }
+            guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await?;
         }
-        let ended = self.run_batch(&mut turn).await;
-        let stop = match ended {
-            Ok(BatchEnd::Answered) => return self.end_turn(turn).await,
-            Ok(BatchEnd::Suspended) => Ok(Some(Stop::Interrupted)),
-            Ok(BatchEnd::Paused) => Ok(Some(Stop::Paused)),
-            Ok(BatchEnd::Cancelled) => Ok(Some(Stop::Cancelled)),
-            Err(e) => Err(e),
-        };
-        self.phase = Phase::Tools(turn);
-        stop
+        match self.run_batch(turn).await? {
+            BatchEnd::Answered => self.end_turn().await,
+            BatchEnd::Suspended => Ok(Some(Stop::Interrupted)),
+            BatchEnd::Paused => Ok(Some(Stop::Paused)),
+            BatchEnd::Cancelled => Ok(Some(Stop::Cancelled)),
+        }
     }
 }

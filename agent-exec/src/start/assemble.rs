@@ -7,7 +7,7 @@ use agent_core::{
     engine::{Emitter, EngineCx, Parent, RunDriver, RunLog, RunParts},
     journal::JournalWriter,
     middleware::Middlewares,
-    run::{RunDeadline, checkpoint::Phase},
+    run::RunDeadline,
 };
 
 use super::{AgentParts, Beginning, RunSlot, Terms};
@@ -31,10 +31,8 @@ pub(super) fn assemble<'a>(
     }
     let mut parts = parts(agent, terms, slot, &beginning, writer, elapsed)?;
     parts.answers = beginning.answers;
-    let mut phase = Phase::BeforeModel;
     if let Some(checkpoint) = beginning.resumed {
         (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
-        phase = checkpoint.phase;
     }
     let driver = RunDriver::new(parts);
     if resumed {
@@ -45,7 +43,6 @@ pub(super) fn assemble<'a>(
         lifecycle: (!is_replay).then_some(&agent.lifecycle),
         system,
         messages: beginning.messages,
-        phase,
         resumed,
         stream: terms.stream,
         params: terms.params.clone(),

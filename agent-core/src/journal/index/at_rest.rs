@@ -136,11 +136,18 @@ impl States {
         rest.spent = self.tree_spent(state);
         rest.phase = match (&state.trail.status, &state.phase) {
             (Some(RunStatus::Finished(reason)), Phase::Tools(_)) => Phase::Ended(Exit::new(reason.clone(), "")),
-            (_, Phase::Tools(turn)) => Phase::Tools(self.with_children(state, turn)),
-            (_, phase) => phase.clone(),
+            _ => self.phase(state),
         };
         rest.background = self.background(state);
         rest
+    }
+
+    /// What comes next, with where those stand that open calls wait for.
+    pub(super) fn phase(&self, state: &RunState) -> Phase {
+        match &state.phase {
+            Phase::Tools(turn) => Phase::Tools(self.with_children(state, turn)),
+            phase => phase.clone(),
+        }
     }
 
     fn children<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a RunState> {
@@ -161,7 +168,7 @@ impl States {
     }
 
     /// The turn, with where the sub-agents of its calls stand. A call with a sub-agent is not in doubt: that is gone on with.
-    pub(super) fn with_children(&self, state: &RunState, turn: &PendingTurn) -> PendingTurn {
+    fn with_children(&self, state: &RunState, turn: &PendingTurn) -> PendingTurn {
         let mut turn = turn.clone();
         for call in turn.calls.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
             let mut children = state.trail.children[state.trail.earlier..].iter().rev();

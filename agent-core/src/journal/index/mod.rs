@@ -28,8 +28,7 @@ use super::{Entry, EntryBody, Journal, each_entry};
 use crate::{
     error::Result,
     history::History,
-    state::RunStatus,
-    state::{RunIds, RunState},
+    state::{Phase, RunIds, RunState, RunStatus},
     usage::Usage,
 };
 
@@ -293,6 +292,11 @@ impl SessionIndex {
     /// Where a run stands, and the runs below that it waits for.
     pub(crate) fn at_rest(&self, state: &RunState) -> RunState {
         self.states.at_rest(state)
+    }
+
+    /// What comes next in a run, with where the runs below stand that its open calls wait for.
+    pub(crate) fn phase(&self, state: &RunState) -> Phase {
+        self.states.phase(state)
     }
 
     /// What a run used with all runs below it.
