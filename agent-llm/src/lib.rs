@@ -72,6 +72,7 @@
 //! * `http` (default): [`HttpTransport`], HTTP/1.1 and HTTP/2 over hyper and rustls, and the search for [`local`] servers.
 //! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
 //! * `tokens` (default): exact token counts.
+//! * `cache`: the same answer again, kept in memory or in a store of one's own.
 //! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
 //! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
 //! * `bedrock`: Amazon Bedrock: requests signed with AWS's keys, and AWS's event streams.
@@ -84,6 +85,7 @@
 mod attempt;
 mod auth;
 pub mod breaker;
+#[cfg(feature = "cache")]
 pub mod cache;
 mod cassette;
 mod codec;
@@ -119,6 +121,8 @@ mod xml_tools;
 #[cfg(feature = "testing")]
 pub use agent_core::testing::{ScriptedModel, Seen, Turn};
 
+#[cfg(feature = "cache")]
+pub use self::cache::{CacheLayer, ResponseCache};
 #[cfg(feature = "bedrock")]
 pub use self::identity::AwsIdentity;
 #[cfg(feature = "entra")]
@@ -132,7 +136,6 @@ pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     auth::Auth,
     breaker::CircuitBreaker,
-    cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, Progress},
     error::ProviderError,

@@ -130,6 +130,16 @@ pub trait Journal: Send + Sync + 'static {
         self.whole_index(session).await
     }
 
+    /// False only if no run of the id `run` began in the session, however long ago: then nothing before its newest
+    /// [anchor](Self::anchor) has to be read for the run. Default: asks the [whole index](Self::whole_index); a store that finds
+    /// a run by its id overrides it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        Ok(self.whole_index(session).await?.look(|index| index.has_run(run)))
+    }
+
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
     /// from [`sessions`](Self::sessions); a store with an index overrides it.
     ///
@@ -202,6 +212,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn index(&self, session: &str) -> Result<SharedIndex> {
         (**self).index(session).await
+    }
+
+    async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        (**self).has_run(session, run).await
     }
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {

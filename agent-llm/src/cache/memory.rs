@@ -1,81 +1,83 @@
 //! [`MemoryCache`].
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt, io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use agent_core::{ModelResponse, Result, async_trait};
-use tokio::time::Instant;
+use moka::{policy::EvictionPolicy, sync::Cache};
 
 use super::{CacheKey, CacheStore};
 
-/// Keeps answers in memory: a bounded number, of bounded size, for a bounded time. What was not used for longest goes first.
+/// Keeps answers in memory: of bounded size together, for a bounded time. What was not used for longest goes first.
 ///
 /// ```
 /// use std::time::Duration;
 ///
 /// use agent_llm::cache::MemoryCache;
 ///
-/// let store = MemoryCache::new().max_entries(500).max_bytes(16 << 20).ttl(Duration::from_secs(3_600));
+/// let store = MemoryCache::builder().max_bytes(16 << 20).ttl(Duration::from_secs(3_600)).build();
 /// assert_eq!((store.len(), store.bytes()), (0, 0));
 /// ```
-pub struct MemoryCache {
-    max_entries: usize,
-    max_bytes: usize,
-    ttl: Option<Duration>,
-    kept: Mutex<Kept>,
-}
+pub struct MemoryCache(Cache<CacheKey, Kept>);
 
-#[derive(Default)]
+#[derive(Clone)]
 struct Kept {
-    entries: HashMap<CacheKey, Entry>,
-    /// By when they were last used.
-    order: BTreeMap<u64, CacheKey>,
-    uses: u64,
-    bytes: usize,
-}
-
-struct Entry {
     response: Arc<ModelResponse>,
-    bytes: usize,
-    used: u64,
-    since: Instant,
+    bytes: u32,
 }
 
-impl MemoryCache {
-    /// A store for 1,000 answers of 64 MiB together, without a limit of time.
-    pub fn new() -> Self {
-        Self { max_entries: 1_000, max_bytes: 64 << 20, ttl: None, kept: Mutex::default() }
-    }
+/// Builds a [`MemoryCache`].
+#[derive(Clone, Debug)]
+pub struct MemoryCacheBuilder {
+    max_bytes: u64,
+    ttl: Option<Duration>,
+}
 
-    /// Sets the most answers. Default: 1,000.
+impl MemoryCacheBuilder {
+    /// Sets the most bytes of all answers together, each as it would be in JSON. One that is larger is not kept, nor is one of
+    /// 4 GiB or more. Default: 64 MiB.
     #[must_use]
-    pub fn max_entries(mut self, most: usize) -> Self {
-        self.max_entries = most;
-        self
-    }
-
-    /// Sets the most bytes of all answers together, each as it would be in JSON. One that is larger is not kept.
-    /// Default: 64 MiB.
-    #[must_use]
-    pub fn max_bytes(mut self, most: usize) -> Self {
+    pub fn max_bytes(mut self, most: u64) -> Self {
         self.max_bytes = most;
         self
     }
 
-    /// Sets how long an answer is good for. Default: for ever.
+    /// Sets how long an answer is good for, however often it is used, at most a thousand years. Default: for ever.
     #[must_use]
     pub fn ttl(mut self, longest: Duration) -> Self {
         self.ttl = Some(longest);
         self
     }
 
+    /// The store.
+    pub fn build(self) -> MemoryCache {
+        let cache = Cache::builder().max_capacity(self.max_bytes).weigher(|_, kept: &Kept| kept.bytes);
+        let cache = cache.eviction_policy(EvictionPolicy::lru());
+        let cache = match self.ttl {
+            Some(longest) => cache.time_to_live(longest.min(LONGEST)),
+            None => cache,
+        };
+        MemoryCache(cache.build())
+    }
+}
+
+/// moka refuses what is longer.
+const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
+
+impl MemoryCache {
+    /// A store for 64 MiB, without a limit of time.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Begins a store with limits of its own.
+    pub fn builder() -> MemoryCacheBuilder {
+        MemoryCacheBuilder { max_bytes: 64 << 20, ttl: None }
+    }
+
     /// The number of answers.
-    pub fn len(&self) -> usize {
-        self.kept().entries.len()
+    pub fn len(&self) -> u64 {
+        self.0.run_pending_tasks();
+        self.0.entry_count()
     }
 
     /// True if there are none.
@@ -84,71 +86,27 @@ impl MemoryCache {
     }
 
     /// The bytes of all answers together.
-    pub fn bytes(&self) -> usize {
-        self.kept().bytes
+    pub fn bytes(&self) -> u64 {
+        self.0.run_pending_tasks();
+        self.0.weighted_size()
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.kept() = Kept::default();
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.invalidate_all();
     }
 
     fn find(&self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
-        let mut kept = self.kept();
-        let since = kept.entries.get(key)?.since;
-        if self.ttl.is_some_and(|longest| since.elapsed() >= longest) {
-            kept.remove(key);
-            return None;
-        }
-        kept.touch(key)
+        Some(self.0.get(key)?.response)
     }
 
     fn insert(&self, key: CacheKey, response: Arc<ModelResponse>) {
-        let bytes = size(&response);
-        let mut kept = self.kept();
-        kept.remove(&key);
-        if bytes > self.max_bytes || self.max_entries == 0 {
-            return;
+        let most = self.0.policy().max_capacity().unwrap_or(u64::MAX);
+        match u32::try_from(size(&response)) {
+            Ok(bytes) if u64::from(bytes) <= most => self.0.insert(key, Kept { response, bytes }),
+            _ => self.0.invalidate(&key), // the older answer would be wrong
         }
-        while kept.entries.len() >= self.max_entries || kept.bytes + bytes > self.max_bytes {
-            kept.remove_oldest();
-        }
-        kept.add(key, response, bytes);
-    }
-}
-
-impl Kept {
-    fn add(&mut self, key: CacheKey, response: Arc<ModelResponse>, bytes: usize) {
-        self.uses += 1;
-        self.bytes += bytes;
-        self.order.insert(self.uses, key);
-        self.entries.insert(key, Entry { response, bytes, used: self.uses, since: Instant::now() });
-    }
-
-    fn touch(&mut self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
-        let entry = self.entries.get_mut(key)?;
-        self.uses += 1;
-        self.order.remove(&entry.used);
-        self.order.insert(self.uses, *key);
-        entry.used = self.uses;
-        Some(entry.response.clone())
-    }
-
-    fn remove(&mut self, key: &CacheKey) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.used);
-            self.bytes -= entry.bytes;
-        }
-    }
-
-    fn remove_oldest(&mut self) {
-        if let Some((_, key)) = self.order.pop_first() {
-            self.remove(&key);
-        }
+        self.0.run_pending_tasks(); // the bound holds at every moment
     }
 }
 
@@ -194,8 +152,7 @@ impl Default for MemoryCache {
 
 impl fmt::Debug for MemoryCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.kept();
-        f.debug_struct("MemoryCache").field("entries", &kept.entries.len()).field("bytes", &kept.bytes).finish()
+        f.debug_struct("MemoryCache").field("entries", &self.len()).field("bytes", &self.bytes()).finish()
     }
 }
 
@@ -215,20 +172,23 @@ mod tests {
         Arc::new(ModelResponse::new(text))
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_is_good_for_so_long() {
-        let store = MemoryCache::new().ttl(Duration::from_secs(60));
-        store.insert(key(1), answer("one"));
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(store.find(&key(1)).is_some());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(store.find(&key(1)).is_none() && store.is_empty(), "using it does not make it younger");
+    fn bytes(response: &ModelResponse) -> u64 {
+        size(response) as u64
+    }
+
+    #[test]
+    fn an_answer_is_good_for_so_long() {
+        for (ttl, is_good) in [(Duration::ZERO, false), (Duration::from_secs(60), true), (Duration::MAX, true)] {
+            let store = MemoryCache::builder().ttl(ttl).build();
+            store.insert(key(1), answer("one"));
+            assert_eq!(store.find(&key(1)).is_some(), is_good, "{ttl:?}");
+        }
     }
 
     #[test]
     fn an_answer_that_is_too_large_replaces_nothing_but_its_own_predecessor() {
-        let small = size(&answer("small"));
-        let store = MemoryCache::new().max_bytes(2 * small);
+        let small = bytes(&answer("small"));
+        let store = MemoryCache::builder().max_bytes(2 * small).build();
         store.insert(key(1), answer("small"));
         store.insert(key(2), answer("small"));
         store.insert(key(1), answer(&"large".repeat(100)));
@@ -236,14 +196,21 @@ mod tests {
         assert_eq!((store.find(&key(2)).is_some(), store.bytes()), (true, small));
     }
 
+    #[test]
+    fn what_was_forgotten_is_not_found() {
+        let store = MemoryCache::new();
+        store.insert(key(1), answer("one"));
+        store.clear();
+        assert!(store.find(&key(1)).is_none() && store.is_empty());
+    }
+
     proptest! {
         /// Against a list, newest last.
         #[test]
-        fn the_least_recently_used_goes_first_and_both_bounds_hold(
-            steps in prop::collection::vec((any::<bool>(), 0_u32..8, 1_usize..6), 1..80),
-            max_entries in 0_usize..6, max_bytes in 0_usize..1_500,
+        fn the_least_recently_used_goes_first_and_the_bound_holds(
+            steps in prop::collection::vec((any::<bool>(), 0_u32..8, 1_usize..6), 1..80), max_bytes in 0_u64..1_500,
         ) {
-            let store = MemoryCache::new().max_entries(max_entries).max_bytes(max_bytes);
+            let store = MemoryCache::builder().max_bytes(max_bytes).build();
             let keys: Vec<_> = (0..8).map(key).collect();
             let mut naive: Vec<(u32, Arc<ModelResponse>)> = Vec::new();
             for (put, n, length) in steps {
@@ -253,20 +220,20 @@ mod tests {
                     let response = answer(&"x".repeat(length * 40));
                     store.insert(keys[n as usize], response.clone());
                     naive.push((n, response));
-                    let bytes = |naive: &[(u32, Arc<ModelResponse>)]| naive.iter().map(|(_, r)| size(r)).sum::<usize>();
-                    if size(&naive[naive.len() - 1].1) > max_bytes {
+                    let all = |naive: &[(u32, Arc<ModelResponse>)]| naive.iter().map(|(_, r)| bytes(r)).sum::<u64>();
+                    if bytes(&naive[naive.len() - 1].1) > max_bytes {
                         naive.pop();
                     }
-                    while naive.len() > max_entries || bytes(&naive) > max_bytes {
+                    while all(&naive) > max_bytes {
                         naive.remove(0);
                     }
                 } else {
                     prop_assert_eq!(store.find(&keys[n as usize]), known.clone().map(|(_, r)| r));
                     naive.extend(known);
                 }
-                prop_assert_eq!(store.len(), naive.len());
-                prop_assert_eq!(store.bytes(), naive.iter().map(|(_, r)| size(r)).sum::<usize>());
-                prop_assert!(store.len() <= max_entries && store.bytes() <= max_bytes);
+                prop_assert_eq!(store.len(), naive.len() as u64);
+                prop_assert_eq!(store.bytes(), naive.iter().map(|(_, r)| bytes(r)).sum::<u64>());
+                prop_assert!(store.bytes() <= max_bytes);
             }
         }
     }

@@ -12,7 +12,7 @@ mod tee;
 pub use self::{
     key::CacheKey,
     layer::CacheLayer,
-    memory::MemoryCache,
+    memory::{MemoryCache, MemoryCacheBuilder},
     service::Cached,
     shared::{CACHE_MARK, CacheStats, ResponseCache, is_hit},
     store::CacheStore,

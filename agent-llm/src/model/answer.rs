@@ -35,12 +35,7 @@ impl HttpModel {
     }
 
     /// Sends what was refused once more, if there is something to change about it.
-    async fn send_again(
-        &self,
-        req: &ModelRequest,
-        keys: &mut Redactor,
-        refused: Error,
-    ) -> Result<(Form, Incoming<'_>)> {
+    async fn send_again(&self, req: &ModelRequest, keys: &mut Redactor, refused: Error) -> Result<(Form, Incoming)> {
         match self.codec.amend(req, &refused) {
             Some(amended) => self.send(&amended, keys).await?,
             None if self.has_another_key(&refused).await => self.send(req, keys).await?,
@@ -58,12 +53,12 @@ impl HttpModel {
     }
 
     /// What the answer is, and its body as it comes; the inner error is the provider's refusal.
-    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming<'_>)>> {
+    async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming)>> {
         let mut request = self.codec.encode(req)?;
         for (name, value) in &self.http.headers {
             request.headers_mut().insert(name.clone(), value.clone());
         }
-        let mut silence = Silence::new(&self.http.waits, self.http.idle_timeout);
+        let mut silence = Silence::new(self.http.first_timeout, self.http.idle_timeout);
         if let Some(credentials) = &self.http.credentials {
             let key = silence.wait(credentials.key()).await??;
             keys.learn(&key);
@@ -83,7 +78,7 @@ impl HttpModel {
         Ok(Ok((Form::of(&head.headers, req.stream), body)))
     }
 
-    async fn read(&self, req: &ModelRequest, form: Form, mut body: Incoming<'_>) -> Result<ModelResponse> {
+    async fn read(&self, req: &ModelRequest, form: Form, mut body: Incoming) -> Result<ModelResponse> {
         match form {
             Form::Stream => boxed(|| self.read_stream(req, body)).await,
             Form::Whole => {
@@ -100,7 +95,7 @@ impl HttpModel {
         }
     }
 
-    async fn read_stream(&self, req: &ModelRequest, mut body: Incoming<'_>) -> Result<ModelResponse> {
+    async fn read_stream(&self, req: &ModelRequest, mut body: Incoming) -> Result<ModelResponse> {
         let mut splitter = self.codec.framing().splitter();
         let mut decoder = self.codec.decoder(!req.sink.is_idle());
         let mut collector = Collector::new(&req.sink);
@@ -175,13 +170,13 @@ impl Form {
 }
 
 /// A body that must not fall silent, nor become too long.
-struct Incoming<'a> {
+struct Incoming {
     body: Body,
-    silence: Silence<'a>,
+    silence: Silence,
     left: usize,
 }
 
-impl Incoming<'_> {
+impl Incoming {
     async fn next(&mut self) -> Option<Result<Bytes>> {
         let next = self.silence.wait(self.body.next()).await;
         self.silence.heard();

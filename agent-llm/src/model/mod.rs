@@ -6,7 +6,6 @@ mod settings;
 mod shared;
 mod signer;
 mod silence;
-mod waits;
 
 use std::{borrow::Cow, mem, sync::Arc};
 

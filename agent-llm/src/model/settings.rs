@@ -6,7 +6,7 @@ use agent_core::Result;
 use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Credentials, Signer, shared::default_transport, waits::Waits};
+use super::{Credentials, Signer, shared::default_transport};
 use crate::{Auth, Catalogue, Transport, auth::insert, redact::Redactor};
 
 /// What a builder has been told.
@@ -31,7 +31,7 @@ pub(super) struct Http {
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) signer: Option<Arc<dyn Signer>>,
     pub(super) redactor: Redactor,
-    pub(super) waits: Waits,
+    pub(super) first_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_answer: usize,
     pub(super) tells_session: bool,
@@ -78,7 +78,7 @@ impl HttpSettings {
             credentials,
             signer,
             redactor,
-            waits: Waits::new(first_timeout),
+            first_timeout,
             idle_timeout,
             max_answer,
             tells_session,

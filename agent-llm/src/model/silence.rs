@@ -9,29 +9,29 @@ use std::{
 use agent_core::{Error, ErrorKind, Result, Retry};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::waits::{Wait, Waits};
-
 /// Ends waits that last longer than a limit: one for the time until the answer begins, one for each silence in it.
-pub(super) struct Silence<'a> {
-    first: &'a Waits,
+pub(super) struct Silence {
+    first: Duration,
     longest: Duration,
     heard: bool,
-    /// The wait for the answer's beginning: all waits until then are one.
-    waiting: Option<Wait<'a>>,
-    /// That of all later waits. It is not moved when one begins, only when it fires too early: so a wait costs a look at
-    /// the clock, however many thousand chunks there are.
+    /// When the answer must have begun, from the first wait on: all waits until then are one.
+    begins_by: Option<Option<Instant>>,
+    /// Made by the first wait that has to wait. It is not moved when another one begins, only when it fires too early: so a
+    /// wait costs a look at the clock, however many thousand chunks there are.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<'a> Silence<'a> {
-    /// At most as long as `first` says until the answer begins, then at most `longest` at a time.
-    pub(super) fn new(first: &'a Waits, longest: Duration) -> Self {
-        Self { first, longest, heard: false, waiting: None, timer: None }
+impl Silence {
+    /// At most `first` until the answer begins, then at most `longest` at a time.
+    pub(super) fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, heard: false, begins_by: None, timer: None }
     }
 
     /// Notes that the answer has begun.
     pub(super) fn heard(&mut self) {
-        (self.heard, self.waiting) = (true, None);
+        if !std::mem::replace(&mut self.heard, true) {
+            self.timer = None; // it may be set for later than the next silence may last
+        }
     }
 
     /// Waits for `what`.
@@ -45,17 +45,23 @@ impl<'a> Silence<'a> {
             if let Poll::Ready(output) = what.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            let late = match self.heard {
-                true => self.poll_later(*deadline.get_or_insert_with(|| Instant::now().checked_add(self.longest)), cx),
-                false => self.waiting.get_or_insert_with(|| self.first.begin()).poll_too_long(cx),
-            };
-            late.map(|()| Err(self.too_long()))
+            let deadline = *deadline.get_or_insert_with(|| self.deadline());
+            self.poll_late(deadline, cx).map(|()| Err(self.too_long()))
         })
         .await
     }
 
-    /// Ready at `deadline`; never if that is beyond the clock's range.
-    fn poll_later(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+    /// When a wait that begins now has lasted too long; none if that is beyond the clock's range.
+    fn deadline(&mut self) -> Option<Instant> {
+        let after = |limit| Instant::now().checked_add(limit);
+        match self.heard {
+            true => after(self.longest),
+            false => *self.begins_by.get_or_insert_with(|| after(self.first)),
+        }
+    }
+
+    /// Ready at `deadline`.
+    fn poll_late(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         while timer.as_mut().poll(cx).is_ready() {
@@ -70,7 +76,7 @@ impl<'a> Silence<'a> {
     fn too_long(&self) -> Error {
         let message = match self.heard {
             true => format!("nothing arrived for {:?}", self.longest),
-            false => format!("the answer did not begin within {:?}", self.first.longest()),
+            false => format!("the answer did not begin within {:?}", self.first),
         };
         Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None))
     }
@@ -82,7 +88,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn too_long(silence: &mut Silence<'_>) -> (u64, String) {
+    async fn too_long(silence: &mut Silence) -> (u64, String) {
         let began = Instant::now();
         let error = silence.wait(std::future::pending::<()>()).await.expect_err("too long");
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true));
@@ -91,8 +97,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_wait_has_the_whole_limit() {
-        let first = Waits::new(SECOND * 10);
-        let mut silence = Silence::new(&first, SECOND * 10);
+        let mut silence = Silence::new(SECOND * 10, SECOND * 10);
         silence.heard();
         for _ in 0..5 {
             silence.wait(tokio::time::sleep(SECOND * 9)).await.expect("in time");
@@ -103,8 +108,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn all_waits_until_the_answer_begins_have_one_limit() {
         for longest in [SECOND * 3, SECOND * 30] {
-            let first = Waits::new(SECOND * 10);
-            let mut silence = Silence::new(&first, longest);
+            let mut silence = Silence::new(SECOND * 10, longest);
             silence.wait(tokio::time::sleep(SECOND * 6)).await.expect("in time");
             assert_eq!(too_long(&mut silence).await, (4, "the answer did not begin within 10s".into()));
             silence.heard();
@@ -114,8 +118,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_shorter_limit_holds_though_the_answer_had_longer_to_begin() {
-        let first = Waits::new(SECOND * 100);
-        let mut silence = Silence::new(&first, SECOND);
+        let mut silence = Silence::new(SECOND * 100, SECOND);
         silence.wait(tokio::time::sleep(SECOND * 2)).await.expect("in time");
         silence.heard();
         assert_eq!(too_long(&mut silence).await.0, 1);
@@ -123,8 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_limit_is_none() {
-        let first = Waits::new(Duration::MAX);
-        let mut silence = Silence::new(&first, Duration::MAX);
+        let mut silence = Silence::new(Duration::MAX, Duration::MAX);
         for _ in 0..2 {
             silence.wait(tokio::time::sleep(SECOND * (1 << 20))).await.expect("in time");
             silence.heard();

@@ -64,6 +64,7 @@ macro_rules! journal_conformance {
             the_newest_entry_is_found
             the_index_of_a_session_is_what_its_entries_mean
             a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_must
+            a_run_is_found_by_its_id_before_and_after_an_anchor
             what_is_known_of_a_session_is_what_its_entries_say
             sessions_are_listed_in_order
             sessions_are_listed_by_how_they_begin_and_in_pages

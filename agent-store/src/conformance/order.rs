@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     ExitReason, Journal, Message, RunIds, Usage,
-    journal::{Entry, EntryBody, RunRecord, RunStatus, SessionIndex, SessionInfo, SessionView},
+    journal::{Entry, EntryBody, Liveness, RunRecord, RunStatus, SessionIndex, SessionInfo, SessionView, liveness_of},
     run::checkpoint::RunState,
 };
 use futures::future::join_all;
@@ -103,6 +103,35 @@ pub async fn the_index_of_a_session_is_what_its_entries_mean(journal: Arc<dyn Jo
         drop(writer);
         assert!(journal.delete("s").await.expect("deletes"));
         assert_eq!(journal.index("s").await.expect("reads").look(SessionIndex::seq), 0);
+    }
+}
+
+/// Whether an id was used is known however long ago that was, and of the session that is asked alone.
+pub async fn a_run_is_found_by_its_id_before_and_after_an_anchor(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    let run = |id: &str| {
+        let mut ids = RunIds::root("a", "s");
+        (ids.run_id, ids.root_run_id) = (id.into(), id.into());
+        let ids = Arc::new(ids);
+        let status = RunStatus::Finished(ExitReason::Text);
+        let ended = EntryBody::RunEnded { status, usage: Usage::new(1, 1).into(), error: None, answer: None };
+        let started = EntryBody::RunStarted { ids: ids.clone(), fingerprint: String::new() };
+        (ids.clone(), [started, ended].map(|body| Entry::new(ids.run_id.clone(), 1, body)).to_vec())
+    };
+    let ((old, first), (new, second)) = (run("old\0é"), run("new"));
+    append(&*writer, first).await;
+    let anchor = SessionIndex::read(&*journal, "s").await.expect("reads").anchor(1).expect("no run is under way");
+    append(&*writer, vec![Entry::new("anchor".into(), 2, EntryBody::Anchored { anchor: Box::new(anchor) })]).await;
+    append(&*writer, second).await;
+    for (session, id, is_there) in
+        [("s", "old\0é", true), ("s", "new", true), ("s", "ne", false), ("t", "new", false), ("s", "", false)]
+    {
+        assert_eq!(journal.has_run(session, id).await.expect("reads"), is_there, "{id:?} in {session}");
+    }
+    let nobody = RunIds::root("a", "s");
+    for (ids, is_known) in [(&*old, true), (&*new, true), (&nobody, false)] {
+        let known = liveness_of(&*journal, ids).await.expect("reads");
+        assert_eq!(known != Liveness::Unknown, is_known, "{known:?}");
     }
 }
 

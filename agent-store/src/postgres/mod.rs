@@ -158,6 +158,10 @@ impl Journal for PostgresJournal {
         self.0.indexes.index(self, session).await
     }
 
+    async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        self.0.readers.has_run(session, run).await
+    }
+
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         self.0.readers.newest(session).await
     }

@@ -40,6 +40,12 @@ impl Readers {
         Ok(self.entries(session, anchor.cast_unsigned().saturating_sub(1), 1).await?.pop())
     }
 
+    /// True if a run of this id began in a session.
+    pub(super) async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        let rows = self.rows(|s| &s.has_run, vec![bytes(session), bytes(run)]).await?;
+        Ok(rows.first().is_some_and(|row| row.get(0)))
+    }
+
     /// What is known of a session without its entries.
     pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;

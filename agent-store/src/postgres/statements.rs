@@ -96,6 +96,12 @@ const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM {schema}.entry WHERE ses
 
 const ANCHOR: &str = "SELECT anchor FROM {schema}.session WHERE name = $1";
 
+/// Its condition is that of the index `run_started`.
+const HAS_RUN: &str = r#"SELECT EXISTS (
+    SELECT FROM {schema}.entry
+    WHERE session = (SELECT id FROM {schema}.session WHERE name = $1) AND run = $2 AND body LIKE '{"run_started"%'
+)"#;
+
 const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {schema}.session WHERE name = $1";
 
 const SESSIONS: &str = "SELECT name FROM {schema}.session ORDER BY name";
@@ -110,6 +116,7 @@ pub(super) struct Statements {
     pub(super) read: Query,
     pub(super) newest: Query,
     pub(super) anchor: Query,
+    pub(super) has_run: Query,
     pub(super) info: Query,
     pub(super) sessions: Query,
 }
@@ -126,6 +133,7 @@ impl Statements {
             read: query(READ, const { &[Type::BYTEA, Type::INT8, Type::INT8] }),
             newest: query(NEWEST, const { &[Type::BYTEA] }),
             anchor: query(ANCHOR, const { &[Type::BYTEA] }),
+            has_run: query(HAS_RUN, const { &[Type::BYTEA, Type::BYTEA] }),
             info: query(INFO, const { &[Type::BYTEA] }),
             sessions: query(SESSIONS, &[]),
         }

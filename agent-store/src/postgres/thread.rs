@@ -35,7 +35,8 @@ use crate::{
 };
 
 /// From nothing to format 1, and so on.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql"), include_str!("runs.sql")];
 
 /// What the thread is asked to do.
 pub(super) enum Work {

@@ -132,6 +132,11 @@ impl Journal for SqliteJournal {
         self.0.indexes.index(self, session).await
     }
 
+    async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        let (session, run) = (session.to_owned(), run.to_owned());
+        self.0.readers.run(move |reader| reader.has_run(&session, &run)).await
+    }
+
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let session = session.to_owned();
         self.0.readers.run(move |reader| reader.newest(&session)).await

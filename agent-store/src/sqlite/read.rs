@@ -119,6 +119,15 @@ impl Reader {
         Ok(self.entries(session, anchor.cast_unsigned().saturating_sub(1), 1)?.pop())
     }
 
+    /// True if a session has an entry of this run.
+    pub(super) fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        let read = || {
+            let sql = "SELECT EXISTS (SELECT 1 FROM run WHERE session = (SELECT id FROM session WHERE name = ?1) AND name = ?2)";
+            self.connection.prepare_cached(sql)?.query_row((session, run), |row| row.get(0))
+        };
+        read().map_err(|e| store_error(&self.path, &e))
+    }
+
     /// What is known of a session without its entries.
     pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let read = || {

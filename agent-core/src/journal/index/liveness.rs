@@ -30,7 +30,7 @@ pub async fn liveness_of(journal: &(impl Journal + ?Sized), ids: &RunIds) -> Res
     let index = journal.index(&ids.session).await?;
     let (known, is_whole) = index.look(|index| (index.liveness(ids), index.is_whole()));
     match known {
-        Liveness::Unknown if !is_whole => {
+        Liveness::Unknown if !is_whole && journal.has_run(&ids.session, &ids.run_id).await? => {
             Ok(journal.whole_index(&ids.session).await?.look(|index| index.liveness(ids)))
         }
         known => Ok(known),

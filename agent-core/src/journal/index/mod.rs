@@ -386,6 +386,11 @@ impl SessionIndex {
         self.runs.get(run).and_then(|(agent, _)| self.agents.get(agent)).and_then(first).unwrap_or(0)
     }
 
+    /// True if a run or an edit of this id began; of an index that is not [whole](Self::is_whole) older ones are not in it.
+    pub(crate) fn has_run(&self, run: &str) -> bool {
+        self.runs.contains_key(run)
+    }
+
     /// The newest record of a run.
     fn record(&self, run: &str) -> Option<&RunRecord> {
         let (agent, at) = self.runs.get(run)?;
