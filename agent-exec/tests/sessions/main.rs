@@ -356,6 +356,10 @@ impl Journal for Counting {
         self.indexes.whole_index(self, session).await
     }
 
+    async fn has_run(&self, session: &str, run: &str) -> agent_core::Result<bool> {
+        self.journal.has_run(session, run).await
+    }
+
     async fn anchor(&self, session: &str) -> agent_core::Result<Option<Arc<Entry>>> {
         let entries = entries(&self.journal, session).await;
         Ok(entries.into_iter().rfind(|entry| matches!(entry.body, EntryBody::Anchored { .. })))
@@ -380,9 +384,9 @@ async fn a_process_that_sees_a_session_for_the_first_time_reads_what_follows_its
         built(Agent::builder("a", ScriptedModel::new(turns)).store(store))
     };
     let mut costs = Vec::new();
-    for _ in 0..5 {
+    for n in 0..5 {
         let agent = process();
-        finished(agent.start(on("again", "s")).await);
+        finished(agent.start(on("again", "s").run_id(format!("first-{n}"))).await);
         costs.push(std::mem::take(&mut *read.lock().expect("free")));
         for _ in 0..120 {
             finished(agent.start(on("again", "s")).await);

@@ -29,6 +29,7 @@ async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of
     place
         .execute(
             "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor;
+             DROP INDEX run_started;
              UPDATE format SET version = 1",
         )
         .await;
