@@ -1,7 +1,6 @@
 //! [`MemoryCache`].
 
 use std::{
-    collections::{BTreeMap, HashMap},
     fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -10,7 +9,7 @@ use std::{
 use agent_core::{ModelResponse, Result, async_trait};
 use tokio::time::Instant;
 
-use super::{CacheKey, CacheStore};
+use super::{CacheKey, CacheStore, lru::Lru};
 
 /// Keeps answers in memory: a bounded number, of bounded size, for a bounded time. What was not used for longest goes first.
 ///
@@ -26,22 +25,11 @@ pub struct MemoryCache {
     max_entries: usize,
     max_bytes: usize,
     ttl: Option<Duration>,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Default)]
-struct Kept {
-    entries: HashMap<CacheKey, Entry>,
-    /// By when they were last used.
-    order: BTreeMap<u64, CacheKey>,
-    uses: u64,
-    bytes: usize,
+    kept: Mutex<Lru<CacheKey, Entry>>,
 }
 
 struct Entry {
     response: Arc<ModelResponse>,
-    bytes: usize,
-    used: u64,
     since: Instant,
 }
 
@@ -75,7 +63,7 @@ impl MemoryCache {
 
     /// The number of answers.
     pub fn len(&self) -> usize {
-        self.kept().entries.len()
+        self.kept().len()
     }
 
     /// True if there are none.
@@ -85,26 +73,26 @@ impl MemoryCache {
 
     /// The bytes of all answers together.
     pub fn bytes(&self) -> usize {
-        self.kept().bytes
+        self.kept().bytes()
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.kept() = Kept::default();
+        *self.kept() = Lru::default();
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Lru<CacheKey, Entry>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
         let mut kept = self.kept();
-        let since = kept.entries.get(key)?.since;
+        let since = kept.peek(key)?.since;
         if self.ttl.is_some_and(|longest| since.elapsed() >= longest) {
             kept.remove(key);
             return None;
         }
-        kept.touch(key)
+        kept.get(key).map(|entry| entry.response.clone())
     }
 
     fn insert(&self, key: CacheKey, response: Arc<ModelResponse>) {
@@ -114,41 +102,10 @@ impl MemoryCache {
         if bytes > self.max_bytes || self.max_entries == 0 {
             return;
         }
-        while kept.entries.len() >= self.max_entries || kept.bytes + bytes > self.max_bytes {
+        while kept.len() >= self.max_entries {
             kept.remove_oldest();
         }
-        kept.add(key, response, bytes);
-    }
-}
-
-impl Kept {
-    fn add(&mut self, key: CacheKey, response: Arc<ModelResponse>, bytes: usize) {
-        self.uses += 1;
-        self.bytes += bytes;
-        self.order.insert(self.uses, key);
-        self.entries.insert(key, Entry { response, bytes, used: self.uses, since: Instant::now() });
-    }
-
-    fn touch(&mut self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
-        let entry = self.entries.get_mut(key)?;
-        self.uses += 1;
-        self.order.remove(&entry.used);
-        self.order.insert(self.uses, *key);
-        entry.used = self.uses;
-        Some(entry.response.clone())
-    }
-
-    fn remove(&mut self, key: &CacheKey) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.used);
-            self.bytes -= entry.bytes;
-        }
-    }
-
-    fn remove_oldest(&mut self) {
-        if let Some((_, key)) = self.order.pop_first() {
-            self.remove(&key);
-        }
+        kept.insert(key, Entry { response, since: Instant::now() }, bytes, self.max_bytes);
     }
 }
 
@@ -195,7 +152,7 @@ impl Default for MemoryCache {
 impl fmt::Debug for MemoryCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = self.kept();
-        f.debug_struct("MemoryCache").field("entries", &kept.entries.len()).field("bytes", &kept.bytes).finish()
+        f.debug_struct("MemoryCache").field("entries", &kept.len()).field("bytes", &kept.bytes()).finish()
     }
 }
 

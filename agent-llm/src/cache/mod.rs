@@ -3,12 +3,14 @@
 mod flights;
 mod key;
 mod layer;
+mod lru;
 mod memory;
 mod service;
 mod shared;
 mod store;
 mod tee;
 
+pub(crate) use self::lru::Lru;
 pub use self::{
     key::CacheKey,
     layer::CacheLayer,
