@@ -22,6 +22,7 @@
 //! | know a model's context window and prices | [`Catalogue`] |
 //! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
 //! | go through a proxy, trust other certificates, limit connections | [`HttpTransport::builder`] |
+//! | make vectors of texts, and rank documents | [`embedder`], [`embed`]; [`reranker`], [`rank`] |
 //! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`Framing`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
 //! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
@@ -107,6 +108,7 @@ pub mod models;
 #[cfg(feature = "offline")]
 pub mod offline;
 mod provider;
+pub mod rank;
 mod redact;
 #[cfg(feature = "requests")]
 mod request_reader;
@@ -146,7 +148,10 @@ pub use self::{
     limit::{RateLimitLayer, RateLimiter},
     model::{Credentials, Signer},
     models::Catalogue,
-    provider::{Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, Wire, model},
+    provider::{
+        EmbedderBuilder, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, RerankerBuilder, Wire,
+        embedder, model, reranker,
+    },
     retry::RetryLayer,
     router::ModelRouter,
     transport::{Body, Transport, TransportFn, transport_fn},

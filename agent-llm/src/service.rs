@@ -42,43 +42,48 @@ macro_rules! around {
     };
 }
 
-/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over model calls.
+/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over model calls, or over what else is said.
 ///
 /// `ready` is ready when its inner service is, and hands that on. `always` is always ready: what stands inside is only
 /// made ready by the function, for a call that it must answer.
 macro_rules! answers {
     ($Service:ident, $readiness:ident, |$own:ident| $answer:ident) => {
-        impl<S> tower::Service<agent_core::ModelRequest> for $Service<S>
+        $crate::service::answers!(
+            $Service, $readiness, |$own| $answer, agent_core::ModelRequest => agent_core::ModelResponse
+        );
+    };
+    ($Service:ident, $readiness:ident, |$own:ident| $answer:ident, $Request:ty => $Response:ty) => {
+        impl<S> tower::Service<$Request> for $Service<S>
         where
-            S: tower::Service<agent_core::ModelRequest, Response = agent_core::ModelResponse> + Clone + Send + 'static,
+            S: tower::Service<$Request, Response = $Response> + Clone + Send + 'static,
             S::Error: Into<agent_core::BoxError>,
             S::Future: Send,
         {
-            type Response = agent_core::ModelResponse;
+            type Response = $Response;
             type Error = agent_core::Error;
-            type Future = agent_core::BoxFuture<'static, agent_core::Result<agent_core::ModelResponse>>;
+            type Future = agent_core::BoxFuture<'static, agent_core::Result<$Response>>;
 
-            $crate::service::answers!(@ $readiness, $own, $answer);
+            $crate::service::answers!(@ $readiness, $own, $answer, $Request);
         }
     };
-    (@ ready, $own:ident, $answer:ident) => {
+    (@ ready, $own:ident, $answer:ident, $Request:ty) => {
         fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<agent_core::Result<()>> {
             self.inner.poll_ready(cx).map_err($crate::service::own)
         }
 
-        fn call(&mut self, req: agent_core::ModelRequest) -> Self::Future {
+        fn call(&mut self, req: $Request) -> Self::Future {
             // The service that is ready makes the call; its clone is made ready for the next.
             let clone = self.inner.clone();
             let inner = std::mem::replace(&mut self.inner, clone);
             agent_core::boxed(|| $answer(self.$own.clone(), inner, req))
         }
     };
-    (@ always, $own:ident, $answer:ident) => {
+    (@ always, $own:ident, $answer:ident, $Request:ty) => {
         fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<agent_core::Result<()>> {
             std::task::Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, req: agent_core::ModelRequest) -> Self::Future {
+        fn call(&mut self, req: $Request) -> Self::Future {
             agent_core::boxed(|| $answer(self.$own.clone(), self.inner.clone(), req))
         }
     };

@@ -206,8 +206,11 @@ async fn requests_are_signed_with_the_keys_of_a_container_or_of_a_machine() {
         let (seen, asked) = shown(MODEL, &container, &[]).await;
         assert_signed(&seen, "AKNEAR", "eu-west-1", "t-near");
         assert!(asked.len() == 1 && asked[0].contains("of-the-pod"), "{asked:#?}");
+        // The SDK must be told that no proxy leads to the machine's own server.
+        let is_sdk = cfg!(feature = "aws-sdk") && search.0 != "OWN_SEARCH";
         let machine = [
             region,
+            ("NO_PROXY", if is_sdk { "127.0.0.1" } else { "" }),
             ("AWS_EC2_METADATA_DISABLED", "false"),
             ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "{server}"),
             ("HTTP_PROXY", "http://127.0.0.1:1"),

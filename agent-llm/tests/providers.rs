@@ -146,7 +146,7 @@ fn row(provider: &Provider) -> String {
 #[test]
 fn the_guide_has_a_row_for_each_provider() {
     let guide = include_str!("../../docs/guide/providers.md");
-    let rows: Vec<_> = Providers::builtin().iter().map(row).collect();
+    let rows: Vec<_> = Providers::builtin().iter().filter(|provider| !provider.wires.is_empty()).map(row).collect();
     let table: Vec<_> = guide.lines().filter(|line| line.starts_with("| [`")).collect();
     assert!(table == rows, "the table of docs/guide/providers.md is to be:\n{}", rows.join("\n"));
 }

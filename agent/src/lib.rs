@@ -10,7 +10,7 @@
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
-//! | [`llm`] | models by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
+//! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `json-schema`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
@@ -43,8 +43,8 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_core::{
-    budget, embed, engine, error, event, history, journal, memory, message, model, retrieval, run, search, storage,
-    tool,
+    budget, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run, search,
+    storage, tool,
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
@@ -79,6 +79,7 @@ mod guide {
         compaction: "guide/compaction",
         definitions: "guide/definitions",
         delegation: "guide/delegation",
+        embeddings: "guide/embeddings",
         events: "guide/events",
         extend: "guide/extend",
         flow: "guide/flow",

@@ -32,6 +32,11 @@
 mod embedder;
 mod request;
 
+use crate::service::SharedService;
+
+/// A stack of tower services around an embedder.
+pub type EmbedService = SharedService<EmbedRequest, EmbedResponse>;
+
 pub use self::{
     embedder::{Embedder, EmbedderInfo},
     request::{EmbedPurpose, EmbedRequest, EmbedResponse},

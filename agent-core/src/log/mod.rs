@@ -182,7 +182,7 @@ impl RunLog {
 
     /// What the run used with all runs below it.
     pub fn tree_usage(&self) -> Usage {
-        self.look(|index, state| index.tree_usage(state))
+        self.look(SessionIndex::tree_usage)
     }
 
     /// The conversation.

@@ -3,9 +3,8 @@
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use agent_core::{ModelResponse, Result, async_trait};
-use moka::{policy::EvictionPolicy, sync::Cache};
 
-use super::{CacheKey, CacheStore};
+use super::{CacheKey, CacheStore, bounded::Bounded};
 
 /// Keeps answers in memory: of bounded size together, for a bounded time. What was not used for longest goes first.
 ///
@@ -17,13 +16,7 @@ use super::{CacheKey, CacheStore};
 /// let store = MemoryCache::builder().max_bytes(16 << 20).ttl(Duration::from_secs(3_600)).build();
 /// assert_eq!((store.len(), store.bytes()), (0, 0));
 /// ```
-pub struct MemoryCache(Cache<CacheKey, Kept>);
-
-#[derive(Clone)]
-struct Kept {
-    response: Arc<ModelResponse>,
-    bytes: u32,
-}
+pub struct MemoryCache(Bounded<CacheKey, Arc<ModelResponse>>);
 
 /// Builds a [`MemoryCache`].
 #[derive(Clone, Debug)]
@@ -50,18 +43,9 @@ impl MemoryCacheBuilder {
 
     /// The store.
     pub fn build(self) -> MemoryCache {
-        let cache = Cache::builder().max_capacity(self.max_bytes).weigher(|_, kept: &Kept| kept.bytes);
-        let cache = cache.eviction_policy(EvictionPolicy::lru());
-        let cache = match self.ttl {
-            Some(longest) => cache.time_to_live(longest.min(LONGEST)),
-            None => cache,
-        };
-        MemoryCache(cache.build())
+        MemoryCache(Bounded::new(self.max_bytes, self.ttl))
     }
 }
-
-/// moka refuses what is longer.
-const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
 
 impl MemoryCache {
     /// A store for 64 MiB, without a limit of time.
@@ -76,8 +60,7 @@ impl MemoryCache {
 
     /// The number of answers.
     pub fn len(&self) -> u64 {
-        self.0.run_pending_tasks();
-        self.0.entry_count()
+        self.0.len()
     }
 
     /// True if there are none.
@@ -87,26 +70,12 @@ impl MemoryCache {
 
     /// The bytes of all answers together.
     pub fn bytes(&self) -> u64 {
-        self.0.run_pending_tasks();
-        self.0.weighted_size()
+        self.0.bytes()
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.0.invalidate_all();
-    }
-
-    fn find(&self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
-        Some(self.0.get(key)?.response)
-    }
-
-    fn insert(&self, key: CacheKey, response: Arc<ModelResponse>) {
-        let most = self.0.policy().max_capacity().unwrap_or(u64::MAX);
-        match u32::try_from(size(&response)) {
-            Ok(bytes) if u64::from(bytes) <= most => self.0.insert(key, Kept { response, bytes }),
-            _ => self.0.invalidate(&key), // the older answer would be wrong
-        }
-        self.0.run_pending_tasks(); // the bound holds at every moment
+        self.0.clear();
     }
 }
 
@@ -135,11 +104,12 @@ fn size(response: &ModelResponse) -> usize {
 #[async_trait]
 impl CacheStore for MemoryCache {
     async fn get(&self, key: &CacheKey) -> Result<Option<Arc<ModelResponse>>> {
-        Ok(self.find(key))
+        Ok(self.0.get(key))
     }
 
     async fn put(&self, key: CacheKey, response: Arc<ModelResponse>) -> Result<()> {
-        self.insert(key, response);
+        let bytes = size(&response);
+        self.0.insert(key, response, bytes);
         Ok(())
     }
 }
@@ -170,6 +140,17 @@ mod tests {
 
     fn answer(text: &str) -> Arc<ModelResponse> {
         Arc::new(ModelResponse::new(text))
+    }
+
+    impl MemoryCache {
+        fn find(&self, key: &CacheKey) -> Option<Arc<ModelResponse>> {
+            self.0.get(key)
+        }
+
+        fn insert(&self, key: CacheKey, response: Arc<ModelResponse>) {
+            let bytes = size(&response);
+            self.0.insert(key, response, bytes);
+        }
     }
 
     fn bytes(response: &ModelResponse) -> u64 {

@@ -1,5 +1,6 @@
 //! Answering a request that was answered before: [`ResponseCache`].
 
+mod bounded;
 mod flights;
 mod key;
 mod layer;
@@ -9,6 +10,7 @@ mod shared;
 mod store;
 mod tee;
 
+pub(crate) use self::bounded::Bounded;
 pub use self::{
     key::CacheKey,
     layer::CacheLayer,

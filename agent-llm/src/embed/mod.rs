@@ -1,5 +1,52 @@
-//! Texts as vectors: embedders by their names, and one that needs neither key nor network.
+//! Texts as vectors: embedders by their names ([`embedder`](crate::embedder)), and one that needs neither key nor network.
+//!
+//! | for | see |
+//! |---|---|
+//! | an embedder of a provider | [`embedder`](crate::embedder), [`EmbedderBuilder`](crate::EmbedderBuilder) |
+//! | one that needs nothing | [`HashedEmbedder`], `offline:hashed` by name |
+//! | tower layers around it | [`LayeredEmbedder`] |
+//! | not to ask for the same vector again | [`CachedEmbedder`] (feature `cache`) |
+//! | how a provider is asked | [`EmbedProfile`], [`EmbedWire`], and [`codec()`] for who sends requests some other way |
+//! | a wire of one's own | [`EmbedCodec`] |
+//!
+//! ```
+//! use agent_core::embed::{EmbedRequest, Embedder};
+//! use agent_llm::{embedder, transport_fn};
+//! use http::Response;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
+//! let answer = r#"{"data": [{"index": 0, "embedding": [0.6, 0.8]}], "usage": {"prompt_tokens": 3}}"#;
+//! let provider = transport_fn(move |_request| async move { Ok(Response::new(answer.into())) });
+//! let embedder = embedder("openai:text-embedding-3-small").transport(provider).build()?;
+//!
+//! let response = embedder.embed(EmbedRequest::query("What is 6 x 7?")).await?;
+//! assert_eq!((response.vectors, response.usage.input), (vec![vec![0.6, 0.8]], 3));
+//! # Ok::<(), agent_core::Error>(())
+//! # }).expect("embeds");
+//! ```
 
+#[cfg(feature = "cache")]
+mod cached;
+mod codec;
 mod hashed;
+mod http;
+mod layered;
+mod lengths;
+mod profile;
+mod split;
+mod vectors;
+mod wire;
 
-pub use self::hashed::HashedEmbedder;
+#[cfg(feature = "cache")]
+pub use self::cached::CachedEmbedder;
+pub use self::{
+    codec::{EmbedCall, EmbedCodec, EmbedLimits},
+    hashed::HashedEmbedder,
+    layered::LayeredEmbedder,
+    profile::{EmbedProfile, EmbedWire},
+    wire::codec,
+};
+pub(crate) use self::{
+    http::{EmbedOptions, HttpEmbedder},
+    vectors::{read, used},
+};

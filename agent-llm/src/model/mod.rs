@@ -1,7 +1,10 @@
 //! A [`Model`] made of a [`Codec`] and a [`Transport`].
 
 mod answer;
+mod caller;
 mod credentials;
+mod exchange;
+mod incoming;
 mod settings;
 mod shared;
 mod signer;
@@ -14,8 +17,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::settings::Http;
+pub(crate) use self::{caller::Caller, settings::HttpSettings, shared::default_transport};
 pub use self::{credentials::Credentials, signer::Signer};
-pub(crate) use self::{settings::HttpSettings, shared::default_transport};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
 /// The facts of an error that may repeat what a provider said.

@@ -1,17 +1,18 @@
 //! Making models: [`ModelBuilder`].
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
 
 use agent_core::{ModelInfo, Result};
-use secrecy::SecretString;
 use serde_json::Value;
 
 use super::{
     Provider, Providers, Wire,
     reach::{Reach, Wanted},
+    setters::connection_setters,
+    speaks::Speaks,
 };
 use crate::{
-    Auth, Catalogue, Codec, Credentials, LayeredModel, RetryLayer, Signer, Transport,
+    Auth, Catalogue, Codec, LayeredModel, RetryLayer,
     model::{HttpModel, HttpSettings},
 };
 
@@ -88,19 +89,11 @@ impl ModelBuilder {
         Self { source, wanted, known, auth: None, http, retries: 2 }
     }
 
+    connection_setters!();
+
     /// Chooses among the wires that the provider speaks, as `@` in a name does. Default: its first.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.wanted.wire = Some(wire);
-        self
-    }
-
-    /// Sets the address up to, and without, the path of the API. Default: the provider's.
-    ///
-    /// At the address of another known provider, it is that one. Any other address is that of a server of your own, named
-    /// after its host, unless the provider has no address of its own (one with places in it, or on your machine). Such a server
-    /// is shown no key from the environment.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.wanted.base_url = Some(url.into());
         self
     }
 
@@ -121,70 +114,12 @@ impl ModelBuilder {
         self
     }
 
-    /// Sets the key. Default: what the environment has in one of the provider's variables.
-    pub fn api_key(mut self, key: impl Into<String>) -> Self {
-        self.http.api_key = Some(SecretString::from(key.into()));
-        self
-    }
-
-    /// Asks for the key before every request: for one that does not last. It takes the place of `api_key`.
-    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
-        self.http.credentials = Some(Arc::new(credentials));
-        self
-    }
-
-    /// Has every request signed, in place of a key from the environment: see [`Signer`]. Default: as the provider wants it;
-    /// requests to Amazon Bedrock are signed with AWS's keys where no key of Bedrock's own is set.
-    pub fn signer(mut self, signer: impl Signer) -> Self {
-        self.http.signer = Some(Arc::new(signer));
-        self
-    }
-
-    /// Sets how the key is shown to the provider. Default: as its profile says; a codec's, [`Auth::Bearer`].
-    pub fn auth(mut self, auth: Auth) -> Self {
-        self.auth = Some(auth);
-        self
-    }
-
-    /// Sends this header with every request.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.http.headers.push((name.into(), SecretString::from(value.into())));
-        self
-    }
-
-    /// Sets how requests travel. Default: one [`HttpTransport`](crate::HttpTransport) that all models of the process share.
-    ///
-    /// With a transport of your own no key must be there: it may bring one, or be a recording.
-    pub fn transport(mut self, transport: impl Transport) -> Self {
-        self.http.transport = Some(Arc::new(transport));
-        self
-    }
-
     /// Sets how often a call that failed for a moment is tried again, as [`RetryLayer`] does. Default: 2.
     ///
     /// A [`RetryLayer`] around the model counts these attempts as its own, so that they add up and do not multiply.
     /// Set 0 where something else is to be tried at once, as in a [`Failover`](crate::Failover).
     pub fn retries(mut self, most: u32) -> Self {
         self.retries = most;
-        self
-    }
-
-    /// Sets the longest wait until the answer begins. One that is not streamed begins when it is complete. Default: as
-    /// the longest silence.
-    pub fn first_timeout(mut self, longest: Duration) -> Self {
-        self.http.first_timeout = Some(longest);
-        self
-    }
-
-    /// Sets the longest silence between any two pieces of the answer. Default: 300 s.
-    pub fn idle_timeout(mut self, longest: Duration) -> Self {
-        self.http.idle_timeout = longest;
-        self
-    }
-
-    /// Sets the most bytes that one answer may have on the wire, streamed or not. Default: 64 MiB.
-    pub fn max_answer(mut self, bytes: usize) -> Self {
-        self.http.max_answer = bytes;
         self
     }
 
@@ -254,20 +189,16 @@ impl ModelBuilder {
 
     fn http_model(self) -> Result<HttpModel> {
         let Self { source, wanted, known, auth, mut http, .. } = self;
-        let reach = match source {
+        let mut reach = match source {
             Source::Codec(codec) => {
                 let origin = codec.origin();
                 let info = known.info(origin.model(), origin.provider(), false);
                 return HttpModel::new(codec, info, auth.unwrap_or_default(), http);
             }
-            Source::Named(providers, name) => Reach::by_name(&providers, &name, &wanted, &http)?,
+            Source::Named(providers, name) => Reach::<Speaks>::by_name(&providers, &name, &wanted, &http)?,
             Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
         };
-        if http.api_key.is_none() {
-            http.api_key = reach.key;
-        }
-        http.credentials = http.credentials.or(reach.credentials);
-        http.signer = http.signer.or(reach.signer);
+        reach.equip(&mut http);
         let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
         info.context_window = info.context_window.or(reach.speaks.window());
         let codec =

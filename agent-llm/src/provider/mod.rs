@@ -1,12 +1,17 @@
 //! Who serves models: [`Provider`], the table of them, and models by their names.
 
 mod builder;
+mod embedder;
 mod identity;
 mod key;
 mod profiles;
 mod reach;
+mod reranker;
+mod setters;
 mod speaks;
 mod table;
+mod vectors;
+mod way;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -16,13 +21,21 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     builder::{ModelBuilder, model},
+    embedder::{EmbedderBuilder, embedder},
     identity::Identity,
     key::KeyVariable,
+    reranker::{RerankerBuilder, reranker},
     table::Providers,
     wire::Wire,
 };
+use self::{
+    vectors::{Embeds, Ranks},
+    way::Way,
+};
 use crate::{
     AnthropicProfile, BedrockProfile, CohereProfile, GeminiProfile, OllamaProfile, Profile,
+    embed::EmbedProfile,
+    rank::RankProfile,
     wire::endpoint::{endpoint, place},
 };
 
@@ -84,6 +97,12 @@ pub struct Provider {
     /// Its address and its habits where it speaks Ollama's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ollama: Option<OllamaProfile>,
+    /// How it is asked for vectors, if it serves embedders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embed: Option<EmbedProfile>,
+    /// How it is asked for the order of documents, if it serves rerankers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<RankProfile>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
@@ -114,6 +133,16 @@ impl Provider {
         ModelBuilder::at(self.clone(), name.into())
     }
 
+    /// Begins an embedder of this name, as this provider serves it.
+    pub fn embedder(&self, name: impl Into<String>) -> EmbedderBuilder {
+        EmbedderBuilder::at(self.clone(), name.into())
+    }
+
+    /// Begins a reranker of this name, as this provider serves it.
+    pub fn reranker(&self, name: impl Into<String>) -> RerankerBuilder {
+        RerankerBuilder::at(self.clone(), name.into())
+    }
+
     /// Fills in the place `{name}` of its addresses: the `resource` of Azure, the `region` of Bedrock.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -135,7 +164,9 @@ impl Provider {
         let cohere = self.cohere.as_mut().map(|profile| &mut profile.base_url);
         let bedrock = self.bedrock.as_mut().map(|profile| &mut profile.base_url);
         let ollama = self.ollama.as_mut().map(|profile| &mut profile.base_url);
-        [openai, anthropic, gemini, cohere, bedrock, ollama].into_iter().flatten()
+        let embed = self.embed.as_mut().map(|profile| &mut profile.base_url);
+        let rerank = self.rerank.as_mut().map(|profile| &mut profile.base_url);
+        [openai, anthropic, gemini, cohere, bedrock, ollama, embed, rerank].into_iter().flatten()
     }
 
     /// True if each user of it has an address of their own: then another address is still this provider's.
@@ -152,7 +183,7 @@ impl Provider {
         if self.name.is_empty() || self.name.contains([':', '@', '/', ' ']) {
             wrong.push("its name is empty, or has one of ':', '@', '/' and a space".to_owned());
         }
-        if self.wires.is_empty() {
+        if self.wires.is_empty() && self.embed.is_none() && self.rerank.is_none() {
             wrong.push("it speaks no wire".to_owned());
         }
         if self.keys.is_empty() && !self.keyless {
@@ -164,21 +195,24 @@ impl Provider {
                 .filter(|wire| !self.wires.contains(wire))
                 .map(|wire| format!("'{wire}' is recorded, and it does not speak that")),
         );
-        for wire in &self.wires {
-            let Some(url) = wire.base_url(self) else {
-                wrong.push(format!("it speaks '{wire}', and has no profile '{}'", wire.profile()));
-                continue;
-            };
-            let filled = self.places.keys().fold(url.to_owned(), |url, name| url.replace(&format!("{{{name}}}"), "x"));
-            if let Some(place) = place(&filled) {
-                wrong.push(format!("the place '{place}' of its address is none of its places"));
-            } else if let Err(e) = endpoint(&filled, "/") {
-                wrong.push(e.message().to_owned());
-            }
-        }
+        self.wires.iter().for_each(|wire| wrong.extend(self.lack(*wire)));
+        wrong.extend(self.embed.as_ref().and_then(|profile| self.lack(Embeds(profile.wire))));
+        wrong.extend(self.rerank.as_ref().and_then(|profile| self.lack(Ranks(profile.wire))));
         if wrong.is_empty() {
             return Ok(());
         }
         Err(Error::config(format!("the provider '{}' is wrong: {}", self.name, wrong.join("; "))))
+    }
+
+    /// What it lacks to be asked so.
+    fn lack(&self, way: impl Way) -> Option<String> {
+        let Some(url) = way.base_url(self) else {
+            return Some(format!("it speaks '{way}', and has no profile '{}', or no address there", way.profile()));
+        };
+        let filled = self.places.keys().fold(url.to_owned(), |url, name| url.replace(&format!("{{{name}}}"), "x"));
+        match place(&filled) {
+            Some(place) => Some(format!("the place '{place}' of its address is none of its places")),
+            None => endpoint(&filled, "/").err().map(|e| e.message().to_owned()),
+        }
     }
 }

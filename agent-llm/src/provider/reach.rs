@@ -6,7 +6,12 @@ use agent_core::{Error, Result};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::{Identity, Provider, Providers, Wire, speaks::Speaks, table::authority};
+use super::{
+    Identity, Provider, Providers, Wire,
+    speaks::Speaks,
+    table::authority,
+    way::{Spoken, Way},
+};
 use crate::{Auth, Credentials, Signer, model::HttpSettings, wire::endpoint::place};
 
 /// Reads a variable of the environment.
@@ -26,11 +31,11 @@ impl Default for Wanted {
     }
 }
 
-/// The way to a model.
-pub(super) struct Reach {
+/// The way to a model, or to what else a provider serves.
+pub(super) struct Reach<S = Speaks> {
     pub(super) provider: Provider,
     pub(super) model: String,
-    pub(super) speaks: Speaks,
+    pub(super) speaks: S,
     pub(super) auth: Auth,
     pub(super) key: Option<SecretString>,
     /// In place of a key.
@@ -39,7 +44,7 @@ pub(super) struct Reach {
     pub(super) signer: Option<Arc<dyn Signer>>,
 }
 
-impl Reach {
+impl<S: Spoken> Reach<S> {
     /// The way to the model that is called `name`.
     ///
     /// # Errors
@@ -51,13 +56,13 @@ impl Reach {
             return Err(Error::config(format!("'{name}' names no provider: a model is named provider:model{near}")));
         };
         let provider = providers.find(provider)?;
-        let (model, wire) = wire_of(model, wanted, provider)?;
+        let (model, way) = S::chosen(model, wanted, provider)?;
         let provider = match (&wanted.base_url, wanted.variable(provider.base_url_variable.as_deref())) {
-            (Some(url), _) => elsewhere(providers, provider, wire, url, false),
-            (None, Some(url)) => elsewhere(providers, provider, wire, &with_version(url, wire), true),
+            (Some(url), _) => elsewhere(providers, provider, way, url, false),
+            (None, Some(url)) => elsewhere(providers, provider, way, &with_version(url, way), true),
             (None, None) => provider.clone(),
         };
-        Self::along(provider, model, wire, wanted, http)
+        Self::along(provider, model, way, wanted, http)
     }
 
     /// The way to the model that `provider` calls `name`.
@@ -65,15 +70,15 @@ impl Reach {
     /// # Errors
     /// As [`by_name`](Self::by_name).
     pub(super) fn at(provider: Provider, name: &str, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
-        let (model, wire) = wire_of(name, wanted, &provider)?;
+        let (model, way) = S::chosen(name, wanted, &provider)?;
         let provider = match &wanted.base_url {
-            Some(url) => elsewhere(&Providers::builtin(), &provider, wire, url, false),
+            Some(url) => elsewhere(&Providers::builtin(), &provider, way, url, false),
             None => provider,
         };
-        Self::along(provider, model, wire, wanted, http)
+        Self::along(provider, model, way, wanted, http)
     }
 
-    fn along(mut provider: Provider, model: &str, wire: Wire, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
+    fn along(mut provider: Provider, model: &str, way: S::Way, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
         let name = provider.name.clone();
         let (places, fields): (Vec<_>, Vec<_>) =
             wanted.options.iter().partition(|(option, _)| provider.places.contains_key(option));
@@ -81,20 +86,20 @@ impl Reach {
         for (place, value) in places {
             provider = lacks.fill(provider, place, value.as_str());
         }
-        while let Some(hole) = wire.base_url(&provider).and_then(place).map(str::to_owned) {
+        while let Some(hole) = way.base_url(&provider).and_then(place).map(str::to_owned) {
             let known = provider.places.get(&hole).cloned().unwrap_or_default();
             let value = known.variables.iter().find_map(|variable| wanted.variable(Some(variable)));
             let value = value.or_else(|| provider.identity?.place(&hole, &wanted.env));
             provider = lacks.fill(provider, &hole, value.as_deref().or(known.default.as_deref()));
         }
         let provider = provider.signed();
-        let Some(mut speaks) = Speaks::of(&provider, wire) else {
-            return Err(Error::config(format!("{name} has no profile '{}' for the wire {wire}", wire.profile())));
+        let Some(mut speaks) = S::of(&provider, way) else {
+            return Err(Error::config(format!("{name} has no profile '{}' for the wire {way}", way.profile())));
         };
         for (option, value) in fields {
             speaks.set(option, value).map_err(|why| {
                 let places: String = provider.places.keys().map(|place| format!(", {place}")).collect();
-                Error::config(format!("'{option}' cannot be set for {name} on the wire {wire}: {why}{places}"))
+                Error::config(format!("'{option}' cannot be set for {name} on the wire {way}: {why}{places}"))
             })?;
         }
         if let Some(feature) = speaks.feature() {
@@ -106,6 +111,17 @@ impl Reach {
         }
         lacks.none(&format!("{name}:{model}"))?;
         Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials, signer })
+    }
+}
+
+impl<S> Reach<S> {
+    /// Adds the key that was found to what a builder was told.
+    pub(super) fn equip(&mut self, http: &mut HttpSettings) {
+        if http.api_key.is_none() {
+            http.api_key = self.key.take();
+        }
+        http.credentials = http.credentials.take().or(self.credentials.take());
+        http.signer = http.signer.take().or(self.signer.take());
     }
 }
 
@@ -185,24 +201,9 @@ impl Lacks {
     }
 }
 
-/// The model's own name, and its wire.
-fn wire_of<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {
-    let said = name.rsplit_once('@').and_then(|(model, wire)| Some((model, wire.parse::<Wire>().ok()?)));
-    let (model, said) = said.map_or((name, None), |(model, wire)| (model, Some(wire)));
-    let wire = wanted.wire.or(said).or(provider.wires.first().copied());
-    let Some(wire) = wire.filter(|wire| provider.wires.contains(wire)) else {
-        let wires: Vec<_> = provider.wires.iter().map(|wire| wire.as_str()).collect();
-        return Err(Error::config(format!("{} speaks {}, and nothing else", provider.name, wires.join(", "))));
-    };
-    if model.is_empty() {
-        return Err(Error::config(format!("which model of {}? It is named {}:model", provider.name, provider.name)));
-    }
-    Ok((model, wire))
-}
-
 /// Who is at `url`, of whom `provider` was said. If the two were said by a pair of variables, so was the key.
-fn elsewhere(providers: &Providers, provider: &Provider, wire: Wire, url: &str, is_pair: bool) -> Provider {
-    let known = providers.at(url, wire);
+fn elsewhere(providers: &Providers, provider: &Provider, way: impl Way, url: &str, is_pair: bool) -> Provider {
+    let known = providers.at(url, way);
     let mut there = match known {
         // Of two that anybody may run, the one that was said is meant; the host of any other is its own.
         Some(known) if known.name == provider.name || !(provider.is_everywhere() && known.is_everywhere()) => {
@@ -212,19 +213,19 @@ fn elsewhere(providers: &Providers, provider: &Provider, wire: Wire, url: &str, 
         _ => {
             let host = authority(url);
             let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
-            let mut own = Provider::new(if host.is_empty() { "unknown" } else { host }, wire, url);
+            let mut own = way.own(if host.is_empty() { "unknown" } else { host }, url, provider);
             own.keys = if is_pair { provider.keys.clone() } else { Vec::new() };
             own
         }
     };
-    wire.set_base_url(&mut there, url);
+    way.set_base_url(&mut there, url);
     there
 }
 
 /// Google's own clients take a base URL without the version of the API.
-fn with_version(url: String, wire: Wire) -> String {
+fn with_version(url: String, way: impl Way) -> String {
     let is_bare = url.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
-    if wire == Wire::Generate && is_bare { format!("{}/v1beta", url.trim_end_matches('/')) } else { url }
+    if way.lacks_version() && is_bare { format!("{}/v1beta", url.trim_end_matches('/')) } else { url }
 }
 
 #[cfg(test)]

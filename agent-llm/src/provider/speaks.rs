@@ -1,15 +1,17 @@
 //! One wire of a provider, with its profile.
 
-use agent_core::Result;
-use serde::{Serialize, de::DeserializeOwned};
+use agent_core::{Error, Result};
 use serde_json::Value;
 
-use super::{Provider, Wire};
+use super::{
+    Provider, Wire,
+    reach::Wanted,
+    way::{Spoken, set},
+};
 use crate::{
     AnthropicCodec, AnthropicEnvelope, AnthropicProfile, Auth, BedrockCodec, BedrockProfile, Codec, CohereCodec,
     CohereProfile, GeminiCodec, GeminiProfile, OllamaCodec, OllamaProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-    Profile,
-    wire::{anthropic::MAX_TOKENS, json::lay},
+    Profile, wire::anthropic::MAX_TOKENS,
 };
 
 /// A wire, and how the provider speaks it.
@@ -24,40 +26,6 @@ pub(super) enum Speaks {
 }
 
 impl Speaks {
-    /// None if the provider has no profile for the wire.
-    pub(super) fn of(provider: &Provider, wire: Wire) -> Option<Self> {
-        Some(match wire {
-            Wire::Chat => Self::Chat(provider.openai.clone()?),
-            Wire::Responses => Self::Responses(provider.openai.clone()?),
-            Wire::Messages => Self::Messages(provider.anthropic.clone()?),
-            Wire::Generate => Self::Generate(provider.gemini.clone()?),
-            Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
-            Wire::Converse => Self::Converse(provider.bedrock.clone()?),
-            Wire::Ollama => Self::Ollama(provider.ollama.clone()?),
-        })
-    }
-
-    pub(super) fn auth(&self) -> &Auth {
-        match self {
-            Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
-            Self::Messages(profile) => &profile.auth,
-            Self::Generate(profile) => &profile.auth,
-            Self::Cohere(profile) => &profile.auth,
-            Self::Converse(profile) => &profile.auth,
-            Self::Ollama(profile) => &profile.auth,
-        }
-    }
-
-    /// The feature without which streams cannot be read.
-    pub(super) fn feature(&self) -> Option<&'static str> {
-        let is_aws = match self {
-            Self::Converse(_) => true,
-            Self::Messages(profile) => profile.envelope == AnthropicEnvelope::Bedrock,
-            _ => false,
-        };
-        (is_aws && cfg!(not(feature = "bedrock"))).then_some("bedrock")
-    }
-
     pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
         match self {
             Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
@@ -74,18 +42,6 @@ impl Speaks {
         match self {
             Self::Ollama(profile) => profile.window(),
             _ => None,
-        }
-    }
-
-    /// Sets a field of the profile. The inner error is what fields there are, or what is wrong with the value.
-    pub(super) fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
-        match self {
-            Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
-            Self::Messages(profile) => set(profile, name, value),
-            Self::Generate(profile) => set(profile, name, value),
-            Self::Cohere(profile) => set(profile, name, value),
-            Self::Converse(profile) => set(profile, name, value),
-            Self::Ollama(profile) => set(profile, name, value),
         }
     }
 
@@ -109,19 +65,67 @@ impl Speaks {
     }
 }
 
-/// The address is no option: with it goes who may see the key.
-const NO_OPTION: &str = "base_url";
+impl Spoken for Speaks {
+    type Way = Wire;
 
-fn set<P: Serialize + DeserializeOwned>(profile: &mut P, name: &str, value: &Value) -> Result<(), String> {
-    let mut json = serde_json::to_value(&*profile).map_err(|e| e.to_string())?;
-    let Some(fields) = json.as_object_mut() else { return Err(String::new()) };
-    match fields.get_mut(name).filter(|_| name != NO_OPTION) {
-        Some(field) => lay(field, value),
-        None => {
-            let there: Vec<_> = fields.keys().filter(|field| *field != NO_OPTION).map(String::as_str).collect();
-            return Err(format!("there are {}", there.join(", ")));
+    fn chosen<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {
+        let said = name.rsplit_once('@').and_then(|(model, wire)| Some((model, wire.parse::<Wire>().ok()?)));
+        let (model, said) = said.map_or((name, None), |(model, wire)| (model, Some(wire)));
+        let wire = wanted.wire.or(said).or(provider.wires.first().copied());
+        let Some(wire) = wire.filter(|wire| provider.wires.contains(wire)) else {
+            let wires: Vec<_> = provider.wires.iter().map(|wire| wire.as_str()).collect();
+            let wires = if wires.is_empty() { "no wire of models".to_owned() } else { wires.join(", ") };
+            return Err(Error::config(format!("{} speaks {wires}, and nothing else", provider.name)));
+        };
+        if model.is_empty() {
+            return Err(Error::config(format!(
+                "which model of {}? It is named {}:model",
+                provider.name, provider.name
+            )));
+        }
+        Ok((model, wire))
+    }
+
+    fn of(provider: &Provider, wire: Wire) -> Option<Self> {
+        Some(match wire {
+            Wire::Chat => Self::Chat(provider.openai.clone()?),
+            Wire::Responses => Self::Responses(provider.openai.clone()?),
+            Wire::Messages => Self::Messages(provider.anthropic.clone()?),
+            Wire::Generate => Self::Generate(provider.gemini.clone()?),
+            Wire::Cohere => Self::Cohere(provider.cohere.clone()?),
+            Wire::Converse => Self::Converse(provider.bedrock.clone()?),
+            Wire::Ollama => Self::Ollama(provider.ollama.clone()?),
+        })
+    }
+
+    fn auth(&self) -> &Auth {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => &profile.auth,
+            Self::Messages(profile) => &profile.auth,
+            Self::Generate(profile) => &profile.auth,
+            Self::Cohere(profile) => &profile.auth,
+            Self::Converse(profile) => &profile.auth,
+            Self::Ollama(profile) => &profile.auth,
         }
     }
-    *profile = serde_json::from_value(json).map_err(|e| e.to_string())?;
-    Ok(())
+
+    fn feature(&self) -> Option<&'static str> {
+        let is_aws = match self {
+            Self::Converse(_) => true,
+            Self::Messages(profile) => profile.envelope == AnthropicEnvelope::Bedrock,
+            _ => false,
+        };
+        (is_aws && cfg!(not(feature = "bedrock"))).then_some("bedrock")
+    }
+
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Chat(profile) | Self::Responses(profile) => set(profile, name, value),
+            Self::Messages(profile) => set(profile, name, value),
+            Self::Generate(profile) => set(profile, name, value),
+            Self::Cohere(profile) => set(profile, name, value),
+            Self::Converse(profile) => set(profile, name, value),
+            Self::Ollama(profile) => set(profile, name, value),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use agent_core::{Error, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ModelBuilder, Provider, Wire};
+use super::{EmbedderBuilder, ModelBuilder, Provider, RerankerBuilder, way::Way};
 use crate::wire::json::lay;
 
 /// Providers by their names. Cheap to clone.
@@ -73,6 +73,11 @@ impl Providers {
                 let like = known.find(like.as_str().unwrap_or_default())?;
                 let mut whole = serde_json::to_value(like).map_err(|e| wrong(&e))?;
                 whole["recorded"] = Value::Array(Vec::new()); // those exchanges were with the other
+                for asked in ["embed", "rerank"] {
+                    if let Some(recorded) = whole.get_mut(asked).and_then(|asked| asked.get_mut("recorded")) {
+                        *recorded = false.into();
+                    }
+                }
                 whole["identity"] = Value::Null; // whose tokens are for the other alone
                 lay(&mut whole, &said);
                 said = whole;
@@ -117,10 +122,10 @@ impl Providers {
         })
     }
 
-    /// The provider that speaks `wire` at the host of `url`.
-    pub(super) fn at(&self, url: &str, wire: Wire) -> Option<&Provider> {
+    /// The provider that is asked so at the host of `url`.
+    pub(super) fn at(&self, url: &str, way: impl Way) -> Option<&Provider> {
         let host = authority(url);
-        let is_there = |known: &&Provider| wire.base_url(known).is_some_and(|known| fits(authority(known), host));
+        let is_there = |known: &&Provider| way.base_url(known).is_some_and(|known| fits(authority(known), host));
         self.0.iter().find(is_there).filter(|_| !host.is_empty())
     }
 
@@ -132,6 +137,16 @@ impl Providers {
     /// Begins a model by its name, `provider:model`: as [`model`](crate::model), with the providers of this table.
     pub fn model(&self, name: impl Into<String>) -> ModelBuilder {
         ModelBuilder::named(self.clone(), name.into())
+    }
+
+    /// Begins an embedder by its name, `provider:model`: as [`embedder`](crate::embedder), with the providers of this table.
+    pub fn embedder(&self, name: impl Into<String>) -> EmbedderBuilder {
+        EmbedderBuilder::named(self.clone(), name.into())
+    }
+
+    /// Begins a reranker by its name, `provider:model`: as [`reranker`](crate::reranker), with the providers of this table.
+    pub fn reranker(&self, name: impl Into<String>) -> RerankerBuilder {
+        RerankerBuilder::named(self.clone(), name.into())
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::Provider;
+use super::{Provider, way::Way};
 
 /// How requests and answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,9 +43,10 @@ impl Wire {
             Self::Ollama => "ollama",
         }
     }
+}
 
-    /// The field of a [`Provider`] that says how it speaks this.
-    pub(super) fn profile(self) -> &'static str {
+impl Way for Wire {
+    fn profile(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "openai",
             Self::Messages => "anthropic",
@@ -56,8 +57,7 @@ impl Wire {
         }
     }
 
-    /// Where `provider` speaks this.
-    pub(super) fn base_url(self, provider: &Provider) -> Option<&str> {
+    fn base_url(self, provider: &Provider) -> Option<&str> {
         match self {
             Self::Chat | Self::Responses => provider.openai.as_ref().map(|profile| &*profile.base_url),
             Self::Messages => provider.anthropic.as_ref().map(|profile| &*profile.base_url),
@@ -68,8 +68,7 @@ impl Wire {
         }
     }
 
-    /// Has `provider` speak this at another address.
-    pub(super) fn set_base_url(self, provider: &mut Provider, url: &str) {
+    fn set_base_url(self, provider: &mut Provider, url: &str) {
         let base_url = match self {
             Self::Chat | Self::Responses => &mut provider.openai.get_or_insert_default().base_url,
             Self::Messages => &mut provider.anthropic.get_or_insert_default().base_url,
@@ -79,6 +78,14 @@ impl Wire {
             Self::Ollama => &mut provider.ollama.get_or_insert_default().base_url,
         };
         url.clone_into(base_url);
+    }
+
+    fn own(self, name: &str, url: &str, _: &Provider) -> Provider {
+        Provider::new(name, self, url)
+    }
+
+    fn lacks_version(self) -> bool {
+        self == Self::Generate
     }
 }
 

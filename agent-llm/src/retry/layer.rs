@@ -50,7 +50,7 @@ use super::{Retry, policy::Policy};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct RetryLayer {
-    policy: Policy,
+    pub(super) policy: Policy,
 }
 
 impl RetryLayer {

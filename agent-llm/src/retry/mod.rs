@@ -1,6 +1,7 @@
 //! Trying model calls again: [`RetryLayer`].
 
 mod layer;
+mod plain;
 mod policy;
 mod service;
 

@@ -2,8 +2,16 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, Retry, model::Backoff};
+use agent_core::{Error, ErrorKind, Result, Retry, model::Backoff};
 use tower::retry::budget::Budget;
+
+/// The fact of an error that says how often the call was tried.
+const TRIED: &str = "tried";
+
+/// How often the call was tried that failed so: more than once if the model tries again by itself.
+fn tried(error: &Error) -> u32 {
+    error.context(TRIED).and_then(|times| times.parse().ok()).unwrap_or(1).max(1)
+}
 
 /// What a layer was told.
 #[derive(Clone, Default)]
@@ -18,7 +26,7 @@ pub(super) struct Policy {
 impl Policy {
     /// The delay before the attempt that would come after `failed` failed ones, the last of them with `error`; none if
     /// there should be no other.
-    pub(super) fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
+    fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
         let asked = match error.retry() {
             Retry::Temporary(asked) => asked,
             Retry::Unknown if self.kinds.contains_key(&error.kind()) => None,
@@ -29,8 +37,25 @@ impl Policy {
     }
 
     /// An error after which there is no other attempt.
-    pub(super) fn give_up(&self, error: Error) -> Error {
+    fn give_up(&self, error: Error) -> Error {
         self.backoff(&error).give_up(error)
+    }
+
+    /// How long to wait before the next attempt of a call that failed with `error`, which is given back beside it. `failed`
+    /// counts the failed ones.
+    ///
+    /// # Errors
+    /// The call's, if there should be no other attempt.
+    pub(super) fn next(&self, failed: &mut u32, error: Error) -> Result<(Duration, Error)> {
+        *failed += tried(&error);
+        match self.delay(*failed, &error) {
+            Some(delay) => Ok((delay, error)),
+            None => {
+                let error = self.give_up(error);
+                let tells = self.tells_tries && *failed > 1;
+                Err(if tells { error.with_context(TRIED, failed.to_string()) } else { error })
+            }
+        }
     }
 
     fn backoff(&self, error: &Error) -> &Backoff {

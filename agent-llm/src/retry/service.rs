@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, Error, EventKind, ModelRequest, ModelResponse, Result, model::Spoken};
+use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result, model::Spoken};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;
@@ -14,21 +14,13 @@ use crate::{
 /// The service that [`RetryLayer`](super::RetryLayer) makes.
 #[derive(Clone)]
 pub struct Retry<S> {
-    policy: Arc<Policy>,
-    inner: S,
+    pub(super) policy: Arc<Policy>,
+    pub(super) inner: S,
 }
 
 around!(Retry { policy: Arc<Policy> });
 
 answers!(Retry, ready, |policy| attempts);
-
-/// The fact of an error that says how often the call was tried.
-const TRIED: &str = "tried";
-
-/// How often the call was tried that failed so: more than once if the model tries again by itself.
-fn tried(error: &Error) -> u32 {
-    error.context(TRIED).and_then(|times| times.parse().ok()).unwrap_or(1).max(1)
-}
 
 /// Calls `inner`, which is ready, until a call succeeds or there should be no other.
 async fn attempts<S>(policy: Arc<Policy>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
@@ -46,12 +38,7 @@ where
             }
             Err(error) => own(error),
         };
-        failed += tried(&error);
-        let Some(delay) = policy.delay(failed, &error) else {
-            let error = policy.give_up(error);
-            let tells = policy.tells_tries && failed > 1;
-            return Err(if tells { error.with_context(TRIED, failed.to_string()) } else { error });
-        };
+        let (delay, error) = policy.next(&mut failed, error)?;
         let error = unless_cancelled(&req.cx, error)?;
         req.cx.emit(EventKind::Retry {
             attempt: failed + 1,

@@ -18,6 +18,6 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
-mod surrogates;
+pub(crate) mod surrogates;
 mod two_roles;
 mod usage;

@@ -11,6 +11,7 @@ mod report;
 mod show;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use std::{
     fs::File,
@@ -30,8 +31,9 @@ use crate::recordings::{Exchange, WIRES, Wire};
 ///
 /// Four checks of each exchange: `decode` (nothing of an answer is dropped or misread, errors are typed, nothing panics),
 /// `fold` (a stream makes the message that the same answer makes whole), `replay` (the message goes back to its provider as
-/// it came) and `request` (a request that is read and written again keeps every field). What a recording does not allow to
-/// check is counted apart, with the reason. Exits with 1 if fewer than 99.7 % of a wire's exchanges pass one of the checks.
+/// it came) and `request` (a request that is read and written again keeps every field). Of exchanges in which texts became vectors,
+/// `decode` and `request` are checked. What a recording does not allow to check is counted apart, with the reason. Exits with 1 if
+/// fewer than 99.7 % of a wire's exchanges pass one of the checks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
@@ -49,8 +51,8 @@ pub(crate) struct Args {
 
 /// True if enough exchanges pass.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
-    if let Some(name) = args.wire.as_deref().filter(|name| wire_of(name).is_none()) {
-        let known: Vec<_> = WIRES.iter().map(|wire| wire.api()).collect();
+    if let Some(name) = args.wire.as_deref().filter(|name| *name != vectors::API && wire_of(name).is_none()) {
+        let known: Vec<_> = WIRES.iter().map(|wire| wire.api()).chain([vectors::API]).collect();
         return Err(format!("there is no wire '{name}': the wires are {}", known.join(", ")).into());
     }
     std::panic::set_hook(Box::new(|_| {})); // a panic is counted, not printed
@@ -74,6 +76,9 @@ fn show_one(file: &Path, id: &str) -> io::Result<bool> {
         match wire_of(&exchange.api).map(|wire| Subject::new(wire, &exchange)) {
             Some(Ok(subject)) => show::show(&subject),
             Some(Err(error)) => eprintln!("there is no codec for it: {error}"),
+            None if exchange.api == vectors::API => {
+                vectors::outcomes(&exchange).iter().for_each(|(check, outcome)| show::outcome(*check, outcome));
+            }
             None => eprintln!("there is no wire '{}'", exchange.api),
         }
         return Ok(true);
@@ -96,6 +101,9 @@ fn check_all(args: &Args) -> io::Result<bool> {
         }
         match wire_of(&exchange.api) {
             Some(wire) => report.count(&exchange, outcomes(wire, &exchange), &mut failures)?,
+            None if exchange.api == vectors::API => {
+                report.count(&exchange, vectors::outcomes(&exchange), &mut failures)?;
+            }
             None => report.unknown(&exchange),
         }
     }

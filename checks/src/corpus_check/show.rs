@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::checks::{self, CHECKS, Outcome, Subject};
+use super::checks::{self, CHECKS, Check, Outcome, Subject};
 use crate::recordings::Recording;
 
 /// Prints the exchange, what was made of it, and what is wrong with that.
@@ -30,14 +30,19 @@ pub(crate) fn show(subject: &Subject<'_>) {
         Err(error) => println!("--- error ---\n{error:?}"),
     }
     for check in CHECKS {
-        match subject.check(check) {
-            Outcome::Passed => println!("{}: passed", check.as_str()),
-            Outcome::NotMeant => println!("{}: is not about such an exchange", check.as_str()),
-            Outcome::NotCheckable(why) => println!("{}: not checkable: {why}", check.as_str()),
-            Outcome::Failed(reasons) => {
-                println!("{}: FAILED", check.as_str());
-                reasons.iter().for_each(|reason| println!("    {reason}"));
-            }
+        outcome(check, &subject.check(check));
+    }
+}
+
+/// Prints what became of a check.
+pub(crate) fn outcome(check: Check, outcome: &Outcome) {
+    match outcome {
+        Outcome::Passed => println!("{}: passed", check.as_str()),
+        Outcome::NotMeant => println!("{}: is not about such an exchange", check.as_str()),
+        Outcome::NotCheckable(why) => println!("{}: not checkable: {why}", check.as_str()),
+        Outcome::Failed(reasons) => {
+            println!("{}: FAILED", check.as_str());
+            reasons.iter().for_each(|reason| println!("    {reason}"));
         }
     }
 }

@@ -107,7 +107,7 @@ impl AwsIdentity {
     }
 
     /// Sets how AWS's servers are asked for keys. Default: as models without a transport of their own ask; the servers of the machine
-    /// itself never through a proxy. The SDK's search does not use it.
+    /// itself never through a proxy. The SDK's search does not use it, and asks the machine through `HTTP_PROXY` unless `NO_PROXY` names it.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.machine.transport = Some(Arc::new(transport));

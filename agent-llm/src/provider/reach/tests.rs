@@ -43,7 +43,7 @@ fn every_provider_is_reached_on_each_of_its_wires_when_all_is_set() {
         for wire in &provider.wires {
             let name = format!("{}:m@{wire}", provider.name);
             let wanted = Wanted { env: Box::new(|_| Some("x".to_owned())), ..Wanted::default() };
-            let reach = Reach::at(provider.clone(), &format!("m@{wire}"), &wanted, &HttpSettings::default());
+            let reach = Reach::<Speaks>::at(provider.clone(), &format!("m@{wire}"), &wanted, &HttpSettings::default());
             let reach = reach.expect(&name);
             assert_eq!((reach.provider.name.as_str(), reach.model.as_str()), (provider.name.as_str(), "m"));
             reach.speaks.codec(reach.model, None, None).expect(&name);

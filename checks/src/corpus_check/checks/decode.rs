@@ -78,7 +78,7 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
 }
 
 /// What is wrong with an error: it must be of a class that layers act on, and say what the provider said.
-fn complaints_about(error: &Error, body: &str) -> Vec<String> {
+pub(crate) fn complaints_about(error: &Error, body: &str) -> Vec<String> {
     let mut out = Vec::new();
     if matches!(error.kind(), ErrorKind::Unexpected) {
         out.push(format!("the error has no class: {error}"));

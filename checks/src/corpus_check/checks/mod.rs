@@ -20,7 +20,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use agent::{ModelResponse, Result, core::Chunk, llm::RequestReader};
 
-pub(crate) use self::{decode::to_json, replay::encoded as sent_again};
+pub(crate) use self::{
+    decode::{complaints_about, to_json},
+    replay::encoded as sent_again,
+};
 use crate::recordings::{Exchange, Recording, Wire};
 
 /// The checks, in the order in which they run and are reported.
@@ -59,7 +62,7 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// Passed if there are no complaints.
-    fn of(complaints: Vec<String>) -> Self {
+    pub(crate) fn of(complaints: Vec<String>) -> Self {
         if complaints.is_empty() { Self::Passed } else { Self::Failed(complaints) }
     }
 

@@ -1,0 +1,121 @@
+//! Cohere's `/embed`, version 2, and the form in which Cohere's models are asked elsewhere.
+
+use agent_core::{
+    Result,
+    embed::{EmbedPurpose, EmbedResponse},
+};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Uri};
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::{
+    embed::{
+        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
+        vectors::{Numbers, read, used},
+    },
+    wire::endpoint::endpoint,
+};
+
+pub(super) const MOST_TEXTS: usize = 96;
+
+#[derive(Debug)]
+pub(super) struct Cohere {
+    uri: Uri,
+    provider: String,
+    model: String,
+    profile: EmbedProfile,
+}
+
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    texts: &'a [String],
+    input_type: &'static str,
+    embedding_types: [&'static str; 1],
+    truncate: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_dimension: Option<usize>,
+}
+
+impl<'a> Body<'a> {
+    /// Where the address names the model, the body does not.
+    pub(super) fn new(model: Option<&'a str>, call: &EmbedCall<'a>) -> Self {
+        let input_type = match call.purpose {
+            EmbedPurpose::Query => "search_query",
+            EmbedPurpose::Classification => "classification",
+            EmbedPurpose::Clustering | EmbedPurpose::Similarity => "clustering",
+            _ => "search_document",
+        };
+        let truncate = if call.truncate { "END" } else { "NONE" };
+        let (texts, output_dimension) = (call.texts, call.dimensions);
+        Self { model, texts, input_type, embedding_types: ["float"], truncate, output_dimension }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Answer {
+    embeddings: Embeddings,
+    #[serde(default)]
+    meta: Option<Meta>,
+}
+
+/// By the kind of their numbers, or, as once, without a word about it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Embeddings {
+    ByType { float: Vec<Numbers> },
+    Floats(Vec<Numbers>),
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default)]
+    billed_units: Option<Billed>,
+}
+
+#[derive(Deserialize)]
+struct Billed {
+    #[serde(default)]
+    input_tokens: Option<f64>,
+}
+
+impl Answer {
+    /// The tokens are those of the answer, if it has some, or else those that were told `beside` it.
+    pub(super) fn response(self, beside: Option<u64>) -> EmbedResponse {
+        let vectors = match self.embeddings {
+            Embeddings::ByType { float } | Embeddings::Floats(float) => float,
+        };
+        let billed = self.meta.and_then(|meta| meta.billed_units?.input_tokens).map(|tokens| tokens as u64);
+        EmbedResponse::new(vectors.into_iter().map(|numbers| numbers.0).collect(), used(billed.or(beside)))
+    }
+}
+
+impl Cohere {
+    pub(super) fn new(provider: String, model: String, profile: EmbedProfile) -> Result<Self> {
+        Ok(Self { uri: endpoint(&profile.base_url, "/embed")?, provider, model, profile })
+    }
+}
+
+impl EmbedCodec for Cohere {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn limits(&self) -> EmbedLimits {
+        self.profile.limits(MOST_TEXTS)
+    }
+
+    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+        Ok(request(&self.uri, &Body::new(Some(&self.model), call), &self.profile.extra))
+    }
+
+    fn decode(&self, _: &EmbedCall<'_>, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        Ok(read::<Answer>(&self.provider, body, "the answer holds no vectors")?.response(None))
+    }
+}

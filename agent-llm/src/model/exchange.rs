@@ -1,0 +1,46 @@
+//! Requests on their way, whoever asks.
+
+use agent_core::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use http::{Request, response::Parts};
+
+use super::{incoming::Incoming, settings::Http, silence::Silence};
+use crate::redact::Redactor;
+
+impl Http {
+    /// Sends a request with its headers and its key: gives the head of the answer, and its body as it comes. `keys` learns the
+    /// keys that are asked for.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Bytes>,
+        provider: &str,
+        keys: &mut Redactor,
+    ) -> Result<(Parts, Incoming)> {
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+        let mut silence = Silence::new(self.first_timeout, self.idle_timeout);
+        if let Some(credentials) = &self.credentials {
+            let key = silence.wait(credentials.key()).await??;
+            keys.learn(&key);
+            self.auth.show(&key, request.headers_mut())?;
+        } else if let Some(signer) = &self.signer {
+            silence.wait(signer.sign(&mut request)).await??;
+            keys.learn_headers(request.headers());
+        }
+        let sent = silence.wait(self.transport.send(request)).await?;
+        let whose = |e: Error| e.with_context("provider", provider);
+        let (head, body) = sent.map_err(whose)?.into_parts();
+        Ok((head, Incoming { body, silence, left: self.max_answer }))
+    }
+
+    /// True if a request that was refused may be sent once more, with another key.
+    pub(super) async fn has_another_key(&self, refused: &Error) -> bool {
+        match (&self.credentials, &self.signer) {
+            _ if refused.kind() != ErrorKind::Authentication => false,
+            (Some(credentials), _) => credentials.refused().await,
+            (None, Some(signer)) => signer.refused().await,
+            (None, None) => false,
+        }
+    }
+}

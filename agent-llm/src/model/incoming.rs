@@ -1,0 +1,121 @@
+//! Answers as they come.
+
+use std::time::Duration;
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use http::{HeaderMap, header};
+use tokio::time::{Instant, timeout_at};
+
+use super::silence::Silence;
+use crate::{Body, error::web_page, framing::BYTE_ORDER_MARK};
+
+/// The most bytes of a refused request's answer that are read.
+const MOST_OF_AN_ERROR: usize = 64 << 10;
+
+/// How long the details of a complete answer are awaited, and all of a refusal's reasons.
+pub(super) const DETAILS: Duration = Duration::from_secs(10);
+
+/// What an answer with a good status is.
+pub(super) enum Form {
+    Stream,
+    Whole,
+    /// In a way that the transport does not know.
+    Encoded(String),
+    WebPage,
+}
+
+impl Form {
+    pub(super) fn of(headers: &HeaderMap, asked_to_stream: bool) -> Self {
+        let is = |name, value: &[u8]| {
+            headers
+                .get(name)
+                .is_some_and(|v| v.as_bytes().get(..value.len()).is_some_and(|v| v.eq_ignore_ascii_case(value)))
+        };
+        let encoding = headers.get(header::CONTENT_ENCODING).map(|how| String::from_utf8_lossy(how.as_bytes()));
+        if let Some(how) = encoding.filter(|how| !how.eq_ignore_ascii_case("identity")) {
+            Self::Encoded(how.chars().take(40).collect())
+        } else if is(header::CONTENT_TYPE, b"text/event-stream") {
+            Self::Stream
+        } else if is(header::CONTENT_TYPE, b"text/html") {
+            Self::WebPage
+        } else if asked_to_stream && !is(header::CONTENT_TYPE, b"application/json") {
+            Self::Stream
+        } else {
+            Self::Whole
+        }
+    }
+
+    /// Whether the answer comes whole, or as a stream.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Protocol`], permanent.
+    pub(super) fn comes_whole(self, provider: &str) -> Result<bool> {
+        match self {
+            Self::Stream => Ok(false),
+            Self::Whole => Ok(true),
+            Self::Encoded(how) => Err(Error::new(
+                ErrorKind::Protocol,
+                format!("the answer is compressed as '{how}', which cannot be read"),
+            )
+            .with_retry(Retry::Permanent)),
+            Self::WebPage => Err(web_page(provider)),
+        }
+    }
+}
+
+/// A body that must not fall silent, nor become too long.
+pub(super) struct Incoming {
+    pub(super) body: Body,
+    pub(super) silence: Silence,
+    pub(super) left: usize,
+}
+
+impl Incoming {
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes>> {
+        let next = self.silence.wait(self.body.next()).await;
+        self.silence.heard();
+        match next {
+            Ok(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
+                Some(left) => {
+                    self.left = left;
+                    Some(Ok(bytes))
+                }
+                None => Some(Err(Error::new(ErrorKind::Protocol, "the answer is longer than max_answer allows")
+                    .with_retry(Retry::Permanent))),
+            },
+            Ok(end_or_error) => end_or_error,
+            Err(silent) => Some(Err(silent)),
+        }
+    }
+
+    pub(super) async fn whole(&mut self) -> Result<Bytes> {
+        let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
+        let Some(second) = self.next().await.transpose()? else { return Ok(without_mark(first)) };
+        let mut all = [first, second].concat();
+        while let Some(more) = self.next().await.transpose()? {
+            all.extend_from_slice(&more);
+        }
+        Ok(without_mark(all.into()))
+    }
+
+    /// The first bytes of the body, as far as they came in time.
+    pub(super) async fn start(&mut self) -> Bytes {
+        let (mut all, until) = (Vec::new(), Instant::now() + DETAILS);
+        while all.len() < MOST_OF_AN_ERROR
+            && let Ok(Some(Ok(more))) = timeout_at(until, self.next()).await
+        {
+            all.extend_from_slice(&more);
+        }
+        without_mark(all.into())
+    }
+}
+
+/// The text without the byte order mark that some gateways put before it.
+fn without_mark(mut text: Bytes) -> Bytes {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.advance(BYTE_ORDER_MARK.len());
+    }
+    text
+}

@@ -1,0 +1,109 @@
+//! Making rerankers: [`RerankerBuilder`].
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{Result, rank::Reranker};
+use serde_json::Value;
+
+use super::{
+    Provider, Providers,
+    reach::{Reach, Wanted},
+    setters::connection_setters,
+};
+use crate::{
+    Auth, Catalogue,
+    model::HttpSettings,
+    rank::{HttpReranker, RankProfile},
+};
+
+/// Begins a reranker by its name, `provider:model`, such as `cohere:rerank-v3.5`; the providers are those of
+/// [`Providers::builtin`]. Keys, regions and the like are found as for [models](crate::model).
+///
+/// ```
+/// use agent_core::rank::Reranker;
+///
+/// let reranker = agent_llm::reranker("cohere:rerank-v3.5").api_key("..").build()?;
+/// assert_eq!(reranker.info().provider, "cohere");
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+pub fn reranker(name: impl Into<String>) -> RerankerBuilder {
+    Providers::builtin().reranker(name)
+}
+
+/// Makes a reranker: by [its name](reranker), or of a [`Provider`].
+#[must_use]
+pub struct RerankerBuilder {
+    source: Source,
+    wanted: Wanted,
+    auth: Option<Auth>,
+    http: HttpSettings,
+    retries: u32,
+}
+
+/// Where it is served.
+enum Source {
+    Named(Providers, String),
+    At(Box<Provider>, String),
+}
+
+impl RerankerBuilder {
+    pub(super) fn named(providers: Providers, name: String) -> Self {
+        Self::of(Source::Named(providers, name))
+    }
+
+    pub(super) fn at(provider: Provider, name: String) -> Self {
+        Self::of(Source::At(Box::new(provider), name))
+    }
+
+    fn of(source: Source) -> Self {
+        Self { source, wanted: Wanted::default(), auth: None, http: HttpSettings::default(), retries: 2 }
+    }
+
+    connection_setters!();
+
+    /// Sets a place of the provider's address, such as `region`, or a field of its [`RankProfile`], such as `extra`. Building
+    /// fails, and lists what there is, if it has no such option.
+    pub fn option(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.wanted.options.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets how often a call that failed for a moment is tried again, as [`RetryLayer`](crate::RetryLayer) does. Default: 2.
+    pub fn retries(mut self, most: u32) -> Self {
+        self.retries = most;
+        self
+    }
+
+    /// Sets what is known of models: what calls cost by their tokens. Default: [`Catalogue::builtin`].
+    pub fn catalogue(mut self, models: Catalogue) -> Self {
+        self.http.catalogue = models;
+        self
+    }
+
+    /// Makes the reranker.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) as for [embedders](crate::EmbedderBuilder::build).
+    pub fn build(self) -> Result<Arc<dyn Reranker>> {
+        let Self { source, wanted, auth, mut http, retries } = self;
+        let mut reach = match source {
+            Source::Named(providers, name) => Reach::<RankProfile>::by_name(&providers, &name, &wanted, &http)?,
+            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
+        };
+        reach.equip(&mut http);
+        let auth = auth.unwrap_or(reach.auth);
+        let reranker = HttpReranker::new(reach.provider.name, reach.model, reach.speaks, retries, auth, http)?;
+        Ok(Arc::new(reranker))
+    }
+}
+
+impl fmt::Debug for RerankerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RerankerBuilder");
+        match &self.source {
+            Source::Named(_, name) => shown.field("name", name),
+            Source::At(provider, model) => shown.field("provider", &provider.name).field("model", model),
+        };
+        shown.field("http", &self.http).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! Layers and caches around embedders.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{
+    Error, ErrorKind, Result, Retry, Usage, async_trait,
+    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
+};
+use agent_llm::{
+    RetryLayer,
+    embed::{CachedEmbedder, LayeredEmbedder},
+    embedder,
+};
+use futures::future::join_all;
+use proptest::prelude::*;
+use serde_json::json;
+use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
+
+use crate::provider::{Answer, Provider};
+
+/// Makes vectors of lengths: slowly, and not at once.
+#[derive(Clone, Default)]
+struct Lengths {
+    texts: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
+    most_open: Arc<AtomicUsize>,
+    fails: usize,
+    takes: Duration,
+}
+
+#[async_trait]
+impl Embedder for Lengths {
+    fn info(&self) -> EmbedderInfo {
+        EmbedderInfo::new("mine", "lengths")
+    }
+
+    async fn embed(&self, req: EmbedRequest) -> Result<EmbedResponse> {
+        let before = self.calls.fetch_add(1, Ordering::SeqCst);
+        self.texts.fetch_add(req.texts.len(), Ordering::SeqCst);
+        self.most_open.fetch_max(self.open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        tokio::time::sleep(self.takes).await;
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        if before < self.fails {
+            return Err(Error::new(ErrorKind::Overloaded, "busy").with_retry(Retry::Temporary(None)));
+        }
+        let vectors = req.texts.iter().map(|text| vec![text.len() as f32, req.dimensions.unwrap_or(0) as f32]);
+        Ok(EmbedResponse::new(vectors.collect(), Usage::new(req.texts.len() as u64, 0)))
+    }
+}
+
+fn count(counter: &AtomicUsize) -> usize {
+    counter.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn towers_own_layers_limit_calls_and_end_them() {
+    let lengths = Lengths { takes: Duration::from_secs(1), ..Lengths::default() };
+    let limited = LayeredEmbedder::new(lengths.clone(), ConcurrencyLimitLayer::new(2));
+    let all = join_all((0..6).map(|_| limited.embed(EmbedRequest::query("abc")))).await;
+    assert!(all.into_iter().all(|answer| answer.expect("a vector").vectors == [[3.0, 0.0]]));
+    assert_eq!((count(&lengths.calls), count(&lengths.most_open)), (6, 2));
+
+    let hasty = LayeredEmbedder::new(lengths, TimeoutLayer::new(Duration::from_millis(10)));
+    let error = hasty.embed(EmbedRequest::query("abc")).await.expect_err("too late");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_layer_tries_again_and_a_limit_inside_it_lets_the_next_try_through() {
+    let lengths = Lengths { fails: 2, ..Lengths::default() };
+    let layers = (RetryLayer::new().retries(2), ConcurrencyLimitLayer::new(1));
+    let patient = LayeredEmbedder::new(lengths.clone(), layers.clone());
+    assert_eq!(patient.embed(EmbedRequest::query("ab")).await.expect("a vector").vectors, [[2.0, 0.0]]);
+    assert_eq!(count(&lengths.calls), 3);
+    let hopeless = Lengths { fails: 9, ..Lengths::default() };
+    assert!(LayeredEmbedder::new(hopeless.clone(), layers).embed(EmbedRequest::query("ab")).await.is_err());
+    assert_eq!(count(&hopeless.calls), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_layer_around_an_embedder_by_name_multiplies_nothing() {
+    let provider = Provider::new(|_, _| Answer::new(503, json!({"message": "busy"})));
+    let named = embedder("mistral:mistral-embed").transport(provider.clone()).retries(2).build().expect("builds");
+    let layered = LayeredEmbedder::new(named, RetryLayer::new().retries(2));
+    layered.embed(EmbedRequest::query("a")).await.expect_err("busy");
+    assert_eq!(provider.calls(), 3, "not nine");
+}
+
+#[tokio::test]
+async fn a_vector_is_asked_for_once() {
+    let lengths = Lengths::default();
+    let cached = CachedEmbedder::new(lengths.clone());
+    let first = cached.embed(EmbedRequest::documents(["a", "bb", "a"])).await.expect("vectors");
+    assert_eq!(first.vectors, [[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]]);
+    assert_eq!((first.usage.input, count(&lengths.texts)), (2, 2));
+    let second = cached.embed(EmbedRequest::documents(["bb", "ccc"])).await.expect("vectors");
+    assert_eq!((second.vectors.len(), second.usage.input, count(&lengths.texts)), (2, 1, 3));
+    assert_eq!(cached.embed(EmbedRequest::documents(["a"])).await.expect("a vector").usage, Usage::default());
+    cached.embed(EmbedRequest::query("a")).await.expect("a vector");
+    cached.embed(EmbedRequest::documents(["a"]).dimensions(7)).await.expect("a vector");
+    assert_eq!((count(&lengths.texts), cached.len()), (5, 5), "another purpose and another length are other vectors");
+}
+
+#[tokio::test]
+async fn a_cache_without_room_keeps_nothing_and_answers_all_the_same() {
+    let cached = CachedEmbedder::new(Lengths::default()).max_bytes(10);
+    let answer = cached.embed(EmbedRequest::documents(["a", "bb"])).await.expect("vectors");
+    assert_eq!((answer.vectors.len(), cached.is_empty()), (2, true));
+}
+
+#[tokio::test]
+async fn what_failed_is_not_remembered() {
+    let cached = CachedEmbedder::new(Lengths { fails: 1, ..Lengths::default() });
+    cached.embed(EmbedRequest::query("a")).await.expect_err("busy");
+    assert!(cached.is_empty());
+    cached.embed(EmbedRequest::query("a")).await.expect("a vector");
+}
+
+proptest! {
+    #[test]
+    fn a_cached_embedder_answers_as_the_one_within(requests in prop::collection::vec(prop::collection::vec("[a-d]{1,3}", 0..8), 1..8), bytes in 0_u64..400) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let (plain, cached) = (Lengths::default(), CachedEmbedder::new(Lengths::default()).max_bytes(bytes));
+        for texts in requests {
+            let one = runtime.block_on(plain.embed(EmbedRequest::documents(&texts))).expect("vectors");
+            let other = runtime.block_on(cached.embed(EmbedRequest::documents(&texts))).expect("vectors");
+            prop_assert_eq!(one.vectors, other.vectors);
+        }
+    }
+}
