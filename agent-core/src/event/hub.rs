@@ -14,7 +14,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Outbox, Position, kind::Projector};
+use super::{Event, EventKind, Position, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
@@ -39,11 +39,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct EventHub(Arc<Inner>);
 
 struct Inner {
+    /// What readers catch up from.
     journal: Arc<dyn Journal>,
     session: Mutex<Arc<str>>,
     /// The run at the top of the tree.
     root: OnceLock<Arc<RunIds>>,
-    outbox: Outbox,
     readers: AtomicUsize,
     ring: Mutex<Ring>,
 }
@@ -66,7 +66,7 @@ enum Item {
 }
 
 impl EventHub {
-    /// The hub of a run tree that writes to `session` of `journal`.
+    /// The hub of a run tree that writes to `session`: readers that fall behind catch up from `journal`.
     pub fn new(journal: Arc<dyn Journal>, session: Arc<str>) -> Self {
         let ring = Ring {
             items: VecDeque::new(),
@@ -76,14 +76,8 @@ impl EventHub {
             closed: false,
             wakers: Vec::new(),
         };
-        let (outbox, readers) = (Outbox::default(), AtomicUsize::new(0));
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session, root: OnceLock::new(), outbox, readers, ring }))
-    }
-
-    /// The session's journal.
-    pub fn journal(&self) -> &Arc<dyn Journal> {
-        &self.0.journal
+        Self(Arc::new(Inner { journal, session, root: OnceLock::new(), readers: AtomicUsize::new(0), ring }))
     }
 
     /// The session.
@@ -99,11 +93,6 @@ impl EventHub {
     /// Says which run is at the top of the tree, if it is not known yet.
     pub(super) fn set_root(&self, ids: &Arc<RunIds>) {
         self.0.root.get_or_init(|| ids.clone());
-    }
-
-    /// What the tree's runs handed to the journal.
-    pub(crate) fn outbox(&self) -> &Outbox {
-        &self.0.outbox
     }
 
     /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.

@@ -21,7 +21,6 @@ mod compaction;
 pub(crate) mod emitter;
 pub(crate) mod hub;
 mod kind;
-mod outbox;
 
 pub use self::{
     compaction::{Compaction, CompactionMode},
@@ -29,8 +28,4 @@ pub use self::{
     hub::EventStream,
     kind::{CircuitState, Event, EventKind, Position},
 };
-pub(crate) use self::{
-    emitter::Emitter,
-    hub::EventHub,
-    outbox::{Outbox, Sent},
-};
+pub(crate) use self::{emitter::Emitter, hub::EventHub};

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::{Open, RunLog, tool_step::SHARED};
+use super::{Open, RunLog, outbox::Sent, tool_step::SHARED};
 use crate::{
     error::{Error, ErrorKind, Result},
-    event::Sent,
     journal::{Ack, Entry, EntryBody, JournalWriter},
 };
 
@@ -22,7 +21,7 @@ impl RunLog {
     /// none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
         self.try_flush()?;
-        self.0.emitter.hub().outbox().settle().await
+        self.0.tree.outbox().settle().await
     }
 
     pub(super) fn try_flush(&self) -> Result<()> {
@@ -32,7 +31,7 @@ impl RunLog {
     /// Flushes after `first`. Nobody else of the tree flushes between that, reading what changed and writing it down.
     pub(super) fn flush_after<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
         let mut done = None;
-        self.0.emitter.hub().outbox().send(|| {
+        self.0.tree.outbox().send(|| {
             let writer = self.own_writer()?;
             let mut open = self.open();
             done = Some(first(&mut open));
@@ -59,7 +58,7 @@ impl RunLog {
     /// not tear apart what a step writes together.
     pub(crate) fn record_apart(&self, body: EntryBody) {
         // What cannot be flushed now fails at the run's next commit.
-        let _ = self.0.emitter.hub().outbox().send(|| {
+        let _ = self.0.tree.outbox().send(|| {
             let mut open = self.open();
             self.record_in(&mut open, body);
             if open.pending.len() > 1 {

@@ -3,6 +3,7 @@
 mod append;
 mod calls;
 mod import;
+mod outbox;
 mod restored;
 mod run_step;
 mod step;
@@ -22,7 +23,7 @@ use crate::{
     event::Emitter,
     history::{History, ReplaceReason},
     journal::{
-        Entry, EntryBody, JournalWriter, Recording, SessionIndex, Steps,
+        Entry, EntryBody, Journal, JournalWriter, Recording, SessionIndex, Steps,
         replay::{Recorded, Replay},
     },
     llm::ModelResponse,
@@ -83,17 +84,35 @@ struct Open {
 }
 
 impl RunLog {
-    /// A log for the run `ids`, in the tree of the run `above` it if there is one.
+    /// A log for the run `ids` at the top of a tree whose entries are kept in `journal`, by `writer`.
     pub fn new(
         ids: Arc<RunIds>,
+        journal: Arc<dyn Journal>,
         writer: Arc<dyn JournalWriter>,
         emitter: Emitter,
         state: State,
         globals: GlobalStorage,
-        above: Option<&Self>,
     ) -> Self {
-        let tree = above.map(|above| above.0.tree.clone()).unwrap_or_default();
-        let steps = above.map(|above| above.steps().clone().into()).unwrap_or_default();
+        Self::of(ids, Tree::new(journal), writer, emitter, state, globals, OnceLock::new())
+    }
+
+    /// A log for the run `ids` below this one: in the same tree, and with the same shared storage. `writer` is that of
+    /// [this run](Self::writer).
+    #[must_use]
+    pub fn child(&self, ids: Arc<RunIds>, writer: Arc<dyn JournalWriter>, emitter: Emitter, state: State) -> Self {
+        let steps = self.steps().clone().into();
+        Self::of(ids, self.0.tree.clone(), writer, emitter, state, self.0.globals.clone(), steps)
+    }
+
+    fn of(
+        ids: Arc<RunIds>,
+        tree: Tree,
+        writer: Arc<dyn JournalWriter>,
+        emitter: Emitter,
+        state: State,
+        globals: GlobalStorage,
+        steps: OnceLock<Steps>,
+    ) -> Self {
         tree.seed(&ids, History::default());
         Self(Arc::new(Inner {
             ids,
@@ -109,6 +128,11 @@ impl RunLog {
             steps,
             replay: OnceLock::new(),
         }))
+    }
+
+    /// Where the entries of the run's tree are kept.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        self.0.tree.journal()
     }
 
     /// The nonce of this attempt at the run: another one after every restart.
@@ -196,7 +220,7 @@ impl RunLog {
     /// Those of [`commit`](Self::commit) and [`Journal::index`](crate::Journal::index).
     pub async fn look_at_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
         self.commit().await?;
-        Ok(self.0.emitter.hub().journal().index(&self.0.ids.session).await?.look(look))
+        Ok(self.journal().index(&self.0.ids.session).await?.look(look))
     }
 
     /// As [`look_at_session`](Self::look_at_session), at an index that has all of its runs.
@@ -205,7 +229,7 @@ impl RunLog {
     /// As there.
     pub async fn look_at_whole_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
         self.commit().await?;
-        Ok(self.0.emitter.hub().journal().whole_index(&self.0.ids.session).await?.look(look))
+        Ok(self.journal().whole_index(&self.0.ids.session).await?.look(look))
     }
 
     /// How often each tool was run, counting a call once however often it was tried.

@@ -61,7 +61,7 @@ impl RunLog {
         let began = self.look_at_whole_session(|index| index.began(&finished.ids.run_id)).await?;
         let (mut tree, mut entries) = (HashSet::from([finished.ids.run_id.clone()]), Vec::new());
         let (mut names, session) = (BTreeSet::new(), &self.0.ids.session);
-        each_entry(&**self.0.emitter.hub().journal(), session, began.saturating_sub(1), |entry| {
+        each_entry(&**self.journal(), session, began.saturating_sub(1), |entry| {
             if let EntryBody::RunStarted { ids, .. } = &entry.body
                 && ids.parent_run_id.as_ref().is_some_and(|above| tree.contains(above))
             {

@@ -1,4 +1,4 @@
-//! The states of the runs of one tree, as they stand now.
+//! What the runs of one tree share: the journal, and their states as they stand now.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,9 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::outbox::Outbox;
 use crate::{
     history::History,
-    journal::{Entry, SessionIndex},
+    journal::{Entry, Journal, SessionIndex},
     state::{RunIds, RunState},
 };
 
@@ -19,19 +20,29 @@ use crate::{
 pub(super) struct Tree(Arc<Shared>);
 
 struct Shared {
+    journal: Arc<dyn Journal>,
+    outbox: Outbox,
     index: Mutex<SessionIndex>,
     /// When the tree began, by the system's clock and by the one that deadlines count with.
     began: (u64, Instant),
 }
 
-impl Default for Tree {
-    fn default() -> Self {
-        let began = (system_now(), Instant::now());
-        Self(Arc::new(Shared { index: Mutex::default(), began }))
-    }
-}
-
 impl Tree {
+    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
+        let began = (system_now(), Instant::now());
+        Self(Arc::new(Shared { journal, outbox: Outbox::default(), index: Mutex::default(), began }))
+    }
+
+    /// Where the tree's entries are kept.
+    pub(super) fn journal(&self) -> &Arc<dyn Journal> {
+        &self.0.journal
+    }
+
+    /// What the tree's runs handed to the journal.
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.0.outbox
+    }
+
     /// Milliseconds since 1970. Entries are at least as far apart as deadlines count, whoever sets the system's clock back
     /// meanwhile; while a machine sleeps, the system's clock alone goes on.
     pub(super) fn now(&self) -> u64 {

@@ -122,7 +122,7 @@ impl<'a> SubRuns<'a> {
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
     pub async fn each_entry(self, take: impl FnMut(&Entry)) -> Result<()> {
-        each_entry(&**self.0.0.emitter.hub().journal(), &self.0.ids().session, 0, take).await
+        each_entry(&**self.0.0.log.journal(), &self.0.ids().session, 0, take).await
     }
 
     async fn begin_as(self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {

@@ -36,12 +36,12 @@ pub fn detached_run(history: History) -> RunDriver {
 /// Never: a fresh journal is free.
 pub fn detached_run_as(ids: RunIds, history: History) -> RunDriver {
     let ids = Arc::new(ids);
-    let journal = MemoryJournal::default();
+    let journal = Arc::new(MemoryJournal::default());
     let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
-    let hub = EventHub::new(Arc::new(journal), ids.session.clone());
+    let hub = EventHub::new(journal.clone(), ids.session.clone());
     let emitter = Emitter::new(ids.clone(), hub, None);
     let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
     log.seed(history);
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals) = (state, globals);

@@ -45,14 +45,21 @@ impl Tree {
     async fn read_from(behind: impl Journal, journal: &MemoryJournal, agent: &str) -> Self {
         let hub = EventHub::new(Arc::new(behind), "s".into());
         let writer = journal.open_now("s", agent).expect("is free");
-        let root = Branch::new(RunIds::root(agent, "s"), &hub, None, &writer);
+        let ids = Arc::new(RunIds::root(agent, "s"));
+        let emitter = Emitter::new(ids.clone(), hub.clone(), None);
+        let (state, globals) = (State::default(), GlobalStorage::default());
+        let kept = Arc::new(journal.clone());
+        let log = RunLog::new(ids.clone(), kept, writer.clone(), emitter.clone(), state, globals);
+        let root = Branch { ids, emitter, log };
         root.begin().await;
         Self { hub, writer, root }
     }
 
     fn child(&self) -> Branch {
-        let ids = self.root.ids.child("child", None, None);
-        Branch::new(ids, &self.hub, Some(self.root.emitter.clone()), &self.writer)
+        let ids = Arc::new(self.root.ids.child("child", None, None));
+        let emitter = Emitter::new(ids.clone(), self.hub.clone(), Some(self.root.emitter.clone()));
+        let log = self.root.log.child(ids.clone(), self.writer.clone(), emitter.clone(), State::default());
+        Branch { ids, emitter, log }
     }
 }
 
@@ -86,14 +93,6 @@ impl Journal for Failing {
 }
 
 impl Branch {
-    fn new(ids: RunIds, hub: &EventHub, above: Option<Emitter>, writer: &Arc<dyn JournalWriter>) -> Self {
-        let ids = Arc::new(ids);
-        let emitter = Emitter::new(ids.clone(), hub.clone(), above);
-        let (state, globals) = (State::default(), GlobalStorage::default());
-        let log = RunLog::new(ids.clone(), writer.clone(), emitter.clone(), state, globals, None);
-        Self { ids, emitter, log }
-    }
-
     async fn begin(&self) {
         self.log.record(EntryBody::RunStarted { ids: self.ids.clone(), fingerprint: String::new() });
         self.commit().await;

@@ -53,13 +53,13 @@ impl World {
     fn new() -> Self {
         let ids = Arc::new(RunIds::root("a", "s"));
         let started = EntryBody::RunStarted { ids: ids.clone(), fingerprint: String::new() };
-        let journal = MemoryJournal::default();
+        let journal = Arc::new(MemoryJournal::default());
         let writer = journal.open_now("s", "a").expect("is free");
-        let hub = EventHub::new(Arc::new(journal), "s".into());
+        let hub = EventHub::new(journal.clone(), "s".into());
         let emitter = Emitter::new(ids.clone(), hub.clone(), None);
         let schema = StateSchema::default().key("n", StateField::of::<u32>());
         let (state, globals) = (State::new(schema, BTreeMap::new()).expect("fits"), GlobalStorage::default());
-        let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+        let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
         log.record(started.clone());
         Self {
             hub,
@@ -144,7 +144,7 @@ impl World {
     /// Where the run stands, by its own state and by what is written of it.
     fn stands(&self) -> (RunState, RunState) {
         self.log.flush();
-        let index = block_on(self.hub.journal().index("s")).expect("reads");
+        let index = block_on(self.log.journal().index("s")).expect("reads");
         let written = index.look(|index| index.unfinished("a")).expect("it did not end");
         let mut own = self.log.at_rest();
         own.elapsed_ms = written.elapsed_ms; // time goes on
@@ -158,7 +158,7 @@ impl World {
         elsewhere.log.adopt(&own);
         elsewhere.log.import(&own);
         elsewhere.log.flush();
-        let index = block_on(elsewhere.hub.journal().index("s")).expect("reads");
+        let index = block_on(elsewhere.log.journal().index("s")).expect("reads");
         let mut written = index.look(|index| index.unfinished("a")).expect("it did not end");
         written.elapsed_ms = own.elapsed_ms;
         (own, written)
@@ -166,7 +166,7 @@ impl World {
 
     /// All entries, without what is another one's in every run.
     fn entries(&self) -> Vec<(u64, EntryBody)> {
-        let journal = self.hub.journal();
+        let journal = self.log.journal();
         self.log.flush();
         let entries = block_on(journal.read("s", 0, usize::MAX)).expect("reads");
         let body = |entry: &Entry| match entry.body.clone() {
@@ -280,14 +280,14 @@ fn what_a_run_left_behind_is_there_for_whoever_comes_later() {
     world.log.close();
     world.log.record(EntryBody::MessageAppended { message: Message::user("after the end") });
     world.log.flush();
-    let hub = world.hub.clone();
+    let (hub, journal) = (world.hub.clone(), world.log.journal().clone());
     drop(world);
     hub.close();
     let kinds = read(&hub);
     assert_eq!(texts(&kinds), ["before the end"]);
     assert!(matches!(kinds.last(), Some(EventKind::StateChanged { .. })), "{kinds:?}");
     assert_eq!(read(&hub), kinds, "and for the next");
-    assert_eq!(block_on(hub.journal().read("s", 0, 9)).expect("reads").len(), 3);
+    assert_eq!(block_on(journal.read("s", 0, 9)).expect("reads").len(), 3);
 }
 
 #[test]

@@ -28,11 +28,11 @@ fn engine(cx: &RunCx) -> EngineCx<'_> {
 
 fn run() -> RunCx {
     let ids = Arc::new(RunIds::root("a", "s"));
-    let journal = MemoryJournal::default();
+    let journal = Arc::new(MemoryJournal::default());
     let writer = journal.open_now("s", "a").expect("is free");
-    let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal), "s".into()), None);
+    let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), "s".into()), None);
     let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals, parts.key) = (state, globals, Some(*KEY));
     RunDriver::new(parts).cx().clone()
@@ -142,7 +142,7 @@ impl World {
     /// What is durable now.
     fn durable(&self) -> BTreeMap<String, Value> {
         engine(&self.cx).log().flush();
-        let view = engine(&self.cx).emitter().hub().journal().index("s").now_or_never();
+        let view = engine(&self.cx).log().journal().index("s").now_or_never();
         view.expect("does not wait").expect("folds").look(|index| index.globals().clone())
     }
 }
@@ -357,7 +357,7 @@ fn changes_of_a_call_are_in_the_same_batch_as_its_result() {
     let cx = run();
     engine(&cx).of_call(&id(1)).globals().set(&N, &1).expect("sets");
     engine(&cx).log().record_answered(&id(1), &"tool".into(), &ToolOutput::text("done"));
-    let entries = engine(&cx).emitter().hub().journal().read("s", 0, 9).now_or_never();
+    let entries = engine(&cx).log().journal().read("s", 0, 9).now_or_never();
     let entries = entries.expect("does not wait").expect("reads");
     let [answered, changed] = &entries[..] else { panic!("{entries:#?}") };
     assert!(matches!(answered.body, EntryBody::ToolAnswered { .. }));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     Budget, ExitReason, GlobalStorage, Result, RunCx, State,
-    engine::{Emitter, EngineCx, Parent, RunDriver, RunLog, RunParts},
+    engine::{Emitter, Parent, RunDriver, RunLog, RunParts},
     journal::JournalWriter,
     middleware::Middlewares,
     run::RunDeadline,
@@ -66,14 +66,11 @@ fn parts(
     let state = State::new(agent.schema.clone(), beginning.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
     let above_engine = terms.parent.as_ref().map(Parent::engine);
-    let log = RunLog::new(
-        ids.clone(),
-        writer,
-        emitter.clone(),
-        state.clone(),
-        globals.clone(),
-        above_engine.map(EngineCx::log),
-    );
+    let (own_emitter, own_state) = (emitter.clone(), state.clone());
+    let log = match above_engine {
+        Some(above) => above.log().child(ids.clone(), writer, own_emitter, own_state),
+        None => RunLog::new(ids.clone(), slot.journal, writer, own_emitter, own_state, globals.clone()),
+    };
     if let Some(steps) = &terms.steps {
         log.run_on(steps.clone());
     }

@@ -30,7 +30,7 @@ impl RunSlot {
         let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
             // A replay writes nothing that outlives it.
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
-            (Some(above), _) => above.engine().emitter().hub().journal().clone(),
+            (Some(above), _) => above.engine().log().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             // What a run below noted is kept with its end.
             (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),

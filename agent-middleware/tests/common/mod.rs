@@ -11,7 +11,7 @@ use agent_core::{
         Emitter, EngineCx, EngineKey, EventHub, ModelHooksLayer, ModelWrapLayer, RunDriver, RunLog, RunParts,
         ToolHooksLayer, ToolWrapLayer,
     },
-    journal::{EntryBody, JournalWriter},
+    journal::EntryBody,
     middleware::Middlewares,
 };
 use serde_json::Value;
@@ -60,27 +60,29 @@ pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDrive
         Emitter::new(ids.clone(), engine(above).emitter().hub().clone(), Some(engine(above).emitter().clone()));
     let (log, run) = (engine(above).log(), ids.run_id.clone());
     log.record(EntryBody::SubAgentLinked { call_id: "call".into(), key: "helper".into(), run, background: false });
-    build(ids, emitter, log.writer().expect("under way"), above.globals().clone(), Some(log), edit)
+    let state = State::default();
+    let log = log.child(ids.clone(), log.writer().expect("under way"), emitter.clone(), state.clone());
+    build(ids, emitter, log, state, above.globals().clone(), edit)
 }
 
 fn on_a_fresh_journal(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let journal = MemoryJournal::default();
     let writer = journal.open_now(&ids.session, &ids.agent_id).expect("a fresh journal is free");
-    let hub = EventHub::new(Arc::new(journal), ids.session.clone());
-    let ids = Arc::new(ids);
-    build(ids.clone(), Emitter::new(ids, hub, None), writer, globals, None, edit)
+    let journal = Arc::new(journal);
+    let (ids, state) = (Arc::new(ids), State::default());
+    let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
+    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
+    build(ids, emitter, log, state, globals, edit)
 }
 
 fn build(
     ids: Arc<RunIds>,
     emitter: Emitter,
-    writer: Arc<dyn JournalWriter>,
+    log: RunLog,
+    state: State,
     globals: GlobalStorage,
-    above: Option<&RunLog>,
     edit: impl FnOnce(&mut RunParts),
 ) -> RunDriver {
-    let state = State::default();
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), above);
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals, parts.key) = (state, globals, Some(*KEY));
     edit(&mut parts);

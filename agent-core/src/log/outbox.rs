@@ -9,9 +9,9 @@ use std::{
     task::{Context, Poll, Wake, Waker, ready},
 };
 
-use super::Emitter;
 use crate::{
     error::{Error, ErrorKind, Result},
+    event::Emitter,
     journal::{Ack, Entry},
 };
 
