@@ -8,6 +8,8 @@
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
+//! | answer many requests at half the price, within a day | [`batches`] |
+//! | keep files at a provider | [`files()`] |
 //! | leave a failing model alone for a while | [`CircuitBreaker`] |
 //! | not wait for a slow call | [`HedgeLayer`] |
 //! | put tower layers around one model | [`LayeredModel`] |
@@ -84,6 +86,7 @@
 
 mod attempt;
 mod auth;
+pub mod batch;
 pub mod breaker;
 pub mod cache;
 mod cassette;
@@ -93,6 +96,7 @@ pub mod conformance;
 pub mod embed;
 mod error;
 pub mod failover;
+mod files;
 mod framing;
 pub mod hedge;
 mod identity;
@@ -133,12 +137,14 @@ pub use self::request_reader::{ParsedRequest, RequestReader};
 pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     auth::Auth,
+    batch::{Batch, BatchId, BatchRequest, Batches, batches},
     breaker::CircuitBreaker,
     cache::{CacheLayer, ResponseCache},
     cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
+    files::{Files, StoredFile, files},
     framing::{Framing, Splitter, SseEvent, SseSplitter},
     hedge::HedgeLayer,
     layered::LayeredModel,
@@ -146,8 +152,8 @@ pub use self::{
     model::{Credentials, Signer},
     models::Catalogue,
     provider::{
-        EmbedderBuilder, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, RerankerBuilder, Wire,
-        embedder, model, reranker,
+        BatchApi, EmbedderBuilder, FileApi, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers,
+        RerankerBuilder, Wire, embedder, model, reranker,
     },
     retry::RetryLayer,
     router::ModelRouter,
