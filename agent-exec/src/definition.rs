@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Deadlines, ModelParams, WhenBusy};
+use agent_core::{Deadlines, ModelParams, WhenBusy, tool::ServerTool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,6 +59,9 @@ pub struct AgentDefinition {
     /// Sets of tools that may change while a run is under way.
     #[serde(default, skip_serializing_if = "is_default")]
     pub toolsets: Vec<String>,
+    /// Tools that the provider of the model runs itself. What opens a remote server is not kept here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub server_tools: Vec<ServerTool>,
     /// The middleware, outermost first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub middleware: Vec<MiddlewareDefinition>,

@@ -3,12 +3,15 @@
 mod common;
 
 use agent_core::{
-    AssistantMessage, Error, ErrorKind, EventKind, ExitReason, FinishReason, Finished, MemoryJournal, Message,
+    AssistantMessage, Block, Error, ErrorKind, EventKind, ExitReason, FinishReason, Finished, MemoryJournal, Message,
     ModelInfo, RunEnd, RunRequest, Verdict,
     journal::RunStatus,
+    message::{Origin, Raw, ServerCall},
     testing::{HookTrace, ScriptedModel, Turn},
+    tool::WebSearch,
 };
 use agent_exec::{Agent, AgentBuilder};
+use agent_tools::Structured;
 use serde_json::json;
 
 use self::common::{Watch, double, fails, finished, hooks, ms, results, roles, stopped, tool};
@@ -70,6 +73,59 @@ async fn a_model_that_says_nothing_twice_ends_the_run_as_empty_and_a_hook_may_go
     assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("ok", 2, &ExitReason::Text));
     assert_eq!(model.requests()[2].texts(), ["go", "Please answer."]);
     model.assert_finished();
+}
+
+// --- turns that are not over ---
+
+/// A turn in which a tool of the provider's is at work.
+fn at_work(blocks: impl IntoIterator<Item = Block>) -> Turn {
+    let raw = Raw::from_value(Origin::new("wire", "provider", "model"), &json!({"type": "search"}));
+    let searching = Block::Server(ServerCall::new("s1", "web_search", raw));
+    let blocks = blocks.into_iter().chain([searching]).collect();
+    Turn::message(AssistantMessage::new(blocks)).finish(FinishReason::Paused)
+}
+
+#[tokio::test]
+async fn a_model_that_paused_is_asked_again_with_what_it_said_and_is_not_silent() {
+    let (builder, model) =
+        with_f([at_work([Block::text("I look it up.")]), at_work([]), Turn::text("Nothing is new.")]);
+    let watch = Watch::default();
+    let end = run(builder.middleware(watch.clone())).await;
+    assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("Nothing is new.", 3, &ExitReason::Text));
+    assert_eq!(roles(&end.history), ["user", "assistant", "assistant", "assistant"]);
+    assert_eq!(model.requests()[2].messages.len(), 3, "each pause goes back to the provider");
+    assert!(watch.warnings().is_empty());
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_pause_is_not_an_answer_of_the_wrong_form() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let form = Structured::from_schema("number", schema).expect("a schema");
+    let model = ScriptedModel::new([at_work([Block::text("I look it up.")]), Turn::text(r#"{"n":7}"#)]);
+    let end = run(Agent::builder("a", model.clone()).middleware(form)).await;
+    assert_eq!((end.answer.as_str(), end.steps, model.calls()), (r#"{"n":7}"#, 2, 2));
+}
+
+#[tokio::test]
+async fn a_model_that_pauses_without_end_is_stopped_by_the_steps_that_a_run_may_take() {
+    let builder = Agent::builder("a", ScriptedModel::new((0..9).map(|_| at_work([])))).max_steps(3);
+    let end = run(builder).await;
+    assert_eq!((end.steps, end.reason), (3, ExitReason::StepLimit));
+}
+
+#[tokio::test]
+async fn a_tool_of_the_provider_is_offered_beside_the_own_ones_and_no_two_have_one_name() {
+    let (builder, model) = with_f([Turn::text("ok")]);
+    run(builder.server_tool(WebSearch::new())).await;
+    assert_eq!(model.requests()[0].tools, ["f", "web_search"]);
+
+    let twice = Agent::builder("a", ScriptedModel::new([])).tool(double("web_search")).server_tool(WebSearch::new());
+    let error = twice.build().expect_err("two of one name");
+    assert!(error.message().contains("two tools are named 'web_search'"), "{error}");
+    let blind = ScriptedModel::new([]).with_info(ModelInfo::new("m").without_tools());
+    let error = Agent::builder("a", blind).server_tool(WebSearch::new()).build().expect_err("no tools");
+    assert!(error.message().contains("tools"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

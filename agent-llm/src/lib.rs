@@ -8,6 +8,8 @@
 //! | try failed calls again | [`RetryLayer`] |
 //! | ask another model when one fails | [`Failover`] |
 //! | ask the model that fits the call best | [`ModelRouter`] |
+//! | answer many requests at half the price, within a day | [`batches`] |
+//! | keep files at a provider | [`files()`] |
 //! | leave a failing model alone for a while | [`CircuitBreaker`] |
 //! | not wait for a slow call | [`HedgeLayer`] |
 //! | put tower layers around one model | [`LayeredModel`] |
@@ -85,6 +87,7 @@
 
 mod attempt;
 mod auth;
+pub mod batch;
 pub mod breaker;
 #[cfg(feature = "cache")]
 pub mod cache;
@@ -95,6 +98,7 @@ pub mod conformance;
 pub mod embed;
 mod error;
 pub mod failover;
+mod files;
 mod framing;
 pub mod hedge;
 mod identity;
@@ -137,11 +141,13 @@ pub use self::request_reader::{ParsedRequest, RequestReader};
 pub use self::transport::{HttpTransport, HttpTransportBuilder};
 pub use self::{
     auth::Auth,
+    batch::{Batch, BatchId, BatchRequest, Batches, batches},
     breaker::CircuitBreaker,
     cassette::{Cassette, CassetteBuilder, CassetteMode},
     codec::{Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
+    files::{Files, StoredFile, files},
     framing::{Framing, Splitter, SseEvent, SseSplitter},
     hedge::HedgeLayer,
     layered::LayeredModel,
@@ -149,8 +155,8 @@ pub use self::{
     model::{Credentials, Signer},
     models::Catalogue,
     provider::{
-        EmbedderBuilder, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers, RerankerBuilder, Wire,
-        embedder, model, reranker,
+        BatchApi, EmbedderBuilder, FileApi, Identity, KeyVariable, ModelBuilder, Place, Provider, Providers,
+        RerankerBuilder, Wire, embedder, model, reranker,
     },
     retry::RetryLayer,
     router::ModelRouter,

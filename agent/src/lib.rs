@@ -87,6 +87,8 @@ mod guide {
         limits: "guide/limits",
         middleware: "guide/middleware",
         models: "guide/models",
+        abilities: "guide/abilities",
+        batches: "guide/batches",
         network: "guide/network",
         permissions: "guide/permissions",
         prompts: "guide/prompts",

@@ -14,7 +14,7 @@ pub use self::{
     chunk::{Chunk, ChunkSink, Collector},
     correction::Correction,
     info::{MediaKind, ModelInfo, TokenCounter},
-    params::{Effort, ModelParams, OutputFormat, ToolChoice},
+    params::{Effort, Modality, ModelParams, OutputFormat, ToolChoice, Voice},
     response::{FinishReason, ModelResponse},
     tokens::ApproximateCounter,
 };

@@ -36,6 +36,16 @@ pub struct ModelParams {
     /// How much the model is to think before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// Most tokens that the model may think: for models that are told a number in place of an effort, which it then wins
+    /// over. Others refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_tokens: Option<u64>,
+    /// What the answer may be made of; text if nothing is said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modalities: Vec<Modality>,
+    /// How a spoken answer is to sound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
     /// The form that the answer must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<OutputFormat>>,
@@ -74,6 +84,49 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+    /// More than that.
+    #[serde(rename = "xhigh")]
+    XHigh,
+    /// As much as the model can.
+    Max,
+}
+
+/// What an answer may be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Modality {
+    /// Text.
+    Text,
+    /// Images.
+    Image,
+    /// Speech.
+    Audio,
+}
+
+/// How a spoken answer is to sound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Voice {
+    /// The voice, as the provider calls it.
+    pub name: String,
+    /// The form of the sound, as the provider calls it (`wav`, `mp3`, `pcm16`). Default: the provider's, or `wav`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+impl Voice {
+    /// The voice of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), format: None }
+    }
+
+    /// Sets the form of the sound.
+    #[must_use]
+    pub fn format(mut self, format: impl Into<String>) -> Self {
+        self.format = Some(format.into());
+        self
+    }
 }
 
 /// The form that an answer must have: JSON of this schema, which the provider enforces.
@@ -146,6 +199,27 @@ impl ModelParams {
         self
     }
 
+    /// Sets the most tokens that the model may think.
+    #[must_use]
+    pub fn thinking_tokens(mut self, most: u64) -> Self {
+        self.thinking_tokens = Some(most);
+        self
+    }
+
+    /// Sets what the answer may be made of.
+    #[must_use]
+    pub fn modalities(mut self, modalities: impl IntoIterator<Item = Modality>) -> Self {
+        self.modalities = modalities.into_iter().collect();
+        self
+    }
+
+    /// Sets how a spoken answer is to sound.
+    #[must_use]
+    pub fn voice(mut self, voice: Voice) -> Self {
+        self.voice = Some(voice);
+        self
+    }
+
     /// Sets the form of the answer.
     #[must_use]
     pub fn output(mut self, format: OutputFormat) -> Self {
@@ -187,6 +261,9 @@ impl ModelParams {
             tool_choice: over.tool_choice.or(self.tool_choice),
             parallel_tool_calls: over.parallel_tool_calls.or(self.parallel_tool_calls),
             effort: over.effort.or(self.effort),
+            thinking_tokens: over.thinking_tokens.or(self.thinking_tokens),
+            modalities: if over.modalities.is_empty() { self.modalities } else { over.modalities },
+            voice: over.voice.or(self.voice),
             output: over.output.or(self.output),
             extra: deep_fields(self.extra, over.extra),
         }

@@ -78,6 +78,8 @@ pub enum FinishReason {
     Length,
     /// The provider withheld the rest.
     ContentFilter,
+    /// It is at work with the provider's own tools, and goes on when it is asked again.
+    Paused,
     /// Anything else, in the provider's words.
     Other(String),
 }

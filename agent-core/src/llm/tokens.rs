@@ -3,7 +3,7 @@
 
 use super::{TokenCounter, info::MediaKind};
 use crate::{
-    message::{Block, Media, Message, Part},
+    message::{Block, Media, Message, Part, ServerCall},
     tooling::ToolSpec,
 };
 
@@ -71,7 +71,7 @@ impl Costs {
             Block::ToolCall(call) => self.call + text(&call.name) + text(&call.arguments),
             Block::Image(m) => media(m, MediaKind::Image),
             Block::Document(m) => media(m, MediaKind::Document),
-            Block::Other(raw) => text(raw.json()),
+            Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => text(raw.json()),
         }
     }
 }

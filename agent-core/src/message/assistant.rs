@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Raw, ToolCall, part::join};
+use super::{Block, Citation, Raw, ServerCall, ToolCall, part::join};
 
 /// What the model said: ordered blocks, and the provider's own JSON of the whole message where it has one.
 ///
@@ -76,6 +76,32 @@ impl AssistantMessage {
             Block::ToolCall(c) => Some(c),
             _ => None,
         })
+    }
+
+    /// What tools did that run at the provider, in order.
+    pub fn server_calls(&self) -> impl Iterator<Item = &ServerCall> {
+        self.0.blocks.iter().filter_map(|b| match b {
+            Block::Server(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// What the model says it has its texts from, in order.
+    ///
+    /// ```
+    /// use agent_core::{AssistantMessage, Block, Text, message::Citation};
+    ///
+    /// let mut text = Text::new("It is noon.");
+    /// text.citations.push(Citation::of_url("https://time.example").with_title("Time"));
+    /// let message = AssistantMessage::new(vec![Block::Text(text)]);
+    /// assert_eq!(message.citations().next().and_then(|c| c.title.as_deref()), Some("Time"));
+    /// ```
+    pub fn citations(&self) -> impl Iterator<Item = &Citation> {
+        let texts = self.0.blocks.iter().filter_map(|b| match b {
+            Block::Text(t) => Some(&t.citations),
+            _ => None,
+        });
+        texts.flatten()
     }
 
     /// True if the model asked for at least one tool.

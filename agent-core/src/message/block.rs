@@ -19,9 +19,11 @@ pub enum Block {
     ToolCall(ToolCall),
     /// An image that the model made.
     Image(Media),
-    /// A document that the model made.
+    /// A document that the model made; sound too.
     Document(Media),
-    /// Content that this framework does not interpret (a server-side tool's result, a refusal). It goes back to the
+    /// What a tool did that runs at the provider.
+    Server(ServerCall),
+    /// Content that this framework does not interpret (a refusal, say). It goes back to the
     /// provider that sent it, unchanged and in place.
     Other(Raw),
 }
@@ -55,6 +57,40 @@ pub struct ToolCall {
     /// The provider's own JSON of this block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
+}
+
+/// What a tool did that runs at the provider: a web search, a program, a call of a remote server. It goes back to the
+/// provider that sent it as its `raw` JSON, unchanged and in place; no other provider is shown it.
+///
+/// Some providers tell the call and its result in one piece, others in two that have the same id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServerCall {
+    /// Ties a call and its result together; empty if the provider names neither.
+    pub id: Arc<str>,
+    /// The tool, as the provider calls it.
+    pub name: Arc<str>,
+    /// The remote server whose tool it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// What the tool was called with, as JSON or as the program that ran; none for a result alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// What came of it, as JSON or as text; none for a call alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+    /// The provider's own JSON.
+    pub raw: Raw,
+}
+
+impl ServerCall {
+    /// A call of which only the provider's JSON, its id and its tool are known.
+    pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, raw: Raw) -> Self {
+        Self { id: id.into(), name: name.into(), server: None, input: None, output: None, failed: false, raw }
+    }
 }
 
 impl Block {

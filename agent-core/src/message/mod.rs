@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::part::join_text;
 pub use self::{
     assistant::AssistantMessage,
-    block::{Block, Reasoning, ToolCall},
-    part::{Cache, Citation, Media, MediaSource, Part, Text},
+    block::{Block, Reasoning, ServerCall, ToolCall},
+    part::{Cache, Citation, Media, MediaSource, Part, SourcePlace, Text},
     raw::{Origin, Raw},
 };
 

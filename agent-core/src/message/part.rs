@@ -1,5 +1,7 @@
 //! What people, programs and tools say: [`Part`].
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::Raw;
@@ -13,7 +15,7 @@ pub enum Part {
     Text(Text),
     /// An image.
     Image(Media),
-    /// A document: PDF and the like.
+    /// A document: PDF and the like; sound and film too.
     Document(Media),
     /// Content of a provider that this framework does not interpret. It goes back to that provider unchanged.
     Other(Raw),
@@ -50,6 +52,45 @@ pub struct Citation {
     /// The words of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
+    /// The source's number among the documents, or the search results, of the request, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<u32>,
+    /// The provider's id of the file that is the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Where in the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<SourcePlace>,
+    /// The bytes of the text that the source supports; none if it is the whole text, or nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Range<usize>>,
+}
+
+/// Where in a source something is: from the first number up to, and without, the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SourcePlace {
+    /// Characters, from 0.
+    Characters(u64, u64),
+    /// Pages, from 1.
+    Pages(u64, u64),
+    /// Pieces that the source is made of, from 0.
+    Blocks(u64, u64),
+}
+
+impl Citation {
+    /// A source at this address.
+    pub fn of_url(url: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// Sets the title of the source.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
 }
 
 /// How long a provider is asked to keep a prompt in its cache. Providers that cache by themselves are told nothing.
@@ -64,7 +105,7 @@ pub enum Cache {
     Long,
 }
 
-/// An image or a document.
+/// An image, or a document: pages, sound, film. What it is, its media type says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
@@ -152,6 +193,16 @@ impl Media {
     /// Inline media: base64 text and its media type.
     pub fn base64(data: impl Into<String>, mime: impl Into<String>) -> Self {
         Self::new(MediaSource::Base64(data.into())).with_mime(mime)
+    }
+
+    /// Media in a provider's file store.
+    pub fn file(id: impl Into<String>) -> Self {
+        Self::new(MediaSource::File(id.into()))
+    }
+
+    /// True if it is sound.
+    pub fn is_audio(&self) -> bool {
+        self.mime.as_deref().is_some_and(|mime| mime.starts_with("audio/"))
     }
 
     /// Sets the media type.

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 pub use self::{request::ModelRequest, spoken::Spoken};
 pub use crate::llm::{
     ApproximateCounter, Chunk, ChunkSink, Collector, Correction, Effort, FinishReason, MediaKind, MessageBuilder,
-    ModelInfo, ModelParams, ModelResponse, OutputFormat, TokenCounter, ToolChoice,
+    Modality, ModelInfo, ModelParams, ModelResponse, OutputFormat, TokenCounter, ToolChoice, Voice,
 };
 pub use crate::{
     api_key::API_KEY_PREFIXES,

@@ -24,8 +24,9 @@ pub use self::{
     request::ToolRequest,
 };
 pub use crate::tooling::{
-    CallResult, Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions, ToolOutput,
-    ToolResults, ToolSpec, ToolSpecs, WireKey, value_to_text,
+    CallResult, Computer, Doubt, Effect, FileSearch, Location, OutputText, Reconciled, RemoteMcp, Render, Secret,
+    ServerTool, StateRead, StateWrite, ToolOptions, ToolOutput, ToolResults, ToolSpec, ToolSpecs, WebFetch, WebSearch,
+    WireKey, value_to_text,
 };
 use crate::{cx::RunCx, error::Result, service::SharedService};
 

@@ -2,10 +2,12 @@
 
 mod options;
 mod output;
+mod server;
 mod spec;
 
 pub use self::{
     options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
     output::{CallResult, ToolOutput, ToolResults, value_to_text},
+    server::{Computer, FileSearch, Location, RemoteMcp, Secret, ServerTool, WebFetch, WebSearch},
     spec::{ToolSpec, ToolSpecs, WireKey},
 };

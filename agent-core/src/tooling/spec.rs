@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ServerTool;
 use crate::message::{Cache, Raw};
 
 /// What a model is told of a tool.
@@ -29,17 +30,34 @@ pub struct ToolSpec {
     /// has nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
+    /// The tool that providers have themselves, which this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerTool>,
 }
 
 impl ToolSpec {
     /// A tool with these parameters.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters, cache: None, raw: None }
+        Self { name: name.into(), description: description.into(), parameters, cache: None, raw: None, server: None }
     }
 
     /// A tool that `raw`'s provider runs itself. Other providers are not told of it.
     pub fn server_side(name: impl Into<String>, raw: Raw) -> Self {
         Self { raw: Some(raw), ..Self::new(name, "", Value::Null) }
+    }
+
+    /// A tool that the provider runs itself, whichever it is.
+    pub fn of_server(tool: impl Into<ServerTool>) -> Self {
+        let tool = tool.into();
+        Self { server: Some(tool.clone()), ..Self::new(tool.name(), "", Value::Null) }
+    }
+
+    /// Says that models know this tool by themselves: those whose provider has it are told of that in place of its
+    /// parameters.
+    #[must_use]
+    pub fn with_server(mut self, tool: impl Into<ServerTool>) -> Self {
+        self.server = Some(tool.into());
+        self
     }
 
     /// True if a provider runs the tool itself.

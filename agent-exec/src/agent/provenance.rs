@@ -67,6 +67,7 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
         state,
         tools,
         toolsets,
+        server_tools: builder.server_tools.clone(),
         middleware,
         sub_agents,
         exit_on: builder.exit_on.clone(),

@@ -38,9 +38,9 @@ impl Active<'_> {
     /// True if the model said nothing and called nothing, though it could.
     pub(super) fn is_silent(&self, response: &ModelResponse) -> bool {
         let ModelResponse { message, finish, verdict, .. } = response;
-        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let is_part = matches!(finish, FinishReason::Length | FinishReason::ContentFilter | FinishReason::Paused);
         let says_something = message.has_content() || message.has_calls();
-        *verdict == Verdict::Proceed && !was_cut && !says_something && !self.table.specs().is_empty()
+        *verdict == Verdict::Proceed && !is_part && !says_something && !self.table.specs().is_empty()
     }
 
     /// Drops an answer that says nothing, before the model is asked once more. Some models give one now and then, and the next
@@ -65,7 +65,7 @@ impl Active<'_> {
             return Ok(None);
         }
         let reason = match (verdict, finish) {
-            (Verdict::Again, _) => None,
+            (Verdict::Again, _) | (Verdict::Proceed, FinishReason::Paused) => None,
             (Verdict::Finish, _) => Some(ExitReason::Verdict),
             (Verdict::Proceed, FinishReason::Length) => Some(ExitReason::Length),
             (Verdict::Proceed, FinishReason::ContentFilter) => Some(ExitReason::ContentFilter),

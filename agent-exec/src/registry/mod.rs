@@ -159,6 +159,7 @@ impl Registry {
             builder.provenance.tools.push((tool.clone(), name.clone()));
             builder.tools.push(tool.clone());
         }
+        builder.server_tools.clone_from(&d.server_tools);
         for name in &d.toolsets {
             let toolset = find(&self.toolsets, PartKind::Toolset, name)?;
             builder.provenance.toolsets.push((toolset.clone(), name.clone()));

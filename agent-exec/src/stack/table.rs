@@ -81,10 +81,10 @@ impl ToolTable {
 type Fixed = (Arc<BTreeMap<String, Arc<ToolEntry>>>, ToolSpecs);
 
 fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
-    if tools.own.is_empty() {
+    if tools.specs.is_empty() {
         return Err(Error::config("no tools were configured for the agent, so none can be chosen by name"));
     }
-    if let Some(unknown) = names.iter().find(|name| !tools.own.contains_key(*name)) {
+    if let Some(unknown) = names.iter().find(|name| !tools.specs.iter().any(|spec| spec.name == **name)) {
         let valid: Vec<_> = tools.specs.iter().map(|spec| spec.name.as_str()).collect();
         return Err(Error::config(format!("tool '{unknown}' is not among the agent's; valid: {}", valid.join(", "))));
     }

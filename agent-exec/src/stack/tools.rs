@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Deadlines, Result, StateSchema, Tool, ToolSpecs, Toolset};
+use agent_core::{Deadlines, Result, StateSchema, Tool, ToolSpec, ToolSpecs, Toolset, tool::ServerTool};
 use agent_tools::ArgumentSchema;
 
 use super::{Item, ToolEntry, composed::Composed};
@@ -10,7 +10,7 @@ use super::{Item, ToolEntry, composed::Composed};
 /// The tools of an agent, and what the stacks of others are made of.
 pub(crate) struct Tools {
     pub(crate) own: Arc<BTreeMap<String, Arc<ToolEntry>>>,
-    /// What the model is told of the agent's own, in their order.
+    /// What the model is told of the agent's own, in their order, and of those that its provider runs.
     pub(crate) specs: ToolSpecs,
     pub(crate) sets: Arc<[Arc<dyn Toolset>]>,
     items: Arc<[Item]>,
@@ -20,15 +20,17 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// The agent's `own` tools and its sets. The stacks of others are made of `items`, as those of its own were.
+    /// The agent's `own` tools, those of the provider and its sets. The stacks of others are made of `items`, as those of its own were.
     pub(crate) fn new(
         own: Vec<ToolEntry>,
+        server: &[ServerTool],
         sets: Arc<[Arc<dyn Toolset>]>,
         items: Arc<[Item]>,
         raise_errors: bool,
         deadlines: Arc<Deadlines>,
     ) -> Self {
-        let specs = own.iter().map(|entry| (*entry.spec).clone()).collect();
+        let server = server.iter().cloned().map(ToolSpec::of_server);
+        let specs = own.iter().map(|entry| (*entry.spec).clone()).chain(server).collect();
         let own = own.into_iter().map(|entry| (entry.spec.name.clone(), Arc::new(entry))).collect();
         Self { own: Arc::new(own), specs, sets, items, raise_errors, deadlines, composed: Composed::default() }
     }

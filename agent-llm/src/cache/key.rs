@@ -9,7 +9,7 @@ use agent_core::{
 use sha2::{Digest, Sha256};
 
 /// Changes with what is written below, so that stores that outlive the program do not mix up two ways of writing it.
-const FORM: &str = "agent-llm response cache 2";
+const FORM: &str = "agent-llm response cache 3";
 
 /// Names what decides a model's answer: the model, of the layer and of the request
 /// ([`ModelRequest::model`]), the system prompt, the conversation, the tools and the parameters.
@@ -124,6 +124,7 @@ impl<'a> Writer<'a> {
         self.text(&tool.description);
         self.json(&tool.parameters);
         self.raw(tool.raw.as_ref());
+        self.json(&tool.server);
     }
 
     fn message(&mut self, message: &'a Message) {

@@ -80,6 +80,7 @@ fn words(message: &AssistantMessage) -> Value {
         }
         Block::ToolCall(call) => json!({"call": [call.id, call.name, call.arguments]}),
         Block::Image(media) | Block::Document(media) => json!({"media": media.source}),
+        Block::Server(call) => json!({"server": [call.name, call.raw.to_value()]}),
         Block::Other(raw) => json!({"other": raw.to_value()}),
         other => json!(other),
     };

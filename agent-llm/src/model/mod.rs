@@ -3,6 +3,7 @@
 mod answer;
 mod caller;
 mod credentials;
+mod errand;
 mod exchange;
 mod incoming;
 mod settings;

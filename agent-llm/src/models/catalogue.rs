@@ -188,6 +188,11 @@ impl Catalogue {
         own.or_else(|| self.find(name).filter(is_there))
     }
 
+    /// What calls cost at `provider`; none if that is not known.
+    pub(crate) fn prices(&self, provider: &str, name: &str) -> Option<Prices> {
+        self.find_at(provider, name)?.price.clone()
+    }
+
     /// What calls of a batch cost at `provider`; none if it has no batches, or the model no price.
     ///
     /// ```

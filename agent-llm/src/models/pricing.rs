@@ -9,20 +9,33 @@ use super::{Catalogue, Prices};
 /// Most names under which a model is remembered to have answered. Few answer under more than one.
 const MOST_NAMES: usize = 8;
 
+/// What is looked up of a model at a provider.
+type LookUp = fn(&Catalogue, &str, &str) -> Option<Prices>;
+
 /// What the calls of one model cost. The catalogue is searched once for each name under which the model answers, and not at
 /// every call.
 pub(crate) struct Pricing {
     catalogue: Catalogue,
     provider: String,
     name: String,
+    look_up: LookUp,
     asked: Option<Arc<Prices>>,
     answered: Mutex<Vec<(String, Option<Arc<Prices>>)>>,
 }
 
 impl Pricing {
     pub(crate) fn new(catalogue: Catalogue, info: &ModelInfo) -> Self {
-        let asked = look_up(&catalogue, &info.provider, &info.name);
-        Self { catalogue, provider: info.provider.clone(), name: info.name.clone(), asked, answered: Mutex::default() }
+        Self::by(Catalogue::prices, catalogue, info.provider.clone(), info.name.clone())
+    }
+
+    /// What the same calls cost in a batch.
+    pub(crate) fn of_batches(&self) -> Self {
+        Self::by(Catalogue::batch_prices, self.catalogue.clone(), self.provider.clone(), self.name.clone())
+    }
+
+    fn by(look_up: LookUp, catalogue: Catalogue, provider: String, name: String) -> Self {
+        let asked = look_up(&catalogue, &provider, &name).map(Arc::new);
+        Self { catalogue, provider, name, look_up, asked, answered: Mutex::default() }
     }
 
     /// `usage` of one call with what it cost: by the model that answered, or else by the one that was asked.
@@ -37,15 +50,11 @@ impl Pricing {
         if let Some((_, prices)) = known.iter().find(|(known, _)| known == name) {
             return prices.clone();
         }
-        let prices = look_up(&self.catalogue, &self.provider, name);
+        let prices = (self.look_up)(&self.catalogue, &self.provider, name).map(Arc::new);
         if known.len() == MOST_NAMES {
             known.remove(0);
         }
         known.push((name.to_owned(), prices.clone()));
         prices
     }
-}
-
-fn look_up(catalogue: &Catalogue, provider: &str, name: &str) -> Option<Arc<Prices>> {
-    catalogue.find_at(provider, name)?.price.clone().map(Arc::new)
 }

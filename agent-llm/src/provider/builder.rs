@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use agent_core::{ModelInfo, Result};
+use agent_core::{Error, ModelInfo, Result};
 use serde_json::Value;
 
 use super::{
     Provider, Providers, Wire,
+    desk::Desk,
     reach::{Reach, Wanted},
     setters::connection_setters,
     speaks::Speaks,
@@ -187,9 +188,23 @@ impl ModelBuilder {
         })
     }
 
+    /// What asks the provider for other things than answers.
+    pub(crate) fn desk(self) -> Result<Desk> {
+        let Self { source, wanted, auth, http, retries, known } = self;
+        let reach = match source {
+            Source::Codec(_) => {
+                return Err(Error::config("a codec alone has neither files nor batches: name a provider"));
+            }
+            Source::Named(providers, name) => Reach::<Speaks>::by_name(&providers, &name, &wanted, &http)?,
+            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
+        };
+        let (provider, wire) = (reach.provider.clone(), reach.way);
+        Ok(Desk::new(reached(reach, &known, auth, http)?, provider, wire, retries))
+    }
+
     fn http_model(self) -> Result<HttpModel> {
-        let Self { source, wanted, known, auth, mut http, .. } = self;
-        let mut reach = match source {
+        let Self { source, wanted, known, auth, http, .. } = self;
+        let reach = match source {
             Source::Codec(codec) => {
                 let origin = codec.origin();
                 let info = known.info(origin.model(), origin.provider(), false);
@@ -198,13 +213,17 @@ impl ModelBuilder {
             Source::Named(providers, name) => Reach::<Speaks>::by_name(&providers, &name, &wanted, &http)?,
             Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
         };
-        reach.equip(&mut http);
-        let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
-        info.context_window = info.context_window.or(reach.speaks.window());
-        let codec =
-            reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
-        HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)
+        reached(reach, &known, auth, http)
     }
+}
+
+/// The model at the end of the way.
+fn reached(mut reach: Reach, known: &Known, auth: Option<Auth>, mut http: HttpSettings) -> Result<HttpModel> {
+    reach.equip(&mut http);
+    let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
+    info.context_window = info.context_window.or(reach.speaks.window());
+    let codec = reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
+    HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)
 }
 
 impl Known {

@@ -1,9 +1,11 @@
 //! Who serves models: [`Provider`], the table of them, and models by their names.
 
 mod builder;
+pub(crate) mod desk;
 mod embedder;
 mod identity;
 mod key;
+mod offers;
 mod profiles;
 mod reach;
 mod reranker;
@@ -24,6 +26,7 @@ pub use self::{
     embedder::{EmbedderBuilder, embedder},
     identity::Identity,
     key::KeyVariable,
+    offers::{BatchApi, FileApi},
     reranker::{RerankerBuilder, reranker},
     table::Providers,
     wire::Wire,
@@ -103,6 +106,12 @@ pub struct Provider {
     /// How it is asked for the order of documents, if it serves rerankers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerank: Option<RankProfile>,
+    /// Whose way of keeping files it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileApi>,
+    /// Whose way of taking batches it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchApi>,
     /// Where it is documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,

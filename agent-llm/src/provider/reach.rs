@@ -32,9 +32,10 @@ impl Default for Wanted {
 }
 
 /// The way to a model, or to what else a provider serves.
-pub(super) struct Reach<S = Speaks> {
+pub(super) struct Reach<S: Spoken = Speaks> {
     pub(super) provider: Provider,
     pub(super) model: String,
+    pub(super) way: S::Way,
     pub(super) speaks: S,
     pub(super) auth: Auth,
     pub(super) key: Option<SecretString>,
@@ -110,11 +111,9 @@ impl<S: Spoken> Reach<S> {
             lacks.0.push("a transport (enable the feature 'http', or use transport(..))".to_owned());
         }
         lacks.none(&format!("{name}:{model}"))?;
-        Ok(Self { provider, model: model.to_owned(), speaks, auth, key, credentials, signer })
+        Ok(Self { provider, model: model.to_owned(), way, speaks, auth, key, credentials, signer })
     }
-}
 
-impl<S> Reach<S> {
     /// Adds the key that was found to what a builder was told.
     pub(super) fn equip(&mut self, http: &mut HttpSettings) {
         if http.api_key.is_none() {

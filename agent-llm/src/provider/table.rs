@@ -79,6 +79,7 @@ impl Providers {
                     }
                 }
                 whole["identity"] = Value::Null; // whose tokens are for the other alone
+                (whole["files"], whole["batch"]) = (Value::Null, Value::Null); // who answers alike need not keep them
                 lay(&mut whole, &said);
                 said = whole;
             }

@@ -1,6 +1,6 @@
 //! Content in the forms that several APIs have in common.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, message::MediaSource};
 use serde::{
@@ -63,6 +63,17 @@ pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, 
         return Ok(());
     }
     Err(Error::new(ErrorKind::InvalidRequest, what).with_retry(Retry::Permanent))
+}
+
+/// The bytes of `text` from one of its characters up to, and without, another; none if it has no such characters.
+pub(crate) fn bytes_of(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
+    if text.is_ascii() {
+        return (from < to && to <= text.len()).then_some(from..to);
+    }
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let start = places.nth(from)?;
+    let end = places.nth(to.checked_sub(from + 1)?)?;
+    Some(start..end)
 }
 
 /// What stands where something must, and nothing can be shown.

@@ -64,6 +64,11 @@ pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
         || matches!((value(written), value(json.get().as_bytes())), (Ok(written), Ok(json)) if written == json)
 }
 
+/// The JSON in one form, however it was written: streamed or whole.
+pub(crate) fn plain(json: &RawValue) -> String {
+    serde_json::from_str::<Value>(json.get()).map_or_else(|_| json.get().to_owned(), |value| value.to_string())
+}
+
 /// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves
 /// many under one address, and it knows the fields of its own making.
 pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {

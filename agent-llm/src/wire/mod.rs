@@ -18,6 +18,7 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
+mod server_tools;
 pub(crate) mod surrogates;
 mod two_roles;
 mod usage;

@@ -61,6 +61,14 @@ pub struct Profile {
     pub call_id_length: Option<usize>,
     /// How documents are written.
     pub documents: DocumentForm,
+    /// Whether it knows efforts above `high`. One that does not is asked for that.
+    pub above_high: bool,
+    /// The field in which it takes the most tokens that a model may think, and its place in others: `reasoning.max_tokens`.
+    /// Default: it is told no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_tokens: Option<String>,
+    /// Whether it searches the web where Chat Completions say `web_search_options`.
+    pub web_search_options: bool,
     /// The fields of a request in which the server takes a name of the session, of a model that
     /// [tells it](crate::ModelBuilder::tell_session): for Chat Completions and for Responses.
     pub session_fields: Vec<String>,
@@ -134,6 +142,14 @@ impl Profile {
         self.session_fields.iter().map(|field| (field.clone(), session.into())).collect()
     }
 
+    /// The effort to ask the server for, in place of one that it does not know.
+    pub(crate) fn known(&self, effort: Effort) -> Effort {
+        match effort {
+            Effort::XHigh | Effort::Max if !self.above_high && !self.effort.contains_key(&effort) => Effort::High,
+            effort => effort,
+        }
+    }
+
     /// What the server calls the field `usual`; none if it refuses it.
     pub(crate) fn name_of<'a>(&'a self, usual: &'a str) -> Option<&'a str> {
         self.names.get(usual).map_or(Some(usual), Option::as_deref)
@@ -158,6 +174,9 @@ impl Default for Profile {
             fields: Map::new(),
             call_id_length: None,
             documents: DocumentForm::File,
+            above_high: false,
+            thinking_tokens: None,
+            web_search_options: false,
             session_fields: vec!["user".into()],
             responses: ResponsesProfile::default(),
         }

@@ -73,8 +73,11 @@ fn every_kind_of_block_is_read_in_order() {
     let Block::ToolCall(call) = call else { panic!("the call") };
     assert_eq!((&*call.id, &*call.name, &*call.arguments), ("c", "f", r#"{"x":1}"#));
     assert_eq!(call.raw.as_ref().expect("it says more").to_value(), content[4]);
-    let kept =
-        others.iter().map(|block| if let Block::Other(raw) = block { raw.to_value() } else { panic!("{block:?}") });
+    let kept = others.iter().map(|block| match block {
+        Block::Server(call) => call.raw.to_value(),
+        Block::Other(raw) => raw.to_value(),
+        other => panic!("{other:?}"),
+    });
     assert_eq!(kept.collect::<Vec<_>>(), content.as_array().expect("a list")[5..]);
 }
 
@@ -87,7 +90,7 @@ fn the_reason_of_the_end_is_understood() {
         ("max_tokens", FinishReason::Length),
         ("model_context_window_exceeded", FinishReason::Length),
         ("refusal", FinishReason::ContentFilter),
-        ("pause_turn", FinishReason::Other("pause_turn".into())),
+        ("pause_turn", FinishReason::Paused),
     ] {
         let response = codec().decode(answer(&json!([]), reason).as_bytes()).expect("an answer");
         assert_eq!((&response.finish, &response.details["stop_reason"]), (&wanted, &reason.into()));

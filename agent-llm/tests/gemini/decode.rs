@@ -39,9 +39,13 @@ fn every_kind_of_part_is_a_block_in_its_place() {
     assert_eq!(asked, &Block::tool_call("call_r1_0", "f", r#"{"x":1}"#));
     assert!(matches!(image, Block::Image(m) if m.source == MediaSource::Base64("QUJD".into())), "{image:?}");
     assert!(matches!(stored, Block::Document(m) if m.source == MediaSource::File("gs://b/f".into())), "{stored:?}");
-    let others: Vec<Value> =
-        others.iter().map(|b| if let Block::Other(raw) = b { raw.to_value() } else { Value::Null }).collect();
-    assert_eq!(others, parts[5..], "what is not understood, and what is only thought");
+    let raw = |block: &Block| match block {
+        Block::Server(call) => call.raw.to_value(),
+        Block::Other(raw) => raw.to_value(),
+        _ => Value::Null,
+    };
+    let others: Vec<Value> = others.iter().map(raw).collect();
+    assert_eq!(others, parts[5..], "what was run, what is not understood, and what is only thought");
 }
 
 #[test]
@@ -157,7 +161,15 @@ fn sources_are_put_to_the_words_that_they_support() {
     (web.url, web.title) = (Some("https://a".into()), Some("A".into()));
     let mut quote = Citation::default();
     (quote.title, quote.quote) = (Some("B".into()), Some("Rome is old.".into()));
-    assert_eq!((citations(0), citations(2)), (vec![web], vec![quote]));
+    let said = |text: &str, whole: &str, source: &Citation| {
+        let at = whole.find(text).expect("it is there");
+        let mut source = source.clone();
+        source.bytes = Some(at..at + text.len());
+        source
+    };
+    let first = "Paris is in France. It is old.";
+    assert_eq!(citations(0), ["Paris is in France.", "It is old."].map(|text| said(text, first, &web)));
+    assert_eq!(citations(2), [said("Rome too.", "Rome too.", &quote)]);
     assert_eq!(response.details["groundingMetadata"], body["candidates"][0]["groundingMetadata"]);
 
     let (streamed, chunks) = stream(&[body]);

@@ -67,6 +67,7 @@ fn words(blocks: &[Block]) -> Vec<String> {
         Block::Reasoning(reasoning) => format!("reasoning {}", reasoning.text),
         Block::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
         Block::Image(_) => "image".into(),
+        Block::Server(call) => format!("server {}", call.name),
         Block::Other(raw) => format!("other {}", raw.to_value()["type"].as_str().unwrap_or("?")),
         other => format!("{other:?}"),
     };

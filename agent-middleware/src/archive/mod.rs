@@ -226,6 +226,8 @@ fn block(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(text.text.clone()),
         Block::ToolCall(call) => Some(format!("{}({})", call.name, call.arguments)),
+        // What came of it may be long, and sealed: what the model made of it stands in its texts.
+        Block::Server(call) => call.input.as_ref().map(|input| format!("{}({input})", call.name)),
         Block::Image(of) => Some(media("image", of)),
         Block::Document(of) => Some(media("document", of)),
         _ => None,

@@ -7,7 +7,7 @@ use agent_core::{
     ToolOutput, Usage, UserMessage,
     budget::Amounts,
     journal::{Anchor, Entry, EntryBody, RunStatus, SessionIndex},
-    message::{Origin, Raw, Reasoning},
+    message::{Origin, Raw, Reasoning, ServerCall},
     run::checkpoint::RunState,
 };
 use serde_json::{Value, json};
@@ -37,12 +37,16 @@ pub(super) fn full_answer() -> AssistantMessage {
         encrypted: Some("c2VjcmV0".into()),
         raw: Some(raw()),
     };
+    let mut searched = ServerCall::new("s1", "web_search", raw());
+    (searched.server, searched.input) = (Some("wiki".into()), Some("{\"q\": 1}".into()));
+    (searched.output, searched.failed) = (Some("\u{0}none".into()), true);
     let blocks = vec![
         Block::text("こんにちは \u{0}\u{1f600}\u{200f}\n\t\"\\"),
         Block::Reasoning(reasoning),
         Block::tool_call("c1", "search", "{\"q\": \"not valid"),
         Block::Image(Media::base64("aGk=", "image/png")),
         Block::Document(Media::url("https://example.org/a.pdf")),
+        Block::Server(searched),
         Block::Other(raw()),
     ];
     AssistantMessage::from_provider(blocks, raw())

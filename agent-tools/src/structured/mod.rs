@@ -217,7 +217,7 @@ impl<T> Structured<T> {
     /// # Errors
     /// If asking again cannot help.
     fn judge(&self, response: &ModelResponse) -> Result<Result<(), InvalidAnswer>> {
-        if response.message.has_calls() {
+        if response.message.has_calls() || response.finish == FinishReason::Paused {
             return Ok(Ok(()));
         }
         let text = response.message.text();

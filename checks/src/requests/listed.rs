@@ -6,7 +6,7 @@ use agent::{
     AssistantMessage, Block, Message, Part,
     core::{
         History, Media, ModelParams, SystemMessage, ToolMessage, ToolSpec, UserMessage,
-        message::{Cache, MediaSource, Origin, Raw, Reasoning, Text},
+        message::{Cache, MediaSource, Origin, Raw, Reasoning, ServerCall, Text},
         model::{Effort, OutputFormat, ToolChoice},
     },
     llm::ParsedRequest,
@@ -69,7 +69,8 @@ fn parameters() -> Listed {
             }));
         }
     }
-    for effort in [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High] {
+    for effort in [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::XHigh, Effort::Max]
+    {
         all.push(set(&format!("effort {effort:?}"), &|p| p.effort = Some(effort)));
         all.push(set(&format!("effort {effort:?} of 8,000 tokens"), &|p| {
             (p.effort, p.max_tokens) = (Some(effort), Some(8_000));
@@ -176,6 +177,13 @@ fn called(results: impl IntoIterator<Item = ToolMessage>) -> Vec<Message> {
     [asked(), turn].into_iter().chain(results).chain([asked()]).collect()
 }
 
+/// What a tool of a provider's did.
+fn searched(raw: &Raw) -> Block {
+    let mut call = ServerCall::new("s", "web_search", raw.clone());
+    (call.input, call.output) = (Some(r#"{"query":"news"}"#.into()), Some("Nothing new.".into()));
+    Block::Server(call)
+}
+
 fn turns() -> Listed {
     let text = || Block::text("Nothing.");
     let thought = |signature: Option<&str>, encrypted: Option<&str>| {
@@ -202,6 +210,7 @@ fn turns() -> Listed {
         ("an image", vec![text(), Block::Image(Media::base64(PNG, "image/png"))]),
         ("a document", vec![text(), Block::Document(Media::base64("JVBERi0=", "application/pdf"))]),
         ("another provider's own", vec![text(), Block::Other(foreign(&json!({"type": "search", "id": "s"})))]),
+        ("another provider's search", vec![text(), searched(&foreign(&json!({"type": "search", "id": "s"})))]),
         ("nothing but another provider's own", vec![Block::Other(foreign(&json!({"type": "search"})))]),
     ];
     let mut all = Vec::new();

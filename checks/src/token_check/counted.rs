@@ -41,7 +41,7 @@ impl Counted {
         }
         let has_own = parsed.tools.iter().any(agent::core::ToolSpec::is_server_side)
             || sent["tools"].as_array().is_some_and(|tools| tools.len() > parsed.tools.len())
-            || answer.message.blocks().iter().any(|block| matches!(block, Block::Other(_)))
+            || answer.message.blocks().iter().any(|block| matches!(block, Block::Server(_) | Block::Other(_)))
             || parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Other));
         if has_own {
             return Ok(Self::LeftOut("the provider's own tools and content"));

@@ -41,7 +41,7 @@ fn refuse(message: String) -> Result<()> {
 
 fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
     let info = builder.model.info();
-    let has_tools = !entries.is_empty() || !builder.toolsets.is_empty();
+    let has_tools = !entries.is_empty() || !builder.toolsets.is_empty() || !builder.server_tools.is_empty();
     if has_tools && !info.tools {
         let model = info.name;
         return refuse(format!(
@@ -50,13 +50,16 @@ fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
     }
     let mut names = BTreeSet::new();
     for entry in entries {
-        let name = &entry.spec.name;
+        let name = entry.spec.name.as_str();
         if !names.insert(name) {
             return refuse(format!("two tools are named '{name}': rename one, or prefix its tool set"));
         }
         entry.check(&builder.schema)?;
     }
-    Ok(())
+    match builder.server_tools.iter().find(|tool| !names.insert(tool.name())) {
+        Some(twice) => refuse(format!("two tools are named '{}': rename your own", twice.name())),
+        None => Ok(()),
+    }
 }
 
 fn exits(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {

@@ -11,7 +11,7 @@ pub(super) fn explain(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
     let _ = writeln!(out, "agent {} on {}", builder.name, builder.model.info().name);
     stack(&mut out, "model call", builder, |item| matches!(item, Item::ModelLayer(..)), "journal -> model");
     stack(&mut out, "tool call", builder, |item| matches!(item, Item::ToolLayer(..)), "checks -> journal -> tool");
-    let tools: Vec<_> = entries.iter().map(|e| e.spec.name.as_str()).collect();
+    let tools = names(builder, entries);
     let _ = writeln!(out, "tools: {}", if tools.is_empty() { "none".into() } else { tools.join(", ") });
     if !builder.sub_agents.is_empty() {
         let keys: Vec<_> = builder.sub_agents.iter().map(|a| a.key.as_str()).collect();
@@ -44,7 +44,7 @@ fn stack(out: &mut String, what: &str, builder: &AgentBuilder, is_layer: impl Fn
 
 /// What a checkpoint of this agent depends on, one fact a line, so that two can be compared by people.
 pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
-    let mut tools: Vec<_> = entries.iter().map(|e| e.spec.name.as_str()).collect();
+    let mut tools = names(builder, entries);
     tools.sort_unstable();
     let middlewares = middlewares(&builder.items);
     let middlewares: Vec<_> = middlewares.iter().map(|m| m.name()).collect();
@@ -55,4 +55,9 @@ pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> Stri
         tools.join(", "),
         middlewares.join(", ")
     )
+}
+
+fn names<'a>(builder: &'a AgentBuilder, entries: &'a [ToolEntry]) -> Vec<&'a str> {
+    let own = entries.iter().map(|entry| entry.spec.name.as_str());
+    own.chain(builder.server_tools.iter().map(agent_core::tool::ServerTool::name)).collect()
 }

@@ -9,6 +9,7 @@ use agent_core::{
     BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Model, ModelParams, ModelRequest,
     ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema, SubAgent,
     SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting, middleware::Middlewares,
+    tool::ServerTool,
 };
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
@@ -45,6 +46,7 @@ pub struct AgentBuilder {
     pub(crate) items: Vec<Item>,
     pub(crate) for_descendants: Vec<Arc<dyn Middleware>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) server_tools: Vec<ServerTool>,
     pub(crate) toolsets: Vec<Arc<dyn Toolset>>,
     pub(crate) sub_agents: Vec<SubAgent>,
     pub(crate) exit_on: Vec<String>,
@@ -76,6 +78,7 @@ impl AgentBuilder {
             items: Vec::new(),
             for_descendants: Vec::new(),
             tools: Vec::new(),
+            server_tools: Vec::new(),
             toolsets: Vec::new(),
             sub_agents: Vec::new(),
             exit_on: Vec::new(),
@@ -115,6 +118,7 @@ impl AgentBuilder {
     /// Takes away all tools and tool sets that were added so far.
     pub fn without_tools(mut self) -> Self {
         self.tools.clear();
+        self.server_tools.clear();
         self.toolsets.clear();
         self
     }
@@ -199,6 +203,12 @@ impl AgentBuilder {
     /// Adds tools, such as a tool set's.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Offers a tool that the provider runs itself, such as its search of the web.
+    pub fn server_tool(mut self, tool: impl Into<ServerTool>) -> Self {
+        self.server_tools.push(tool.into());
         self
     }
 
@@ -425,7 +435,7 @@ impl AgentBuilder {
             model: stack::model(&self.items, self.model.clone(), deadlines.clone()),
             model_info: Arc::new(self.model.info()),
             raise_tool_errors: self.raise_tool_errors,
-            tools: Tools::new(entries, sets, items, self.raise_tool_errors, deadlines.clone()),
+            tools: Tools::new(entries, &self.server_tools, sets, items, self.raise_tool_errors, deadlines.clone()),
             middlewares,
             system: self.system,
             params: Arc::new(self.params),

@@ -158,7 +158,7 @@ fn an_option_is_a_field_of_the_profile_and_what_is_none_is_refused_with_all_that
     };
     let Speaks::Chat(profile) = set("names", json!({"seed": null})).expect("an option").speaks else { panic!() };
     assert_eq!((profile.name_of("seed"), profile.name_of("max_tokens")), (None, Some("max_completion_tokens")));
-    assert!(refused(set("temprature", json!(1))).contains("there are auth, cache_control, "));
+    assert!(refused(set("temprature", json!(1))).contains("there are above_high, auth, cache_control, "));
     assert!(refused(set("verbatim", json!("yes"))).contains("boolean"));
     assert!(refused(set("base_url", json!("http://evil.test"))).contains("cannot be set"), "the key would go there");
 }

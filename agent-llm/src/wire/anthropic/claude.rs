@@ -36,6 +36,8 @@ pub(crate) struct Claude {
     pub(super) thinking: ClaudeThinking,
     pub(super) thoughtless: Thoughtless,
     pub(super) max_tokens: u64,
+    /// It was taught an older use of computers.
+    is_new_to_computers: bool,
 }
 
 impl Claude {
@@ -54,6 +56,21 @@ impl Claude {
                 Some(_) => Thoughtless::Never,
             },
             max_tokens: if is_older((3, 7)) { MAX_TOKENS_BEFORE_3_7 } else { MAX_TOKENS },
+            is_new_to_computers: is_older((4, 5)) || (is_older((4, 6)) && !is("opus")),
+        }
+    }
+
+    /// True if it is told how many tokens it may think.
+    pub(crate) fn is_told_a_number(&self) -> bool {
+        self.thinking == ClaudeThinking::Budget
+    }
+
+    /// The type of its tool to use a computer, and the feature that must be asked for.
+    pub(super) fn computer(&self) -> (&'static str, &'static str) {
+        if self.is_new_to_computers {
+            ("computer_20250124", "computer-use-2025-01-24")
+        } else {
+            ("computer_20251124", "computer-use-2025-11-24")
         }
     }
 }

@@ -3,6 +3,7 @@
 use agent_core::{ModelRequest, SystemMessage, message::Origin, tool::WireKey};
 
 use super::{
+    claude::Claude,
     messages::Messages,
     parts::{BlockJson, part_json},
     settings::Settings,
@@ -15,7 +16,14 @@ use crate::wire::{
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, settings: &Settings<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(
+    req: &ModelRequest,
+    settings: &Settings<'_>,
+    origin: &Origin,
+    claude: &Claude,
+    key: WireKey,
+    out: &mut Draft,
+) {
     let extra = &req.params.extra;
     write_with(settings, extra, out);
     out.pop(); // the closing brace
@@ -28,7 +36,7 @@ pub(super) fn encode(req: &ModelRequest, settings: &Settings<'_>, origin: &Origi
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
         out.extend_from_slice(b",\"tools\":");
-        out.extend_from_slice(&req.tools.written(key, |specs| write_tools(origin, specs)));
+        out.extend_from_slice(&req.tools.written(key, |specs| write_tools(origin, claude, specs)));
     }
     out.push(b'}');
 }

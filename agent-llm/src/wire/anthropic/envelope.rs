@@ -33,11 +33,11 @@ pub(super) struct Addresses {
 }
 
 /// What a request says beside what it asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Head<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) version: Option<&'a str>,
-    pub(super) betas: &'a [String],
+    pub(super) betas: Vec<&'a str>,
     pub(super) stream: Option<bool>,
 }
 
@@ -85,14 +85,20 @@ impl AnthropicProfile {
         Ok(Addresses { whole: endpoint(base, &whole)?, streamed: endpoint(base, &streamed)? })
     }
 
-    /// What a request to `model` says beside what it asks.
-    pub(super) fn head<'a>(&'a self, model: &'a str, stream: bool) -> Head<'a> {
+    /// The profile's betas, and those that the request `needs`.
+    pub(super) fn betas(&self, needs: &[&'static str]) -> Vec<&str> {
+        let own = self.betas.iter().map(String::as_str);
+        own.chain(needs.iter().copied().filter(|beta| !self.betas.iter().any(|own| own == beta))).collect()
+    }
+
+    /// What a request to `model` says beside what it asks, if it `needs` these betas.
+    pub(super) fn head<'a>(&'a self, model: &'a str, stream: bool, needs: &[&'static str]) -> Head<'a> {
         let is_direct = self.envelope == AnthropicEnvelope::Direct;
         let is_bedrock = self.envelope == AnthropicEnvelope::Bedrock;
         Head {
             model: is_direct.then_some(model),
             version: (!is_direct && !self.version.is_empty()).then_some(&*self.version),
-            betas: if is_bedrock { &self.betas } else { &[] },
+            betas: if is_bedrock { self.betas(needs) } else { Vec::new() },
             stream: (stream && !is_bedrock).then_some(true),
         }
     }

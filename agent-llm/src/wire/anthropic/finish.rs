@@ -108,6 +108,7 @@ pub(super) fn respond<S: AsRef<str>>(
         "" | "end_turn" | "stop_sequence" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "refusal" => FinishReason::ContentFilter,
+        "pause_turn" => FinishReason::Paused,
         other => FinishReason::Other(other.to_owned()),
     };
     let usage = about.details.get("usage").and_then(Value::as_object).map(usage::usage).unwrap_or_default();

@@ -16,6 +16,8 @@
 //! * There is no seed, and no form of the answer but a JSON Schema.
 //! * A model that thinks takes no temperature but 1 and no `top_p` below 0.95: a request with one of them and with an
 //!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
+//! * A number of tokens to think is refused for a model that is told an effort, and the other way round it is worked out:
+//!   a share of the answer's limit.
 //! * Sound, film and HEIC pictures are an error; documents of text go as text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
 //!   [`max_output`](crate::ModelBuilder::max_output) says, or else 32,000 tokens, or what the model can give if that is less.
@@ -42,6 +44,7 @@ mod read;
 #[cfg(feature = "requests")]
 mod request;
 mod schema;
+mod server_tools;
 mod settings;
 mod tools;
 mod usage;
@@ -56,6 +59,7 @@ pub use self::{claude::ClaudeThinking, envelope::AnthropicEnvelope, profile::Ant
 pub(crate) use self::{
     claude::{Claude, MAX_TOKENS},
     schema::closed,
+    server_tools::{FILES, approximate},
     settings::thinking,
     tools::input_schema,
 };
@@ -64,12 +68,16 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
+        server_tools::{check, check_no_count, check_text_alone},
         surrogates::text_of,
     },
 };
 
 /// The wire's name in an [`Origin`].
 const WIRE: &str = "anthropic-messages";
+
+/// The header that asks for what is not yet for all.
+const BETAS: &str = "anthropic-beta";
 
 /// The [`Codec`] of Anthropic Messages.
 ///
@@ -109,7 +117,7 @@ impl AnthropicCodec {
         let addresses = profile.addresses(&model)?;
         let mut headers = HeaderMap::new();
         for name in profile.envelope.headers() {
-            let value = if *name == "anthropic-beta" { profile.betas.join(",") } else { profile.version.clone() };
+            let value = if *name == BETAS { profile.betas.join(",") } else { profile.version.clone() };
             if !value.is_empty() {
                 let value = HeaderValue::try_from(&value)
                     .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
@@ -119,7 +127,7 @@ impl AnthropicCodec {
         let mut claude = Claude::of(&model);
         claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
-        let key = WireKey::new(&(WIRE, &profile.provider));
+        let key = WireKey::new(&(WIRE, &profile.provider, claude.computer().0));
         Ok(Self { addresses, headers, profile, origin, claude, key, bodies: Bodies::default() })
     }
 
@@ -134,6 +142,16 @@ impl AnthropicCodec {
     pub fn profile(&self) -> &AnthropicProfile {
         &self.profile
     }
+
+    /// Asks for the betas that the request `needs`, where a header says them.
+    fn ask_for(&self, needs: &[&'static str], headers: &mut HeaderMap) {
+        if needs.is_empty() || !self.profile.envelope.headers().contains(&BETAS) {
+            return;
+        }
+        if let Ok(value) = HeaderValue::try_from(self.profile.betas(needs).join(",")) {
+            headers.insert(HeaderName::from_static(BETAS), value);
+        }
+    }
 }
 
 impl Codec for AnthropicCodec {
@@ -143,13 +161,20 @@ impl Codec for AnthropicCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         media::check(&req.messages)?;
-        let head = self.profile.head(self.origin.model(), req.stream);
+        let betas = server_tools::betas(req, &self.claude);
+        let head = self.profile.head(self.origin.model(), req.stream, &betas);
         let settings = Settings::of(req, head, &self.claude);
         settings.check()?;
-        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, self.key, out);
+        if !self.claude.is_told_a_number() {
+            check_no_count(&req.params)?;
+        }
+        check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
+        check(&req.tools, "messages", |tool| server_tools::tool(tool, &self.claude).err())?;
+        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, &self.claude, self.key, out);
         let uri = if req.stream { &self.addresses.streamed } else { &self.addresses.whole };
         let mut request = post(uri.clone(), self.bodies.body(write));
         request.headers_mut().extend(self.headers.clone());
+        self.ask_for(&betas, request.headers_mut());
         Ok(request)
     }
 
@@ -181,6 +206,6 @@ impl Codec for AnthropicCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for AnthropicCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode_request(body, &self.origin, self.profile.head("", false), &self.claude)
+        request::decode_request(body, &self.origin, self.profile.head("", false, &[]), &self.claude)
     }
 }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
-    message::{Cache, Citation, MediaSource, Origin, Raw, Reasoning},
+    message::{Cache, Citation, MediaSource, Origin, Raw, Reasoning, SourcePlace},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::server_tools::server_call;
 use crate::wire::{
     lenient::{Content, Str},
     open_struct::open_struct,
@@ -55,6 +56,15 @@ open_struct! {
         title: Str<'a> = "title",
         document_title: Str<'a> = "document_title",
         cited_text: Str<'a> = "cited_text",
+        document: u64 = "document_index",
+        result: u64 = "search_result_index",
+        file_id: Str<'a> = "file_id",
+        characters: u64 = "start_char_index",
+        to_character: u64 = "end_char_index",
+        pages: u64 = "start_page_number",
+        to_page: u64 = "end_page_number",
+        blocks: u64 = "start_block_index",
+        to_block: u64 = "end_block_index",
     }
 }
 
@@ -102,14 +112,15 @@ pub(super) fn kind(json: &str) -> Cow<'_, str> {
 
 /// A block of the assistant's. What is not understood is kept as it came.
 pub(super) fn block(json: &str, origin: &Origin) -> Block {
-    let block = match &*kind(json) {
+    let kind = kind(json);
+    let block = match &*kind {
         "text" => text(json, origin).map(Block::Text),
         "thinking" => thinking(json, origin).map(Block::Reasoning),
         "redacted_thinking" => redacted(json, origin).map(Block::Reasoning),
         "tool_use" => tool_use(json, origin).map(Block::ToolCall),
         _ => None,
     };
-    block.unwrap_or_else(|| Block::Other(raw(json, origin)))
+    block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
 /// The blocks of the assistant's message, or of its messages in a list.
@@ -179,6 +190,13 @@ fn citations(json: &RawValue) -> Vec<Citation> {
         citation.url = owned(said.url.or(address));
         citation.title = owned(said.title.or(said.document_title));
         citation.quote = owned(said.cited_text);
+        citation.document = said.document.or(said.result).and_then(|at| at.try_into().ok());
+        citation.file = owned(said.file_id);
+        citation.place = match (said.characters.zip(said.to_character), said.pages.zip(said.to_page)) {
+            (Some((from, to)), _) => Some(SourcePlace::Characters(from, to)),
+            (_, Some((from, to))) => Some(SourcePlace::Pages(from, to)),
+            _ => said.blocks.zip(said.to_block).map(|(from, to)| SourcePlace::Blocks(from, to)),
+        };
         citation
     });
     typed.collect()

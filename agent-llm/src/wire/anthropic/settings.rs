@@ -1,6 +1,6 @@
 //! Everything of a request but the conversation and the tools.
 
-use agent_core::{Error, ErrorKind, ModelParams, ModelRequest, OutputFormat, Result, Retry, ToolChoice, model::Effort};
+use agent_core::{ModelParams, ModelRequest, OutputFormat, Result, ToolChoice, model::Effort};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,10 @@ use super::{
     claude::{Claude, ClaudeThinking, Thoughtless},
     envelope::Head,
     schema::closed,
+    server_tools::{McpServer, mcp_servers},
 };
+
+use crate::wire::server_tools::refusal;
 
 /// The least budget for thinking that the API takes.
 const LEAST_BUDGET: u64 = 1_024;
@@ -22,8 +25,8 @@ pub(super) struct Settings<'a> {
     model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     anthropic_version: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    anthropic_beta: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    anthropic_beta: Vec<&'a str>,
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
@@ -35,6 +38,8 @@ pub(super) struct Settings<'a> {
     tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mcp_servers: Vec<McpServer<'a>>,
     #[serde(skip_serializing_if = "OutputConfig::is_empty")]
     output_config: OutputConfig,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,12 +81,17 @@ impl<'a> Settings<'a> {
     pub(super) fn of(req: &'a ModelRequest, head: Head<'a>, claude: &Claude) -> Self {
         // The API refuses a word about tools where there are none.
         let has_tools = !req.tools.is_empty() || req.params.extra.contains_key("tools");
-        Self::new(&req.params, has_tools, head, claude)
+        let settings = Self::new(&req.params, has_tools, head, claude);
+        Self { mcp_servers: mcp_servers(&req.tools), ..settings }
     }
 
     pub(super) fn new(params: &'a ModelParams, has_tools: bool, head: Head<'a>, claude: &Claude) -> Self {
         let max_tokens = params.max_tokens.unwrap_or(claude.max_tokens);
-        let (thinking, effort) = params.effort.map_or((None, None), |effort| think(effort, max_tokens, claude));
+        let (thinking, effort) = match params.thinking_tokens.filter(|_| claude.thinking == ClaudeThinking::Budget) {
+            Some(0) => (Some(Thinking::Disabled), None),
+            Some(budget_tokens) => (Some(Thinking::Enabled { budget_tokens }), None),
+            None => params.effort.map_or((None, None), |effort| think(effort, max_tokens, claude)),
+        };
         // The API forces no tool on a model that thinks.
         let is_forced = has_tools && matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
         let thinking = thinking.filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
@@ -95,6 +105,7 @@ impl<'a> Settings<'a> {
             stop_sequences: &params.stop,
             tool_choice: Choice::new(params).filter(|_| has_tools),
             thinking,
+            mcp_servers: Vec::new(),
             output_config: OutputConfig { effort, format: params.output.as_deref().and_then(Format::new) },
             stream: head.stream,
         }
@@ -103,16 +114,22 @@ impl<'a> Settings<'a> {
     /// Checks that the API takes these settings together.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] for a model that is to think and to choose its words in a way of its own.
+    /// [`ErrorKind::InvalidRequest`](agent_core::ErrorKind) for a model that is to think and to choose its words in a way of
+    /// its own, or more than the answer has room for.
     pub(super) fn check(&self) -> Result<()> {
+        if let Some(Thinking::Enabled { budget_tokens }) = self.thinking
+            && !(LEAST_BUDGET..self.max_tokens).contains(&budget_tokens)
+        {
+            return Err(refusal("a model thinks 1,024 tokens at least, and less than `max_tokens`"));
+        }
         let thinks = self.thinking.as_ref().is_some_and(|thinking| *thinking != Thinking::Disabled);
         let is_own = self.temperature.is_some_and(|t| t != 1.0) || self.top_p.is_some_and(|p| p < LEAST_TOP_P);
         if !(thinks && is_own) {
             return Ok(());
         }
-        let message =
-            "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort";
-        Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
+        Err(refusal(
+            "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort",
+        ))
     }
 }
 
@@ -138,6 +155,8 @@ fn word(effort: Effort) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
+        Effort::XHigh => "xhigh",
+        Effort::Max => "max",
         _ => "high",
     }
 }
@@ -148,6 +167,8 @@ fn budget(effort: Effort, max_tokens: u64) -> Option<Thinking> {
         Effort::None | Effort::Minimal => 0,
         Effort::Low => max_tokens / 8,
         Effort::Medium => max_tokens / 4,
+        Effort::XHigh => max_tokens / 4 * 3,
+        Effort::Max => max_tokens / 8 * 7,
         _ => max_tokens / 2,
     };
     (max_tokens >= 2 * LEAST_BUDGET).then(|| Thinking::Enabled { budget_tokens: share.max(LEAST_BUDGET) })

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use agent_core::{
     AssistantMessage, Block, ToolCall,
-    message::{Origin, Raw, Reasoning},
+    message::{Origin, Raw, Reasoning, ServerCall},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -79,7 +79,9 @@ impl<'a> Projection<'a> {
             Block::Text(text) => text_json(self.origin, text),
             Block::Reasoning(reasoning) => self.reasoning(block, reasoning),
             Block::ToolCall(call) => Some(self.call(call)),
-            Block::Other(raw) => own(self.origin, Some(raw)).map(BlockJson::Raw),
+            Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => {
+                own(self.origin, Some(raw)).map(BlockJson::Raw)
+            }
             // The API takes none of the model's own: that there was one is said.
             Block::Image(_) => Some(plain("[image]")),
             Block::Document(_) => Some(plain("[document]")),

@@ -3,7 +3,10 @@
 use agent_core::{Error, ErrorKind, Result, Retry, model::Effort};
 use serde_json::{Map, Value, json};
 
-use crate::wire::anthropic::{Claude, thinking};
+use crate::wire::{
+    anthropic::{Claude, thinking},
+    server_tools::{NO_NUMBER, refusal},
+};
 
 /// What models understand of thinking, by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,21 @@ impl Family {
             }
         };
         Ok(if let Value::Object(fields) = fields { fields } else { Map::new() })
+    }
+
+    /// The fields that let the model think this many tokens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidRequest`] if the model is not told a number.
+    pub(super) fn counted(&self, most: u64) -> Result<Map<String, Value>> {
+        let told = match self {
+            Self::Claude(claude) if claude.is_told_a_number() => match most {
+                0 => json!({"type": "disabled"}),
+                most => json!({"type": "enabled", "budget_tokens": most}),
+            },
+            _ => return Err(refusal(NO_NUMBER)),
+        };
+        Ok(Map::from_iter([("thinking".to_owned(), told)]))
     }
 }
 

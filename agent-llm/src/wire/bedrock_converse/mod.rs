@@ -51,6 +51,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, percent_encoded, post},
+        server_tools::{self, check_text_alone},
         surrogates::text_of,
     },
 };
@@ -112,6 +113,8 @@ impl Codec for BedrockCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         media::check(&req.messages, &self.origin)?;
+        check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
+        server_tools::check(&req.tools, "converse", |tool| tools::lack(tool, &self.family))?;
         let settings = Settings::of(req, &self.family)?;
         let write = |out: &mut Draft| encode::encode(req, settings, &self.origin, self.key, out);
         let uri = if req.stream { &self.streamed } else { &self.whole };

@@ -2,7 +2,7 @@
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
-    message::{Citation, MediaSource, Origin, Raw, Reasoning},
+    message::{Citation, MediaSource, Origin, Raw, Reasoning, ServerCall, SourcePlace},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::media::Kind;
 #[cfg(feature = "requests")]
 use super::parts::mark_of;
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use crate::wire::{json::plain, lenient::Str, open_struct::open_struct};
 
 /// What somebody said.
 #[derive(Deserialize)]
@@ -71,7 +71,21 @@ open_struct! {
 }
 
 open_struct! {
-    LocationSaid { web: WebSaid<'a> = "web", }
+    LocationSaid {
+        web: WebSaid<'a> = "web",
+        characters: PlaceInSource = "documentChar",
+        pages: PlaceInSource = "documentPage",
+        blocks: PlaceInSource = "documentChunk",
+    }
+}
+
+/// A place in a document of the request.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct PlaceInSource {
+    document_index: u32,
+    start: u64,
+    end: u64,
 }
 
 open_struct! {
@@ -92,7 +106,42 @@ open_struct! {
 
 /// A block of the assistant's. What is not understood is kept as it came.
 pub(super) fn block(json: &str, origin: &Origin) -> Block {
-    understood(json, origin).unwrap_or_else(|| Block::Other(raw(json, origin)))
+    understood(json, origin).or_else(|| server_call(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
+}
+
+open_struct! {
+    ServersSaid { call: CallSaid<'a> = "toolUse", result: ResultSaid<'a> = "toolResult", }
+}
+
+open_struct! {
+    ResultSaid {
+        id: Str<'a> = "toolUseId",
+        content: &'a RawValue = "content",
+        kind: Str<'a> = "type",
+        status: Str<'a> = "status",
+    }
+}
+
+/// What a tool did that the provider runs, told as the call or as its result.
+fn server_call(json: &str, origin: &Origin) -> Option<Block> {
+    let said: ServersSaid<'_> = serde_json::from_str(json).ok()?;
+    let raw = raw(json, origin);
+    let call = match (said.call, said.result) {
+        (Some(call), _) => {
+            let mut made = ServerCall::new(&*call.id?.0, &*call.name?.0, raw);
+            made.input = call.input.map(plain);
+            made
+        }
+        (None, Some(result)) => {
+            let name = result.kind.unwrap_or_default().0;
+            let mut made = ServerCall::new(&*result.id?.0, name.trim_end_matches("_tool_result"), raw);
+            made.output = result.content.map(plain);
+            made.failed = result.status.is_some_and(|status| status.0 == "error");
+            made
+        }
+        _ => return None,
+    };
+    Some(Block::Server(call))
 }
 
 fn understood(json: &str, origin: &Origin) -> Option<Block> {
@@ -183,7 +232,17 @@ fn text(said: BlockSaid<'_>, json: &str, origin: &Origin) -> Option<Text> {
 
 fn citation(said: CitationSaid<'_>) -> Citation {
     let mut citation = Citation::default();
-    let web = said.location.and_then(|location| location.web).and_then(|web| web.url);
+    let LocationSaid { web, characters, pages, blocks, .. } = said.location.unwrap_or_default();
+    for (place, of) in [
+        (characters, SourcePlace::Characters as fn(u64, u64) -> SourcePlace),
+        (pages, SourcePlace::Pages),
+        (blocks, SourcePlace::Blocks),
+    ] {
+        if let Some(PlaceInSource { document_index, start, end }) = place {
+            (citation.document, citation.place) = (Some(document_index), Some(of(start, end)));
+        }
+    }
+    let web = web.and_then(|web| web.url);
     citation.url = owned(web.or(said.source.filter(|source| source.0.contains("://"))));
     citation.title = owned(said.title);
     let quotes = said.quotes.unwrap_or_default().into_iter().filter_map(|quote| quote.text);

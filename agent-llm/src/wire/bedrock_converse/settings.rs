@@ -89,7 +89,10 @@ impl<'a> Settings<'a> {
         // Where a tool is forced on a Claude, it does not think.
         let is_forced = has_tools && matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
         let effort = params.effort.filter(|_| !(is_forced && matches!(family, Family::Claude(_))));
-        let fields = effort.map(|effort| family.fields(effort, params.max_tokens)).transpose()?;
+        let fields = match params.thinking_tokens {
+            Some(most) => Some(family.counted(most)?),
+            None => effort.map(|effort| family.fields(effort, params.max_tokens)).transpose()?,
+        };
         let settings = Self {
             inference_config: Inference {
                 max_tokens: params.max_tokens,

@@ -2,14 +2,19 @@
 
 use std::borrow::Cow;
 
-use agent_core::{ToolSpec, message::Origin};
+use agent_core::{
+    ToolSpec,
+    message::Origin,
+    tool::{ServerTool, WebSearch},
+};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::parts::CachePoint;
+use super::{family::Family, parts::CachePoint};
 use crate::wire::{
     anthropic::input_schema,
     json::{own, write},
+    server_tools::Lack,
 };
 
 #[derive(Serialize)]
@@ -21,6 +26,9 @@ pub(super) enum ToolJson<'a> {
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
         input_schema: Schema<'a>,
+    },
+    SystemTool {
+        name: &'static str,
     },
     CachePoint(CachePoint),
     #[serde(untagged)]
@@ -48,11 +56,32 @@ pub(super) fn write_tools(origin: &Origin, specs: &[ToolSpec]) -> Vec<u8> {
 pub(super) fn tool_json<'a>(origin: &Origin, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
     match own(origin, spec.raw.as_ref()) {
         Some(raw) => Some(ToolJson::Raw(raw)),
-        None if spec.is_server_side() => None,
+        None if spec.is_server_side() => {
+            let name = spec.server.as_ref().and_then(system_tool)?;
+            Some(ToolJson::SystemTool { name })
+        }
         None => Some(ToolJson::ToolSpec {
             name: &spec.name,
             description: &spec.description,
             input_schema: Schema { json: input_schema(&spec.parameters) },
         }),
+    }
+}
+
+/// What Amazon calls a tool that its own models have.
+pub(super) fn system_tool(tool: &ServerTool) -> Option<&'static str> {
+    match tool {
+        ServerTool::WebSearch(_) => Some("nova_grounding"),
+        ServerTool::CodeExecution => Some("nova_code_interpreter"),
+        _ => None,
+    }
+}
+
+/// What the model has no word for of a tool.
+pub(super) fn lack(tool: &ServerTool, family: &Family) -> Option<Lack> {
+    match tool {
+        _ if *family != Family::Nova || system_tool(tool).is_none() => Some(Lack::Tool),
+        ServerTool::WebSearch(search) if *search != WebSearch::new() => Some(Lack::Option("settings")),
+        _ => None,
     }
 }

@@ -3,14 +3,19 @@
 use agent_core::{Block, message::Citation};
 use serde_json::{Value, value::RawValue};
 
-use crate::wire::{lenient::Str, open_struct::open_struct, openai_chat::read_part::lenient};
+use crate::wire::{content::bytes_of, lenient::Str, open_struct::open_struct, openai_chat::read_part::lenient};
 
 open_struct! {
     Turn { citations: Vec<&'a RawValue> = "citations", }
 }
 
 open_struct! {
-    Cited { kind: Str<'a> = "type", sources: Vec<&'a RawValue> = "sources", }
+    Cited {
+        kind: Str<'a> = "type",
+        sources: Vec<&'a RawValue> = "sources",
+        start: usize = "start",
+        end: usize = "end",
+    }
 }
 
 open_struct! {
@@ -26,8 +31,13 @@ pub(super) fn cite(turn: &RawValue, blocks: &mut [Block]) {
     for json in lenient::<Turn<'_>>(turn).citations.unwrap_or_default() {
         let cited: Cited<'_> = lenient(json);
         if cited.kind.is_none_or(|kind| kind.0 == "TEXT_CONTENT") {
-            text.citations
-                .extend(cited.sources.unwrap_or_default().into_iter().map(|source| citation(lenient(source))));
+            let bytes = cited.start.zip(cited.end).and_then(|(from, to)| bytes_of(&text.text, from, to));
+            let sources = cited.sources.unwrap_or_default().into_iter();
+            text.citations.extend(sources.map(|source| {
+                let mut citation = citation(lenient(source));
+                citation.bytes.clone_from(&bytes);
+                citation
+            }));
         }
     }
 }

@@ -50,6 +50,7 @@ use crate::{
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
         openai_chat::{encode::encode, message::Manner},
+        server_tools::{self, Lack, check_text_alone},
         surrogates::text_of,
     },
 };
@@ -109,6 +110,8 @@ impl Codec for CohereCodec {
             is_taken,
             "Cohere takes text and images: put the text of documents into the field 'documents'",
         )?;
+        check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
+        server_tools::check(&req.tools, "cohere", |_| Some(Lack::Tool))?;
         let words = CohereWords { req, manner: &self.manner };
         let write = |out: &mut Draft| encode(req, &words, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))

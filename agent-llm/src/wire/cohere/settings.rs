@@ -55,7 +55,11 @@ impl<'a> Settings<'a> {
             stop_sequences: &params.stop,
             seed: params.seed,
             tool_choice: params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice),
-            thinking: params.effort.map(Thinking::of),
+            thinking: match params.thinking_tokens {
+                Some(0) => Some(Thinking::Disabled),
+                Some(most) => Some(Thinking::Enabled { token_budget: Some(most) }),
+                None => params.effort.map(Thinking::of),
+            },
             response_format: params.output.as_deref().map(Format::of),
             stream,
         }

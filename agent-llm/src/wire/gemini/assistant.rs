@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Media, Text, ToolCall, message::Reasoning};
+use agent_core::{
+    AssistantMessage, Block, Media, Text, ToolCall,
+    message::{Reasoning, ServerCall},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -86,7 +89,9 @@ impl Projection<'_> {
                 Block::ToolCall(call) => parts.push(self.call(call, std::mem::take(&mut unsigned))),
                 Block::Image(media) => parts.push(self.media(media).unwrap_or(PartJson::image(media))),
                 Block::Document(media) => parts.push(self.media(media).unwrap_or(PartJson::document(media))),
-                Block::Other(raw) => self.manner.own(Some(raw)).into_iter().for_each(|own| push_own(own, &mut parts)),
+                Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => {
+                    self.manner.own(Some(raw)).into_iter().for_each(|own| push_own(own, &mut parts));
+                }
                 _ => {}
             }
         }

@@ -66,9 +66,17 @@ pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Rest) ->
     });
     let mut texts: Vec<(usize, Text)> = texts.collect();
     for support in grounding.grounding_supports.iter().filter(|support| !support.segment.text.is_empty()) {
-        if let Some((_, text)) = texts.iter_mut().find(|(_, text)| text.text.contains(&support.segment.text)) {
+        let words = &support.segment.text;
+        if let Some((at, text)) = texts.iter_mut().find_map(|(_, text)| Some((text.text.find(words)?, text))) {
             let sources = support.grounding_chunk_indices.iter().filter_map(|n| grounding.grounding_chunks.get(*n));
-            cite(text, sources.filter_map(Source::citation));
+            let bytes = at..at + words.len();
+            cite(
+                text,
+                sources.filter_map(Source::citation).map(|mut citation| {
+                    citation.bytes = Some(bytes.clone());
+                    citation
+                }),
+            );
         }
     }
     if let [(_, only)] = &mut *texts {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{
     contents::Contents,
     manner::Manner,
-    profile::GeminiProfile,
+    profile::{GeminiGeneration, GeminiProfile},
     settings::{Settings, Terms},
     speak::PartJson,
     tools,
@@ -39,7 +39,7 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
         out.extend_from_slice(b"],");
     }
     if !extra.contains_key("tools") {
-        let tools = req.tools.written(key, |specs| tools::write(manner, profile.schemas, specs));
+        let tools = req.tools.written(key, |specs| tools::write(manner, profile, specs));
         if !tools.is_empty() {
             out.extend_from_slice(b"\"tools\":");
             out.extend_from_slice(&tools);
@@ -48,7 +48,9 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
     }
     let terms = Terms { profile, generation: manner.generation, model: manner.origin.model() };
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
-    Settings::new(&req.params, calls, terms).write(extra, out);
+    let shows_work = req.tools.iter().any(|spec| spec.server.is_some() && spec.raw.is_none());
+    let shows_work = shows_work && calls && manner.generation == GeminiGeneration::Gemini3;
+    Settings::new(&req.params, calls, terms).showing_work(shows_work).write(extra, out);
     out.pop_if(|last| *last == b',');
     out.push(b'}');
 }

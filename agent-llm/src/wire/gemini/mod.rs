@@ -12,18 +12,6 @@
 //!
 //! Calls go back with the ids that the provider gave them. It often gives none; those that were made up here stay here.
 //!
-//! # Tools that the provider runs
-//!
-//! Google's search, code execution and the like are offered in the provider's own JSON:
-//!
-//! ```
-//! use agent_core::{ToolSpec, message::{Origin, Raw}};
-//! use serde_json::json;
-//!
-//! let gemini = Origin::new("gemini-generate", "gemini", "");
-//! let search = ToolSpec::server_side("googleSearch", Raw::from_value(gemini, &json!({"googleSearch": {}})));
-//! ```
-//!
 //! # What the wire cannot say
 //!
 //! * Instructions within a conversation are said by the user.
@@ -47,6 +35,7 @@ mod profile;
 mod request;
 mod rest;
 mod schema;
+mod server_tools;
 mod settings;
 mod speak;
 mod tools;
@@ -64,6 +53,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
+        server_tools::{check, check_no_count},
         surrogates::text_of,
     },
 };
@@ -123,6 +113,11 @@ impl Codec for GeminiCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let excludes = self.profile.exclude_domains;
+        check(&req.tools, "generate", |tool| server_tools::tool(tool, excludes).err())?;
+        if self.manner.generation == GeminiGeneration::Gemini3 {
+            check_no_count(&req.params)?;
+        }
         let uri = if req.stream { &self.streamed } else { &self.whole };
         let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
         Ok(post(uri.clone(), self.bodies.body(write)))

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::partial::ArgSaid;
+use super::{partial::ArgSaid, server_tools::server_call};
 use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct};
 
 open_struct! {
@@ -105,7 +105,7 @@ impl<'a> PartSaid<'a> {
             _ => match self.media(json, origin).filter(|_| !self.is_thought()) {
                 Some(Shown::Image(media)) => Block::Image(media),
                 Some(Shown::Document(media)) => Block::Document(media),
-                None => Block::Other(raw(json, origin)),
+                None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw(json, origin))),
             },
         }
     }

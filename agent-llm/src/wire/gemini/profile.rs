@@ -30,6 +30,8 @@ pub struct GeminiProfile {
     pub generation: Option<GeminiGeneration>,
     /// Whether an answer for which an [`Effort`](agent_core::model::Effort) is set shows its thoughts. Default: true.
     pub include_thoughts: bool,
+    /// Whether domains may be excluded from its search, as Vertex AI lets one. Default: false.
+    pub exclude_domains: bool,
 }
 
 /// The form of JSON Schemas.
@@ -85,6 +87,7 @@ impl GeminiProfile {
             schemas: GeminiSchemas::default(),
             generation: None,
             include_thoughts: true,
+            exclude_domains: false,
         }
     }
 

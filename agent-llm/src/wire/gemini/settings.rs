@@ -1,6 +1,9 @@
 //! Everything of a request but the contents and the tools.
 
-use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
+use agent_core::{
+    ModelParams, OutputFormat, ToolChoice,
+    model::{Effort, Modality, Voice},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -19,10 +22,13 @@ pub(super) struct Settings<'a> {
     generation_config: Option<GenerationConfig<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolConfig<'a> {
-    function_calling_config: FunctionCalling<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_calling_config: Option<FunctionCalling<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    include_server_side_tool_invocations: bool,
 }
 
 #[derive(Serialize)]
@@ -54,6 +60,42 @@ struct GenerationConfig<'a> {
     response_schema: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<Thinking>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    response_modalities: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speech_config: Option<Speech<'a>>,
+}
+
+#[derive(PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Speech<'a> {
+    voice_config: VoiceConfig<'a>,
+}
+
+#[derive(PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VoiceConfig<'a> {
+    prebuilt_voice_config: Prebuilt<'a>,
+}
+
+#[derive(PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Prebuilt<'a> {
+    voice_name: &'a str,
+}
+
+impl<'a> Speech<'a> {
+    fn of(voice: &'a Voice) -> Self {
+        Self { voice_config: VoiceConfig { prebuilt_voice_config: Prebuilt { voice_name: &voice.name } } }
+    }
+}
+
+fn modality(modality: Modality) -> &'static str {
+    match modality {
+        Modality::Image => "IMAGE",
+        Modality::Audio => "AUDIO",
+        _ => "TEXT",
+    }
 }
 
 /// How much a model is to think, in the words of its generation.
@@ -84,6 +126,12 @@ impl Thinking {
             GeminiGeneration::Gemini3 => (None, Some(level(effort, terms.model))),
         };
         Self { include_thoughts, thinking_budget, thinking_level }
+    }
+
+    /// At most so many tokens.
+    fn counted(most: u64, terms: Terms<'_>) -> Self {
+        let thinking_budget = Some(most.try_into().unwrap_or(u32::MAX));
+        Self { include_thoughts: terms.profile.include_thoughts && most > 0, thinking_budget, thinking_level: None }
     }
 }
 
@@ -131,12 +179,25 @@ impl<'a> Settings<'a> {
             response_mime_type: output.map(|_| JSON),
             response_json_schema,
             response_schema,
-            thinking_config: params.effort.map(|effort| Thinking::of(effort, terms)),
+            thinking_config: match params.thinking_tokens {
+                Some(most) => Some(Thinking::counted(most, terms)),
+                None => params.effort.map(|effort| Thinking::of(effort, terms)),
+            },
+            response_modalities: params.modalities.iter().copied().map(modality).collect(),
+            speech_config: params.voice.as_ref().map(Speech::of),
         };
         Self {
             tool_config: params.tool_choice.as_ref().filter(|_| calls).map(ToolConfig::new),
             generation_config: Some(generation_config).filter(|config| *config != GenerationConfig::default()),
         }
+    }
+
+    /// Has the answer show what the provider's own tools did. It is needed where functions are called beside them.
+    pub(super) fn showing_work(mut self, shows: bool) -> Self {
+        if shows {
+            self.tool_config.get_or_insert_default().include_server_side_tool_invocations = true;
+        }
+        self
     }
 
     /// Writes the settings with `extra` laid over them, each with a comma after it.
@@ -178,7 +239,8 @@ impl<'a> ToolConfig<'a> {
             ToolChoice::Tool(name) => ("ANY", Some([name.as_str()])),
             _ => ("AUTO", None),
         };
-        Self { function_calling_config: FunctionCalling { mode, allowed_function_names } }
+        let function_calling_config = Some(FunctionCalling { mode, allowed_function_names });
+        Self { function_calling_config, ..Self::default() }
     }
 }
 

@@ -6,8 +6,9 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     manner::Manner,
-    profile::GeminiSchemas,
+    profile::{GeminiProfile, GeminiSchemas},
     schema::open_api,
+    server_tools,
     wrapper::{Wrapper, write_items},
 };
 use crate::wire::json::write as write_json;
@@ -31,12 +32,16 @@ struct Declaration<'a> {
 ///
 /// Functions are declared together. The provider's own JSON of a function is its declaration, or a whole tool, which the
 /// functions after it then join. A tool that runs at another provider is not told of.
-pub(super) fn write(manner: &Manner, schemas: GeminiSchemas, specs: &[ToolSpec]) -> Vec<u8> {
+pub(super) fn write(manner: &Manner, profile: &GeminiProfile, specs: &[ToolSpec]) -> Vec<u8> {
+    let schemas = profile.schemas;
     // With each tool, whether its declarations are still open.
     let mut tools: Vec<(Vec<u8>, bool)> = Vec::new();
     for spec in specs {
         let own = manner.own(spec.raw.as_ref());
-        if spec.is_server_side() {
+        let native = || server_tools::tool(spec.server.as_ref()?, profile.exclude_domains).ok();
+        if let Some(native) = Some(own).filter(Option::is_none).and_then(|_| native()) {
+            tools.push((native.to_string().into_bytes(), false));
+        } else if spec.is_server_side() {
             tools.extend(own.map(|own| (own.get().into(), false)));
         } else if let Some(tool) = own.and_then(|own| Wrapper::read(own.get(), &DECLARATIONS)) {
             let mut json = Vec::new();

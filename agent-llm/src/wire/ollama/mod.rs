@@ -43,6 +43,7 @@ use crate::{
         content::check_parts,
         endpoint::{endpoint, post},
         openai_chat::{encode::encode, message::Manner},
+        server_tools::{self, Lack, check_no_count, check_text_alone},
         surrogates::text_of,
     },
 };
@@ -99,6 +100,9 @@ impl Codec for OllamaCodec {
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let is_taken = |part: &Part| image(part).is_some() || !matches!(part, Part::Image(_) | Part::Document(_));
         check_parts(req, is_taken, "Ollama takes text, and images as Base64: fetch an image from its address first")?;
+        check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
+        check_no_count(&req.params)?;
+        server_tools::check(&req.tools, "ollama", |_| Some(Lack::Tool))?;
         let words = OllamaWords { req, profile: &self.profile, manner: &self.manner };
         let write = |out: &mut Draft| encode(req, &words, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))

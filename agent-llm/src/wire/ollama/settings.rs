@@ -58,6 +58,7 @@ pub(super) fn think(effort: Effort) -> Value {
     match effort {
         Effort::None => json!(false),
         Effort::Minimal => json!("low"),
+        Effort::XHigh | Effort::Max => json!("high"),
         effort => json!(effort),
     }
 }

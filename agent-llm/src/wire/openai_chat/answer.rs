@@ -133,6 +133,7 @@ impl Answer {
         let name = id.as_deref().unwrap_or_default();
         let (json, order) = first.message(name).map_err(unreadable)?;
         let mut reading = read(&json, &origin, name, order).map_err(unreadable)?;
+        details.cite(&mut reading.blocks);
         reading.blocks = first.fold.finish(reading.blocks, out);
         let mut response = answered(reading, json, &origin, &first.finish);
         response.details = details.into_fields(&first.details);

@@ -30,9 +30,14 @@ open_struct! {
         tool_plan: &'a RawValue = "tool_plan",
         _reasoning_details: &'a RawValue = "reasoning_details",
         _refusal: &'a RawValue = "refusal",
+        audio: SpeechSaid<'a> = "audio",
         images: &'a RawValue = "images",
         _tool_calls: &'a RawValue = "tool_calls",
     }
+}
+
+open_struct! {
+    SpeechSaid { id: Str<'a> = "id", }
 }
 
 open_struct! {
@@ -47,7 +52,10 @@ open_struct! {
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| manner.knows(raw));
     match own {
-        Some(raw) if manner.verbatim && !message.is_edited() => out.extend_from_slice(raw.json().as_bytes()),
+        // Speech goes back by its id.
+        Some(raw) if manner.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
+            out.extend_from_slice(raw.json().as_bytes());
+        }
         _ => write_json(&Projection { manner, message, own }, out),
     }
 }
@@ -70,6 +78,9 @@ impl Serialize for Projection<'_> {
         }
         if let Some(sent) = &sent {
             self.serialize_reasoning(sent, &mut map)?;
+            if let Some(id) = sent.audio.as_ref().and_then(|speech| speech.id.as_ref()).filter(|id| !id.is_empty()) {
+                map.serialize_entry("audio", &SpeechJson { id: &id.0 })?;
+            }
             if sent.images.is_some() {
                 map.serialize_entry("images", &self.images())?;
             }
@@ -82,6 +93,16 @@ impl Serialize for Projection<'_> {
         }
         map.end()
     }
+}
+
+#[derive(Serialize)]
+struct SpeechJson<'a> {
+    id: &'a str,
+}
+
+/// True for the sound of a spoken answer, whose words are a text beside it.
+fn is_speech(block: &Block) -> bool {
+    matches!(block, Block::Document(media) if media.is_audio())
 }
 
 struct Calls<'a>(&'a Projection<'a>);
@@ -113,6 +134,7 @@ impl Projection<'_> {
                 Block::Text(text) => text.text.as_str(),
                 // The API takes no images of the model's own: that there was one is said.
                 Block::Image(_) if !keeps_images => "[image]",
+                block if is_speech(block) => continue,
                 Block::Document(_) => "[document]",
                 _ => continue,
             };

@@ -1,5 +1,6 @@
 //! What a provider says beside the message, in its own fields.
 
+use agent_core::{Block, message::Citation};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::wire::json::lay;
@@ -42,6 +43,21 @@ impl Details {
             lay(self.fields.entry(name).or_insert(Value::Null), value);
         }
         self.fields
+    }
+
+    /// Adds the pages that the answer says it is from to its text, unless the message itself says where it is from.
+    pub(in crate::wire) fn cite(&self, blocks: &mut [Block]) {
+        let text = blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+        let Some(text) = text.filter(|text| text.citations.is_empty()) else { return };
+        let lists = ["search_results", "citations"].iter().filter_map(|name| self.fields.get(*name)?.as_array());
+        for source in lists.into_iter().find(|list| !list.is_empty()).into_iter().flatten() {
+            if let Some(url) = source.as_str().or_else(|| source["url"].as_str()) {
+                let mut citation = Citation::of_url(url);
+                citation.title = source["title"].as_str().map(str::to_owned);
+                citation.quote = source["snippet"].as_str().filter(|quote| !quote.is_empty()).map(str::to_owned);
+                text.citations.push(citation);
+            }
+        }
     }
 
     fn field(&mut self, name: &str) -> &mut Value {

@@ -1,6 +1,9 @@
 //! Writing requests: of this wire, and of those that have their messages and their tools in lists of the same names.
 
-use agent_core::{History, Message, ModelRequest, SystemMessage, ToolSpec, tool::WireKey};
+use agent_core::{
+    History, Message, ModelRequest, SystemMessage, ToolSpec,
+    tool::{ServerTool, WebSearch, WireKey},
+};
 
 use super::{
     message::{Manner, Messages, write_spoken},
@@ -8,7 +11,7 @@ use super::{
     settings::Settings,
     tools::{is_told, write_tools},
 };
-use crate::wire::{body::Draft, json::write};
+use crate::wire::{body::Draft, json::write, server_tools::Lack};
 
 /// What such a wire says in its own words.
 pub(in crate::wire) trait Words {
@@ -75,7 +78,8 @@ impl Words for ChatWords<'_> {
 
     fn write_settings(&self, has_tools: bool, out: &mut Vec<u8>) {
         let Self { req, model, profile, .. } = *self;
-        write(&Settings { model, params: &req.params, profile, has_tools, stream: req.stream }, out);
+        let search = search(&req.tools);
+        write(&Settings { model, params: &req.params, profile, has_tools, stream: req.stream, search }, out);
     }
 
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
@@ -84,5 +88,30 @@ impl Words for ChatWords<'_> {
 
     fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
         Messages { manner: self.manner, history }.write(at, message, out);
+    }
+}
+
+/// The search of the web among the tools: the last holds.
+fn search(specs: &[ToolSpec]) -> Option<&WebSearch> {
+    specs.iter().rev().find_map(|spec| match &spec.server {
+        Some(ServerTool::WebSearch(search)) if spec.raw.is_none() && spec.is_server_side() => Some(search),
+        _ => None,
+    })
+}
+
+/// What the server has no word for of a tool.
+pub(super) fn lack(tool: &ServerTool, profile: &Profile) -> Option<Lack> {
+    match tool {
+        ServerTool::WebSearch(_) if !profile.web_search_options => Some(Lack::Tool),
+        ServerTool::WebSearch(WebSearch { location, .. })
+            if *tool
+                != ServerTool::WebSearch(
+                    location.clone().map_or_else(WebSearch::new, |at| WebSearch::new().near(at)),
+                ) =>
+        {
+            Some(Lack::Option("domains and number of uses"))
+        }
+        ServerTool::WebSearch(_) => None,
+        _ => Some(Lack::Tool),
     }
 }

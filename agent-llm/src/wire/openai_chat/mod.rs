@@ -34,7 +34,7 @@ pub(super) mod request;
 mod settings;
 pub(super) mod tools;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
@@ -46,6 +46,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
+        server_tools::{self, check_no_count, refusal},
         surrogates::text_of,
     },
 };
@@ -102,6 +103,13 @@ impl Codec for OpenAiChatCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let Self { profile, manner, .. } = self;
+        server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, profile))?;
+        if profile.thinking_tokens.is_none() {
+            check_no_count(&req.params)?;
+        }
+        if req.params.modalities.contains(&Modality::Audio) && req.params.voice.is_none() {
+            return Err(refusal("a spoken answer needs a `voice`"));
+        }
         let words = ChatWords { req, model: manner.origin.model(), profile, manner };
         let write = |out: &mut Draft| encode::encode(req, &words, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))

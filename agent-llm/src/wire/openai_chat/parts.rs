@@ -40,6 +40,9 @@ pub(super) enum PartJson<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    InputAudio {
+        input_audio: Sound<'a>,
+    },
     File {
         file: File<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +54,9 @@ pub(super) enum PartJson<'a> {
         document_name: Option<&'a str>,
     },
     #[serde(rename = "file")]
-    FileId { file_id: &'a str },
+    FileId {
+        file_id: &'a str,
+    },
     #[serde(untagged)]
     Raw(&'a RawValue),
 }
@@ -117,7 +122,27 @@ fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
     }
 }
 
+#[derive(Serialize)]
+pub(super) struct Sound<'a> {
+    data: &'a str,
+    format: &'a str,
+}
+
+/// Sound, by what a file of it is called.
+fn sound(media: &Media) -> Option<PartJson<'_>> {
+    let MediaSource::Base64(data) = &media.source else { return None };
+    let format = match media.mime.as_deref()?.strip_prefix("audio/")? {
+        "mpeg" => "mp3",
+        "x-wav" | "wave" => "wav",
+        format => format,
+    };
+    Some(PartJson::InputAudio { input_audio: Sound { data, format } })
+}
+
 fn document<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
+    if let Some(sound) = sound(media) {
+        return sound;
+    }
     if manner.documents == DocumentForm::Url {
         return match &media.source {
             MediaSource::File(file_id) => PartJson::FileId { file_id },

@@ -1,8 +1,13 @@
 //! From the JSON of one assistant message to its blocks.
 
 use agent_core::{
-    AssistantMessage, Block,
+    AssistantMessage, Block, Media,
     message::{Origin, Raw, Reasoning},
+};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+    prelude::BASE64_STANDARD,
 };
 use serde_json::value::RawValue;
 
@@ -34,7 +39,7 @@ open_struct! {
 }
 
 open_struct! {
-    Audio { transcript: Str<'a> = "transcript", }
+    Audio { transcript: Str<'a> = "transcript", data: Str<'a> = "data", }
 }
 
 open_struct! {
@@ -90,10 +95,11 @@ pub(in crate::wire) fn read(
         }
         reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
     }
+    reading.blocks.extend(said.audio.and_then(speech));
     let text =
         reading.blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
     if let (Some(text), Some(json)) = (text, said.annotations) {
-        text.citations = citations(json);
+        text.citations = citations(json, &text.text);
     }
     let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio).chain(said.annotations);
     let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
@@ -190,6 +196,33 @@ fn images(said: &Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
         blocks.truncate(before);
     }
 }
+
+/// The sound of a spoken answer. Its form is not said: how it begins shows it.
+fn speech(json: &RawValue) -> Option<Block> {
+    let data = lenient::<Audio<'_>>(json).data.filter(|data| !data.is_empty())?.0;
+    let sound = sound(&data);
+    let mime = match sound.get(..4)? {
+        b"RIFF" => "audio/wav",
+        b"fLaC" => "audio/flac",
+        b"OggS" => "audio/ogg",
+        [b'I', b'D', b'3', _] | [0xff, 0xfb | 0xf3 | 0xf2, ..] => "audio/mpeg",
+        [0xff, 0xf1 | 0xf9, ..] => "audio/aac",
+        _ => "audio/pcm",
+    };
+    Some(Block::Document(Media::base64(BASE64_STANDARD.encode(sound), mime)))
+}
+
+/// The bytes of base64 that came in pieces, each of which may have its own end.
+fn sound(data: &str) -> Vec<u8> {
+    let pieces = data.split_inclusive('=').filter(|piece| *piece != "=");
+    pieces.flat_map(|piece| STANDARD_LENIENT.decode(piece.trim_end_matches('=')).unwrap_or_default()).collect()
+}
+
+/// Base64 whose padding may be left out.
+const STANDARD_LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
     let refusal = said.refusal.as_ref().filter(|r| !r.is_empty())?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire::{
-    content::media_at,
+    content::{bytes_of, media_at},
     lenient::{Content, Str, each},
     open_struct::open_struct,
 };
@@ -44,7 +44,13 @@ open_struct! {
 }
 
 open_struct! {
-    Source { url: Str<'a> = "url", title: Str<'a> = "title", content: Str<'a> = "content", }
+    Source {
+        url: Str<'a> = "url",
+        title: Str<'a> = "title",
+        content: Str<'a> = "content",
+        start: usize = "start_index",
+        end: usize = "end_index",
+    }
 }
 
 /// The block of one part of a content.
@@ -101,14 +107,15 @@ pub(in crate::wire) fn cache(rest: &[(Str<'_>, &RawValue)]) -> Option<Cache> {
     Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
 }
 
-/// The sources in a message's `annotations`.
-pub(in crate::wire) fn citations(json: &RawValue) -> Vec<Citation> {
+/// The sources in a message's `annotations`, of this text.
+pub(in crate::wire) fn citations(json: &RawValue, of: &str) -> Vec<Citation> {
     let mut citations = Vec::new();
     let read = each(json, |item| {
         let Some(source) = lenient::<Annotation<'_>>(item).url_citation else { return Ok(()) };
         let text = |said: Option<Str<'_>>| said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned());
         let mut citation = Citation::default();
         (citation.url, citation.title, citation.quote) = (text(source.url), text(source.title), text(source.content));
+        citation.bytes = source.start.zip(source.end).and_then(|(from, to)| bytes_of(of, from, to));
         citations.push(citation);
         Ok(())
     });

@@ -1,11 +1,11 @@
 //! Everything of a request but its messages and its tools.
 
-use agent_core::{ModelParams, OutputFormat, ToolChoice};
+use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
 use serde::{
     Serialize,
     ser::{Error, SerializeMap, Serializer},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::profile::Profile;
 use crate::wire::json::lay;
@@ -21,6 +21,8 @@ pub(super) struct Settings<'a> {
     /// Servers refuse a word about tools where there are none.
     pub(super) has_tools: bool,
     pub(super) stream: bool,
+    /// A search of the web, which is no tool here but a setting.
+    pub(super) search: Option<&'a WebSearch>,
 }
 
 impl Serialize for Settings<'_> {
@@ -37,11 +39,20 @@ impl Serialize for Settings<'_> {
         fields.put("seed", params.seed)?;
         fields.put("tool_choice", params.tool_choice.as_ref().filter(|_| self.has_tools).map(Choice::new))?;
         fields.put("parallel_tool_calls", params.parallel_tool_calls.filter(|_| self.has_tools))?;
-        match params.effort.map(|effort| (effort, self.profile.effort.get(&effort))) {
+        let thinking = params.thinking_tokens.zip(self.profile.thinking_tokens.as_deref());
+        if let Some((most, place)) = thinking {
+            let (field, inner) = place.split_once('.').map_or((place, None), |(field, inner)| (field, Some(inner)));
+            fields.put(field, Some(inner.map_or(json!(most), |inner| json!({inner: most}))))?;
+        }
+        let effort = params.effort.filter(|_| thinking.is_none()).map(|effort| self.profile.known(effort));
+        match effort.map(|effort| (effort, self.profile.effort.get(&effort))) {
             Some((_, Some(own))) => own.iter().try_for_each(|(name, value)| fields.put(name, Some(value)))?,
             usual => fields.put("reasoning_effort", usual.map(|(effort, _)| effort))?,
         }
         fields.put("response_format", params.output.as_deref().map(|output| Format::new(output, self.profile)))?;
+        fields.put("modalities", Some(&params.modalities).filter(|modalities| !modalities.is_empty()))?;
+        fields.put("audio", params.voice.as_ref().map(Audio::of))?;
+        fields.put("web_search_options", self.search.map(SearchOptions::of))?;
         // Who speaks of streaming in `extra` says all of it.
         if self.stream && !extra.contains_key("stream") {
             fields.put("stream", Some(true))?;
@@ -82,6 +93,31 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
             self.map.serialize_entry(name, value)?;
         }
         self.map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Audio<'a> {
+    voice: &'a str,
+    format: &'a str,
+}
+
+impl<'a> Audio<'a> {
+    fn of(voice: &'a Voice) -> Self {
+        Self { voice: &voice.name, format: voice.format.as_deref().unwrap_or("wav") }
+    }
+}
+
+#[derive(Serialize)]
+struct SearchOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_location: Option<Value>,
+}
+
+impl SearchOptions {
+    fn of(search: &WebSearch) -> Self {
+        let place = |place| json!({"type": "approximate", "approximate": place});
+        Self { user_location: search.location.as_ref().map(place) }
     }
 }
 

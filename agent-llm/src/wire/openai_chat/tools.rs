@@ -26,7 +26,7 @@ pub(in crate::wire) struct Function<'a> {
     parameters: &'a Value,
 }
 
-/// True if the server is told of the tool: it may be another provider's own.
+/// True if the server is told of the tool among the others: it may be another provider's own, or a setting.
 pub(in crate::wire) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
     !spec.is_server_side() || manner.own(spec.raw.as_ref()).is_some()
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use agent_core::{
     AssistantMessage, Block, Media, ToolCall,
-    message::{Raw, Reasoning},
+    message::{Raw, Reasoning, ServerCall},
 };
 use serde::Serialize;
 use serde_json::{
@@ -185,6 +185,7 @@ impl Projection<'_> {
             Block::ToolCall(call) => self.write_call(call),
             Block::Reasoning(Reasoning { raw: Some(raw), .. })
             | Block::Image(Media { raw: Some(raw), .. })
+            | Block::Server(ServerCall { raw, .. })
             | Block::Other(raw) => {
                 if let Some(own) = self.manner.own(Some(raw)) {
                     self.write_own(own);

@@ -1,14 +1,11 @@
 //! Putting the items of an answer together from its events.
 
-use agent_core::{
-    Block, Chunk,
-    message::{Origin, Raw},
-};
+use agent_core::{Block, Chunk, message::Origin};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     events::Place,
-    read::{PARAGRAPH, name_calls, read},
+    read::{PARAGRAPH, name_calls, read, read_one},
 };
 use crate::wire::{blocks::Blocks, lenient::Str, open_struct::open_struct};
 
@@ -175,7 +172,7 @@ impl Fold {
             for (at, item) in self.items.iter().enumerate().take(key.item) {
                 let own = Key { item: at, text: None };
                 if let Some(json) = item.opaque().filter(|_| !self.blocks.has(own)) {
-                    self.blocks.settle(own, Block::Other(Raw::new(self.origin.clone(), json.to_owned())), out);
+                    self.blocks.settle(own, read_one(json, &self.origin), out);
                 }
             }
             self.blocks.turn_to(key, out);

@@ -1,7 +1,7 @@
 //! Writing messages as items: everything but what the model itself said.
 
 use agent_core::{
-    History, Message, Part, ToolMessage,
+    History, Message, Part, ToolCall, ToolMessage,
     message::{Origin, Raw},
 };
 use serde::Serialize;
@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::{
     assistant,
     parts::{PartJson, Said, Written, part_json},
+    server_tools::Screen,
 };
 use crate::{
     SystemRole,
@@ -101,21 +102,25 @@ impl Messages<'_> {
         if let Some(own) = self.manner.own(message.raw()) {
             return write_item(own, out);
         }
+        let call = self.call_of(at, message);
+        if let Some(screen) = call.and_then(|call| Screen::of(self.manner, call, message)) {
+            return write_item(&screen, out);
+        }
         let output = if message.parts().iter().all(|part| self.is_plain(part)) {
             Said::Text(joined(message.parts()))
         } else {
             let parts = message.parts().iter().filter_map(|part| part_json(self.manner, part));
             Said::Parts(parts.filter_map(Written::into_part).collect())
         };
-        let kind =
-            if self.answers_custom_call(at, message) { "custom_tool_call_output" } else { "function_call_output" };
+        let is_custom = call.is_some_and(|call| assistant::is_custom(self.manner, call));
+        let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
         write_item(&ToolResult { r#type: kind, call_id: message.call_id(), output }, out);
     }
 
-    fn answers_custom_call(&self, at: usize, result: &ToolMessage) -> bool {
+    /// The call that this answers, which stands before it.
+    fn call_of(&self, at: usize, result: &ToolMessage) -> Option<&ToolCall> {
         let before = (0..at).rev().filter_map(|at| self.history.get(at)?.as_assistant()).next();
-        let call = before.and_then(|said| said.calls().find(|call| *call.id == *result.call_id()));
-        call.is_some_and(|call| assistant::is_custom(self.manner, call))
+        before.and_then(|said| said.calls().find(|call| *call.id == *result.call_id()))
     }
 
     fn is_plain(&self, part: &Part) -> bool {

@@ -10,7 +10,9 @@
 //! | `message` | a text for each `output_text`, with its citations; anything else in it (a refusal) as `Other` |
 //! | `reasoning` | reasoning: the summary and the text, with `encrypted_content` |
 //! | `function_call`, `custom_tool_call` | a tool call, whose id is the `call_id` |
+//! | `computer_call` | a tool call of `computer`; its result is a `computer_call_output` with the last image of it |
 //! | `image_generation_call` | an image |
+//! | `web_search_call`, `file_search_call`, `code_interpreter_call`, `mcp_call` | what a tool of the server's did |
 //! | all others | `Other` |
 //!
 //! # Nothing is kept at the server
@@ -54,10 +56,11 @@ mod profile;
 mod read;
 #[cfg(feature = "requests")]
 mod request;
+mod server_tools;
 mod settings;
 mod tools;
 
-use agent_core::{Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
@@ -69,6 +72,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
+        server_tools::{check, check_no_count, check_text_alone, refusal},
         surrogates::text_of,
     },
 };
@@ -126,9 +130,15 @@ impl Codec for OpenAiResponsesCodec {
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         if !req.params.stop.is_empty() {
-            let message = "OpenAI Responses knows no stop sequences: leave out `stop`, or put it into `extra`";
-            return Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent));
+            return Err(refusal("OpenAI Responses knows no stop sequences: leave out `stop`, or put it into `extra`"));
         }
+        check_no_count(&req.params)?;
+        check_text_alone(
+            &req.params,
+            "offer `ServerTool::ImageGeneration` for images, ask on the wire chat for speech",
+        )?;
+        let model = self.manner.origin.model();
+        check(&req.tools, "responses", |tool| server_tools::tool(tool, model).err())?;
         let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }

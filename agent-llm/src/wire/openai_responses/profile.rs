@@ -31,6 +31,8 @@ pub struct ResponsesProfile {
     pub needs_instructions: bool,
     /// Whether the server answers only by streams. Default: false.
     pub always_stream: bool,
+    /// Whether it says what came of its own tools if it is asked to. Default: false.
+    pub tool_results: bool,
     /// Fields that the server refuses: they are not sent for [`ModelParams`](agent_core::ModelParams), except for what is in
     /// its `extra`. Default: none.
     pub refused: Vec<String>,
@@ -45,6 +47,7 @@ impl Default for ResponsesProfile {
             reasoning_summary: None,
             needs_instructions: false,
             always_stream: false,
+            tool_results: false,
             refused: Vec::new(),
         }
     }

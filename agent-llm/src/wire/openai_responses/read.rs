@@ -6,7 +6,10 @@ use agent_core::{
 };
 use serde_json::value::RawValue;
 
-use super::citations::citations;
+use super::{
+    citations::citations,
+    server_tools::{computer_call, server_call},
+};
 use crate::wire::{
     content::push_arguments,
     ids::call_id,
@@ -76,9 +79,16 @@ pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
         ("reasoning", _) => reasoning(json, origin).map(|block| vec![block]),
         ("function_call" | "custom_tool_call", _) => call(json, origin).map(|call| vec![Block::ToolCall(call)]),
         ("image_generation_call", _) => image(json, origin).map(|block| vec![block]),
-        _ => None,
+        (kind, _) => {
+            server_call(kind, json, origin).or_else(|| computer_call(kind, json, origin)).map(|block| vec![block])
+        }
     };
     blocks.unwrap_or_else(|| vec![Block::Other(raw(json, origin))])
+}
+
+/// The block of an item that is one block.
+pub(super) fn read_one(json: &RawValue, origin: &Origin) -> Block {
+    read(json, origin).pop().unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
 fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
@@ -98,7 +108,7 @@ fn part(json: &RawValue, origin: &Origin) -> Block {
             let (annotations, logprobs) =
                 (said.annotations.filter(says_something), said.logprobs.filter(says_something));
             let mut text = Text::new(words.0);
-            text.citations = annotations.map(citations).unwrap_or_default();
+            text.citations = annotations.map(|said| citations(said, &text.text)).unwrap_or_default();
             let says_more = annotations.is_some() || logprobs.is_some() || !said.rest.is_empty();
             Block::Text(text.with_raw(says_more.then(|| raw(json, origin))))
         }

@@ -6,7 +6,7 @@ use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec,
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{messages::Manner, tools};
+use super::{messages::Manner, server_tools, tools};
 use crate::{Profile, wire::content::joined};
 
 /// Everything but the input and the tools, which are written once and kept.
@@ -33,8 +33,8 @@ pub(super) struct Settings<'a> {
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<bool>,
-    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
-    include: &'static [&'static str],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
 }
@@ -87,8 +87,10 @@ impl<'a> Settings<'a> {
         manner: &'a Manner,
     ) -> Self {
         let (server, model) = (&profile.responses, manner.origin.model());
-        let reasoning =
-            Reasoning { effort: params.effort.and_then(effort), summary: server.reasoning_summary.as_deref() };
+        let reasoning = Reasoning {
+            effort: params.effort.and_then(|wanted| effort(profile.known(wanted))),
+            summary: server.reasoning_summary.as_deref(),
+        };
         let instructions = system.map(|system| joined(system.parts()));
         // Servers refuse a word about tools where there are none.
         let has_tools = !specs.is_empty() || params.extra.contains_key("tools");
@@ -105,7 +107,7 @@ impl<'a> Settings<'a> {
             tool_choice: choice.map(|choice| Choice::new(choice, specs, manner)),
             parallel_tool_calls: params.parallel_tool_calls.filter(|_| has_tools),
             store: server.stateless.then_some(false),
-            include: if server.seals(model) { &["reasoning.encrypted_content"] } else { &[] },
+            include: include(specs, profile, model),
             stream: (stream || server.always_stream).then_some(true),
         }
     }
@@ -145,6 +147,16 @@ fn effort(effort: Effort) -> Option<&'static str> {
         Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
+        Effort::XHigh => "xhigh",
+        Effort::Max => "max",
         _ => return None,
     })
+}
+
+/// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
+fn include(specs: &[ToolSpec], profile: &Profile, model: &str) -> Vec<&'static str> {
+    let server = &profile.responses;
+    let tools = specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
+    let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
+    server.seals(model).then_some("reasoning.encrypted_content").into_iter().chain(results).collect()
 }

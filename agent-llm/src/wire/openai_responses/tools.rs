@@ -6,13 +6,14 @@ use agent_core::ToolSpec;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::messages::Manner;
+use super::{messages::Manner, server_tools};
 use crate::wire::{json::write, lenient::Str, open_struct::open_struct};
 
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum ToolJson<'a> {
     Raw(&'a RawValue),
+    Server(Value),
     Function { r#type: &'static str, name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
 }
 
@@ -36,6 +37,9 @@ pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<ToolJ
     if let Some(own) = manner.own(spec.raw.as_ref()) {
         return Some(ToolJson::Raw(own));
     }
+    if let Some(own) = native(spec, manner) {
+        return Some(ToolJson::Server(own));
+    }
     let ToolSpec { name, description, parameters, .. } = spec;
     let function =
         || ToolJson::Function { r#type: "function", name, description, parameters, strict: manner.strict_tools };
@@ -45,5 +49,10 @@ pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<ToolJ
 /// The type of a tool, such as `function`.
 pub(super) fn kind<'a>(spec: &'a ToolSpec, manner: &Manner) -> Cow<'a, str> {
     let said = manner.own(spec.raw.as_ref()).and_then(|own| serde_json::from_str::<ToolSaid<'_>>(own.get()).ok());
-    said.and_then(|said| said.kind).map_or(Cow::Borrowed("function"), |kind| kind.0)
+    let native = || native(spec, manner).and_then(|own| Some(Cow::Owned(own["type"].as_str()?.to_owned())));
+    said.and_then(|said| said.kind).map(|kind| kind.0).or_else(native).unwrap_or(Cow::Borrowed("function"))
+}
+
+fn native(spec: &ToolSpec, manner: &Manner) -> Option<Value> {
+    server_tools::tool(spec.server.as_ref()?, manner.origin.model()).ok()
 }

@@ -158,6 +158,13 @@ impl Room<'_> {
                 };
                 json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments })
             }
+            Block::Server(call) => {
+                let (input, output) = (call.input.clone(), call.output.clone());
+                json!({
+                    "type": "server_tool_call", "id": call.id, "name": call.name,
+                    "arguments": input.map(|text| self.text(text)), "result": output.map(|text| self.text(text)),
+                })
+            }
             Block::Image(media) => self.media("image", media),
             Block::Document(media) => self.media("document", media),
             _ => json!({ "type": "other" }),
@@ -186,6 +193,7 @@ pub(super) fn finish_reason(finish: &FinishReason) -> &str {
         FinishReason::ToolCalls => "tool_call",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
+        FinishReason::Paused => "paused",
         FinishReason::Other(reason) => reason,
         _ => "other",
     }

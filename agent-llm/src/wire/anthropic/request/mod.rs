@@ -105,7 +105,7 @@ impl Reader<'_> {
     }
 
     fn settings<'p>(&'p self, params: &'p ModelParams) -> Settings<'p> {
-        Settings::new(params, self.has_tools, self.head, self.claude)
+        Settings::new(params, self.has_tools, self.head.clone(), self.claude)
     }
 
     fn written(&self, params: &ModelParams) -> Value {

@@ -10,7 +10,7 @@ use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
 use crate::wire::{
-    anthropic::{parts::part_json, read, tools::tool_json},
+    anthropic::{parts::part_json, read, tools::function},
     json::same,
     lenient::{Content, Str},
     open_struct::open_struct,
@@ -165,7 +165,7 @@ fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
         None => return Ok(ToolSpec::server_side(name, raw(json, origin))),
     };
     spec.cache = read::cache(json);
-    let is_exact = same(&tool_json(origin, &spec), json);
+    let is_exact = same(&function(&spec), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
 }
 

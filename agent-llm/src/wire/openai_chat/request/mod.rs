@@ -63,7 +63,8 @@ pub(in crate::wire) fn read_body(
 /// Puts into `extra` whatever `said` says otherwise than the request would say by itself.
 fn keep_the_rest(parsed: &mut ParsedRequest, said: Map<String, Value>, profile: &Profile) {
     let has_tools = !parsed.tools.is_empty() || said.contains_key("tools");
-    let settings = Settings { model: "", params: &parsed.params, profile, has_tools, stream: parsed.stream };
+    let settings =
+        Settings { model: "", params: &parsed.params, profile, has_tools, stream: parsed.stream, search: None };
     let written = serde_json::to_value(settings).unwrap_or_default();
     // Streaming and the limit have two fields each, of which the request writes one or both by itself.
     let options = "stream_options";

@@ -19,6 +19,7 @@ pub(super) fn read(said: &Map<String, Value>, profile: &Profile) -> ModelParams 
     params.parallel_tool_calls = get("parallel_tool_calls").and_then(Value::as_bool);
     params.effort = EFFORTS.into_iter().find(|effort| match profile.effort.get(effort) {
         Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
+        None if profile.known(*effort) != *effort => false,
         None => get("reasoning_effort").is_some_and(|word| serde_json::to_value(effort).is_ok_and(|own| own == *word)),
     });
     params.output = get("response_format").and_then(output).map(Into::into);
@@ -26,7 +27,8 @@ pub(super) fn read(said: &Map<String, Value>, profile: &Profile) -> ModelParams 
 }
 
 /// The efforts, the words that servers read alike last.
-const EFFORTS: [Effort; 5] = [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None];
+const EFFORTS: [Effort; 7] =
+    [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
 
 /// A text, or a list of texts; none if it is anything else.
 fn texts(value: &Value) -> Vec<String> {

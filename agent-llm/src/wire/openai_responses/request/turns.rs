@@ -154,7 +154,7 @@ fn author(json: &RawValue, said: &ItemSaid<'_>) -> Author {
         ("message" | "", "assistant") => Author::Model,
         ("message" | "", "user") => Author::User,
         ("message" | "", "system" | "developer") => Author::System,
-        ("function_call_output" | "custom_tool_call_output", _) => Author::Tool,
+        ("function_call_output" | "custom_tool_call_output" | "computer_call_output", _) => Author::Tool,
         ("reasoning" | "mcp_list_tools" | "mcp_approval_request" | "compaction", _) => Author::Model,
         ("tool_search_output", _) if said.execution.as_ref().is_some_and(|by| by.0 == "server") => Author::Model,
         (kind, _) if kind.ends_with("_call") => Author::Model,
