@@ -4,8 +4,18 @@
 //! written of a message depends on the message before it, and never on those after it, so that it can be kept: each says how
 //! the one before it ends.
 
-use agent_core::{AssistantMessage, History, Message, SystemMessage, message::Origin};
+#[cfg(feature = "requests")]
+pub(crate) mod reading;
+mod turn;
+
+use std::borrow::Cow;
+
+use agent_core::{
+    AssistantMessage, Block, History, Message, Part, SystemMessage, Text, ToolCall,
+    message::{Cache, Origin, Reasoning},
+};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{
     body::Draft,
@@ -15,20 +25,55 @@ use super::{
 /// How a wire of two roles writes what is said.
 pub(crate) trait TwoRoles {
     /// A block of a message.
-    type Block<'a>: Serialize;
+    type Block<'a>: Serialize + Words<'a>;
 
     /// Who is written to.
     fn origin(&self) -> &Origin;
-
-    /// Writes a turn of the assistant's as an object.
-    fn assistant(&self, message: &AssistantMessage, out: &mut Vec<u8>);
 
     /// What the message at `at` says, which is not the assistant's. The id of a result is written as it is if its call was,
     /// which `keeps_ids` says.
     fn blocks<'a>(&self, at: usize, message: &'a Message, keeps_ids: bool) -> Vec<Self::Block<'a>>;
 
     /// What stands where something must.
-    fn nothing() -> Self::Block<'static>;
+    fn nothing<'a>() -> Self::Block<'a>;
+
+    /// The blocks of a turn of the assistant's in the provider's own JSON.
+    ///
+    /// # Errors
+    /// If it is none.
+    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>>;
+
+    /// A block of such a turn.
+    fn read(json: &str, origin: &Origin) -> Block;
+
+    /// A block in the provider's own JSON.
+    fn own(json: &RawValue) -> Self::Block<'_>;
+
+    /// Words without anything else.
+    fn plain(text: &str) -> Self::Block<'_>;
+
+    /// A text of the assistant's; none if it says nothing.
+    fn text<'a>(&self, text: &'a Text) -> Option<Self::Block<'a>>;
+
+    /// Thinking, without its own JSON.
+    fn reasoning(reasoning: &Reasoning) -> Self::Block<'_>;
+
+    /// False for thinking that the API does not take, though the provider said it.
+    fn is_sendable(_: &Block) -> bool {
+        true
+    }
+
+    /// A call under this id.
+    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> Self::Block<'a>;
+
+    /// The id of another provider's call, as the API takes ids.
+    fn id(id: &str) -> Cow<'_, str>;
+}
+
+/// A block that may be words.
+pub(crate) trait Words<'a> {
+    /// What it says, if it is a text.
+    fn words(&mut self) -> Option<&mut Cow<'a, str>>;
 }
 
 /// How a message is written.
@@ -57,6 +102,14 @@ pub(crate) fn write_messages(history: &History, wire: &impl TwoRoles, out: &mut 
 /// Instructions inside the conversation as the user's words: not all models take them elsewhere.
 pub(crate) fn instructions(message: &SystemMessage) -> String {
     format!("<system>\n{}\n</system>", message.text())
+}
+
+/// How long instructions inside the conversation are kept: as their last text that says so.
+pub(crate) fn mark(message: &SystemMessage) -> Option<Cache> {
+    message.parts().iter().rev().find_map(|part| match part {
+        Part::Text(text) => text.cache,
+        _ => None,
+    })
 }
 
 /// True if the id of the result at `at` is written as its call's is: it is the provider's own.
@@ -110,7 +163,7 @@ impl<W: TwoRoles> Messages<'_, W> {
 
     fn write_apart(&self, message: &Message, out: &mut Vec<u8>) {
         let raw = match message {
-            Message::Assistant(message) => return self.wire.assistant(message, out),
+            Message::Assistant(message) => return turn::write(self.wire, message, out),
             Message::User(message) => message.raw(),
             Message::System(message) => message.raw(),
             Message::Tool(_) => None,

@@ -1,12 +1,15 @@
 //! Tools that providers have themselves: how each wire offers them, or says who does.
 
+use std::sync::Arc;
+
 use agent_core::{
-    ErrorKind, ToolSpec,
+    ErrorKind, ModelParams, ToolSpec,
+    model::Effort,
     tool::{Computer, FileSearch, Location, RemoteMcp, ServerTool, WebFetch, WebSearch},
 };
 use agent_llm::{
-    AnthropicCodec, AnthropicProfile, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile, OpenAiChatCodec,
-    OpenAiResponsesCodec, Profile,
+    AnthropicCodec, AnthropicProfile, BedrockCodec, Codec, CohereCodec, CohereProfile, GeminiCodec, GeminiProfile,
+    OllamaCodec, OpenAiChatCodec, OpenAiResponsesCodec, Profile, Providers,
 };
 use http::Request;
 use serde_json::{Value, json};
@@ -160,4 +163,37 @@ fn an_own_tool_that_models_were_taught_is_a_function_where_they_were_not() {
     assert_eq!(tools(&chat)[0]["function"]["name"], "computer");
     assert_eq!(tools(&responses()), json!([{"type": "computer"}]));
     assert_eq!(tools(&claude())[0]["display_width_px"], 800);
+}
+
+#[test]
+fn a_server_of_ones_own_has_no_tools_and_knows_no_effort_above_high() {
+    let profile =
+        Providers::builtin().find("ollama").expect("is known").ollama.clone().expect("it speaks its own wire");
+    let ollama = OllamaCodec::new("qwen3:8b", profile).expect("a codec");
+    assert_eq!(refused(&ollama).len(), all().len(), "it has none of them");
+    let (_run, mut req) = question();
+    for (effort, think) in [(Effort::High, "high"), (Effort::XHigh, "high"), (Effort::Max, "high")] {
+        req.params = Arc::new(ModelParams::default().effort(effort));
+        let sent: Value = serde_json::from_slice(ollama.encode(&req).expect("it is said").body()).expect("JSON");
+        assert_eq!(sent["think"], think);
+    }
+    req.params = Arc::new(ModelParams::default().thinking_tokens(1_000));
+    assert_eq!(ollama.encode(&req).expect_err("it is told no number").kind(), ErrorKind::InvalidRequest);
+}
+
+#[test]
+fn on_bedrock_a_beta_is_asked_for_in_the_body_and_amazons_models_have_two_tools() {
+    let bedrock = Providers::builtin().find("bedrock").expect("is known").clone().with("region", "eu-west-1");
+    let claude = AnthropicCodec::new("anthropic.claude-opus-4-6-v1", bedrock.anthropic.expect("it serves Claude"));
+    let request = encode(&claude.expect("a codec"), [Computer::new(1280, 800).into()]).expect("it is said");
+    let sent: Value = serde_json::from_slice(request.body()).expect("JSON");
+    assert!(sent["anthropic_beta"][0].as_str().is_some_and(|beta| beta.starts_with("computer-use-")), "{sent}");
+    assert!(!request.headers().contains_key("anthropic-beta"));
+
+    let profile = bedrock.bedrock.expect("it speaks Converse");
+    let nova = BedrockCodec::new("amazon.nova-2-lite-v1:0", profile).expect("a codec");
+    let has = |kind: &str| !refused(&nova).contains(&kind);
+    assert!(has("web_search") && has("code_execution") && !has("mcp") && !has("file_search"));
+    let sent = body(&nova, ServerTool::CodeExecution);
+    assert_eq!(sent["toolConfig"]["tools"][0], json!({"systemTool": {"name": "nova_code_interpreter"}}));
 }

@@ -2,17 +2,22 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Message, Part, SystemMessage, ToolMessage, message::Origin};
+use agent_core::{
+    Block, Message, Part, SystemMessage, Text, ToolCall, ToolMessage,
+    message::{Origin, Reasoning},
+};
+use serde_json::value::RawValue;
 
 use super::{
-    assistant,
-    parts::{BlockJson, Content, EMPTY, part_json, plain},
+    parts::{BlockJson, Content, EMPTY, part_json, plain, text_json},
+    read,
 };
 use crate::wire::{
     cache_control::CacheControl,
+    content::Input,
     ids::plain_id,
     json::own,
-    two_roles::{self, TwoRoles},
+    two_roles::{self, TwoRoles, Words},
 };
 
 /// How messages are written to this provider.
@@ -25,10 +30,6 @@ impl TwoRoles for Messages<'_> {
         self.0
     }
 
-    fn assistant(&self, message: &AssistantMessage, out: &mut Vec<u8>) {
-        assistant::write(self.0, message, out);
-    }
-
     fn blocks<'b>(&self, _: usize, message: &'b Message, keeps_ids: bool) -> Vec<BlockJson<'b>> {
         match message {
             Message::Tool(result) => vec![self.result(result, keeps_ids)],
@@ -38,8 +39,60 @@ impl TwoRoles for Messages<'_> {
         }
     }
 
-    fn nothing() -> BlockJson<'static> {
+    fn nothing<'b>() -> BlockJson<'b> {
         plain(EMPTY)
+    }
+
+    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
+        read::turn(json, origin)
+    }
+
+    fn read(json: &str, origin: &Origin) -> Block {
+        read::block(json, origin)
+    }
+
+    fn own(json: &RawValue) -> BlockJson<'_> {
+        BlockJson::Raw(json)
+    }
+
+    fn plain(text: &str) -> BlockJson<'_> {
+        plain(text)
+    }
+
+    fn text<'b>(&self, text: &'b Text) -> Option<BlockJson<'b>> {
+        text_json(self.0, text)
+    }
+
+    fn reasoning(reasoning: &Reasoning) -> BlockJson<'_> {
+        match &reasoning.encrypted {
+            Some(data) => BlockJson::RedactedThinking { data },
+            None => BlockJson::Thinking {
+                thinking: &reasoning.text,
+                signature: reasoning.signature.as_deref().unwrap_or_default(),
+            },
+        }
+    }
+
+    /// Reasoning without a signature is sent to nobody.
+    fn is_sendable(block: &Block) -> bool {
+        !matches!(block, Block::Reasoning(r) if r.signature.is_none() && r.encrypted.is_none())
+    }
+
+    fn call<'b>(id: Cow<'b, str>, call: &'b ToolCall) -> BlockJson<'b> {
+        BlockJson::ToolUse { id, name: &call.name, input: Input::new(&call.arguments) }
+    }
+
+    fn id(id: &str) -> Cow<'_, str> {
+        plain_id(id)
+    }
+}
+
+impl<'a> Words<'a> for BlockJson<'a> {
+    fn words(&mut self) -> Option<&mut Cow<'a, str>> {
+        match self {
+            BlockJson::Text { text, .. } => Some(text),
+            _ => None,
+        }
     }
 }
 
@@ -69,9 +122,6 @@ impl Messages<'_> {
 }
 
 fn instructions(message: &SystemMessage) -> BlockJson<'static> {
-    let cache = message.parts().iter().rev().find_map(|part| match part {
-        Part::Text(text) => text.cache,
-        _ => None,
-    });
-    BlockJson::Text { text: two_roles::instructions(message).into(), cache_control: cache.map(CacheControl::from) }
+    let cache_control = two_roles::mark(message).map(CacheControl::from);
+    BlockJson::Text { text: two_roles::instructions(message).into(), cache_control }
 }

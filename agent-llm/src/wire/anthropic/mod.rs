@@ -29,7 +29,6 @@
 
 mod amend;
 mod answer;
-mod assistant;
 mod block_fold;
 mod claude;
 mod encode;

@@ -2,17 +2,22 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Message, Part, ToolMessage, message::Origin};
+use agent_core::{
+    Block, Message, Text, ToolCall, ToolMessage,
+    message::{Origin, Reasoning},
+};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::{
-    assistant,
-    parts::{BlockJson, ResultJson, nothing, parts_json, plain},
+    parts::{BlockJson, CallJson, ResultJson, Thoughts, nothing, parts_json, plain, text_json},
+    read,
 };
 use crate::wire::{
+    content::Input,
     ids::plain_id,
     json::own,
-    two_roles::{TwoRoles, instructions},
+    two_roles::{TwoRoles, Words, instructions, mark},
 };
 
 /// How messages are written to this provider.
@@ -25,28 +30,70 @@ impl TwoRoles for Messages<'_> {
         self.0
     }
 
-    fn assistant(&self, message: &AssistantMessage, out: &mut Vec<u8>) {
-        assistant::write(self.0, message, out);
-    }
-
     fn blocks<'b>(&self, at: usize, message: &'b Message, keeps_ids: bool) -> Vec<BlockJson<'b>> {
         match message {
             Message::Tool(result) => self.result(at, result, keeps_ids),
             Message::User(message) => parts_json(self.0, at, message.parts()),
             Message::System(message) => {
-                let cache = message.parts().iter().rev().find_map(|part| match part {
-                    Part::Text(text) => text.cache,
-                    _ => None,
-                });
-                let mark = cache.map(|cache| BlockJson::CachePoint(cache.into()));
+                let mark = mark(message).map(|cache| BlockJson::CachePoint(cache.into()));
                 std::iter::once(plain(instructions(message))).chain(mark).collect()
             }
             Message::Assistant(_) => Vec::new(),
         }
     }
 
-    fn nothing() -> BlockJson<'static> {
+    fn nothing<'b>() -> BlockJson<'b> {
         nothing()
+    }
+
+    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
+        read::turn(json, origin)
+    }
+
+    fn read(json: &str, origin: &Origin) -> Block {
+        read::block(json, origin)
+    }
+
+    fn own(json: &RawValue) -> BlockJson<'_> {
+        BlockJson::Raw(json)
+    }
+
+    fn plain(text: &str) -> BlockJson<'_> {
+        plain(text)
+    }
+
+    fn text<'b>(&self, text: &'b Text) -> Option<BlockJson<'b>> {
+        text_json(self.0, text)
+    }
+
+    fn reasoning(reasoning: &Reasoning) -> BlockJson<'_> {
+        BlockJson::ReasoningContent(match &reasoning.encrypted {
+            Some(data) => Thoughts::RedactedContent(data),
+            None => Thoughts::ReasoningText { text: &reasoning.text, signature: reasoning.signature.as_deref() },
+        })
+    }
+
+    fn call<'b>(id: Cow<'b, str>, call: &'b ToolCall) -> BlockJson<'b> {
+        BlockJson::ToolUse(CallJson { tool_use_id: id, name: &call.name, input: Input::new(&call.arguments) })
+    }
+
+    /// Short, and of letters, digits, `_` and `-`.
+    fn id(id: &str) -> Cow<'_, str> {
+        /// More is refused.
+        const MOST: usize = 64;
+        match plain_id(id) {
+            id if id.len() <= MOST => id,
+            long => Sha256::digest(&*long).iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+}
+
+impl<'a> Words<'a> for BlockJson<'a> {
+    fn words(&mut self) -> Option<&mut Cow<'a, str>> {
+        match self {
+            BlockJson::Text(text) => Some(text),
+            _ => None,
+        }
     }
 }
 
@@ -63,19 +110,9 @@ impl Messages<'_> {
             content.push(nothing());
         }
         let call = result.call_id();
-        let tool_use_id = if keeps_ids { Cow::Borrowed(call) } else { id(call) };
+        let tool_use_id = if keeps_ids { Cow::Borrowed(call) } else { Self::id(call) };
         let status = result.is_error().then_some("error");
         let result = BlockJson::ToolResult(ResultJson { tool_use_id, content, status });
         std::iter::once(result).chain(marks.pop()).collect()
-    }
-}
-
-/// An id as the API takes it: short, and of letters, digits, `_` and `-`.
-pub(super) fn id(id: &str) -> Cow<'_, str> {
-    /// More is refused.
-    const MOST: usize = 64;
-    match plain_id(id) {
-        id if id.len() <= MOST => id,
-        long => Sha256::digest(&*long).iter().map(|byte| format!("{byte:02x}")).collect(),
     }
 }

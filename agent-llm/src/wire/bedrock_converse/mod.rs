@@ -24,7 +24,6 @@
 //! [`extra`](agent_core::ModelParams::extra): `guardrailConfig`, `performanceConfig`, `requestMetadata`.
 
 mod answer;
-mod assistant;
 mod draft;
 mod encode;
 mod family;

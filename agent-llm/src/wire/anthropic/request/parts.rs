@@ -1,11 +1,6 @@
 //! Reading the instructions, the conversation and the tools of a request.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use agent_core::{
-    AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, ToolSpec, ToolSpecs, UserMessage,
-    message::{Origin, Raw},
-};
+use agent_core::{History, Message, Part, SystemMessage, ToolSpec, ToolSpecs, UserMessage, message::Origin};
 use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
@@ -14,6 +9,7 @@ use crate::wire::{
     json::same,
     lenient::{Content, Str},
     open_struct::open_struct,
+    two_roles::reading::{Answer, Reading, raw, with_raw},
 };
 
 #[derive(Deserialize)]
@@ -51,78 +47,40 @@ pub(super) fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Resu
 
 /// The conversation, repaired if no provider would take it.
 pub(super) fn conversation(messages: &[&RawValue], origin: &Origin) -> serde_json::Result<History> {
-    let mut reading = Reading { origin, messages: Vec::new(), names: BTreeMap::new() };
-    messages.iter().try_for_each(|json| reading.message(json))?;
-    Ok(History::import(reading.messages).0)
+    let mut reading = Reading::new(origin);
+    messages.iter().try_for_each(|json| message(&mut reading, json))?;
+    Ok(reading.history())
 }
 
-struct Reading<'a> {
-    origin: &'a Origin,
-    messages: Vec<Message>,
-    /// The tools of the calls so far, by their ids.
-    names: BTreeMap<Arc<str>, Arc<str>>,
+fn message(reading: &mut Reading<'_>, json: &RawValue) -> serde_json::Result<()> {
+    let (origin, spoken) = (reading.origin, serde_json::from_str::<Spoken<'_>>(json.get())?);
+    match (&*spoken.role.0, &spoken.content) {
+        ("assistant", _) => reading.assistant(json, read::turn(json.get(), origin)?)?,
+        ("system", content) => {
+            let message = SystemMessage::new(parts(content, origin)).with_raw(raw(json, origin));
+            reading.push(Message::System(message));
+        }
+        ("user", Content::Parts(blocks)) if blocks.iter().any(|block| is_result(block)) => {
+            reading.answers(blocks, |json| answer(json, origin));
+        }
+        ("user", content) => {
+            let message = UserMessage::new(parts(content, origin)).with_raw(raw(json, origin));
+            reading.push(Message::User(message));
+        }
+        (role, _) => return Err(serde_json::Error::custom(format!("there is no role '{role}'"))),
+    }
+    Ok(())
 }
 
-impl Reading<'_> {
-    fn message(&mut self, json: &RawValue) -> serde_json::Result<()> {
-        let spoken: Spoken<'_> = serde_json::from_str(json.get())?;
-        let as_sent = raw(json, self.origin);
-        match (&*spoken.role.0, &spoken.content) {
-            ("assistant", _) => self.assistant(json)?,
-            ("system", content) => {
-                let message = SystemMessage::new(parts(content, self.origin)).with_raw(as_sent);
-                self.messages.push(Message::System(message));
-            }
-            ("user", Content::Parts(blocks)) if blocks.iter().any(|block| is_result(block)) => self.answers(blocks),
-            ("user", content) => {
-                let message = UserMessage::new(parts(content, self.origin)).with_raw(as_sent);
-                self.messages.push(Message::User(message));
-            }
-            (role, _) => return Err(serde_json::Error::custom(format!("there is no role '{role}'"))),
-        }
-        Ok(())
-    }
-
-    /// The assistant's next message. After one with calls, it is the same turn: only then do the results follow.
-    fn assistant(&mut self, json: &RawValue) -> serde_json::Result<()> {
-        let mut blocks = read::turn(json.get(), self.origin)?;
-        let mut as_sent = raw(json, self.origin);
-        if let Some(Message::Assistant(before)) =
-            self.messages.pop_if(|m| m.as_assistant().is_some_and(AssistantMessage::has_calls))
-        {
-            let said = before.raw().map_or("", Raw::json);
-            let said = said.strip_prefix('[').and_then(|said| said.strip_suffix(']')).unwrap_or(said);
-            as_sent = Raw::parse(self.origin.clone(), format!("[{said},{}]", json.get()))?;
-            blocks = before.blocks().iter().cloned().chain(blocks).collect();
-        }
-        let message = AssistantMessage::from_provider(blocks, as_sent);
-        self.names.extend(message.calls().map(|call| (call.id.clone(), call.name.clone())));
-        self.messages.push(Message::Assistant(message));
-        Ok(())
-    }
-
-    /// A message with results: what else it holds follows them in a message without JSON of its own, which is therefore
-    /// written in the same message again.
-    fn answers(&mut self, blocks: &[&RawValue]) {
-        let mut others = Vec::new();
-        for json in blocks {
-            let said: ResultSaid<'_> = match serde_json::from_str(json.get()) {
-                Ok(said) if is_result(json) => said,
-                _ => {
-                    others.push(exact_part(json, self.origin));
-                    continue;
-                }
-            };
-            let id = said.tool_use_id.unwrap_or_default();
-            let name = self.names.get(&*id.0).cloned().unwrap_or_default();
-            let parts = said.content.map(|content| parts(&content, self.origin)).unwrap_or_default();
-            let result = ToolMessage::new(id.0, name, parts.into(), said.is_error.unwrap_or_default());
-            self.messages.push(Message::Tool(result.with_raw(raw(json, self.origin))));
-        }
-        if !others.is_empty() {
-            self.messages.push(Message::User(UserMessage::new(others)));
-        }
-    }
+/// A result, or another part with its JSON unless it is written just so.
+fn answer(json: &RawValue, origin: &Origin) -> Result<Answer, Part> {
+    let Some(said) = serde_json::from_str::<ResultSaid<'_>>(json.get()).ok().filter(|_| is_result(json)) else {
+        let part = read::part(json, origin);
+        let is_exact = same(&part_json(origin, &part), json);
+        return Err(if is_exact { part } else { with_raw(part, json, origin) });
+    };
+    let parts = said.content.map(|content| parts(&content, origin)).unwrap_or_default();
+    Ok((said.tool_use_id.unwrap_or_default().0.into_owned(), parts, said.is_error.unwrap_or_default()))
 }
 
 fn is_result(json: &RawValue) -> bool {
@@ -134,19 +92,6 @@ fn parts(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
         Content::Text(text) => vec![Part::text(&**text)],
         Content::Parts(parts) => parts.iter().map(|json| read::part(json, origin)).collect(),
     }
-}
-
-/// A part with its JSON, unless it is written just so.
-fn exact_part(json: &RawValue, origin: &Origin) -> Part {
-    let mut part = read::part(json, origin);
-    if !same(&part_json(origin, &part), json) {
-        match &mut part {
-            Part::Text(text) => text.raw = Some(raw(json, origin)),
-            Part::Image(media) | Part::Document(media) => media.raw = Some(raw(json, origin)),
-            _ => {}
-        }
-    }
-    part
 }
 
 /// The tools, each with its JSON unless it is written just so. One without a schema runs at the provider.
@@ -167,8 +112,4 @@ fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
     spec.cache = read::cache(json);
     let is_exact = same(&function(&spec), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
-}
-
-fn raw(json: &RawValue, origin: &Origin) -> Raw {
-    Raw::new(origin.clone(), json.to_owned())
 }

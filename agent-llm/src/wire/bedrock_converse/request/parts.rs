@@ -1,11 +1,6 @@
 //! Reading the instructions, the conversation and the tools of a request.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use agent_core::{
-    AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, ToolSpec, ToolSpecs, UserMessage,
-    message::{Origin, Raw},
-};
+use agent_core::{History, Message, Part, SystemMessage, ToolSpec, ToolSpecs, UserMessage, message::Origin};
 use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
@@ -18,6 +13,7 @@ use crate::wire::{
     json::same,
     lenient::Str,
     open_struct::open_struct,
+    two_roles::reading::{Answer, Reading, raw, with_raw},
 };
 
 #[derive(Deserialize)]
@@ -60,88 +56,41 @@ pub(super) fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Resu
 
 /// The conversation, repaired if no provider would take it.
 pub(super) fn conversation(messages: &[&RawValue], origin: &Origin) -> serde_json::Result<History> {
-    let mut reading = Reading { origin, messages: Vec::new(), names: BTreeMap::new() };
-    messages.iter().try_for_each(|json| reading.message(json))?;
-    Ok(History::import(reading.messages).0)
+    let mut reading = Reading::new(origin);
+    messages.iter().try_for_each(|json| message(&mut reading, json))?;
+    Ok(reading.history())
 }
 
-struct Reading<'a> {
-    origin: &'a Origin,
-    messages: Vec<Message>,
-    /// The tools of the calls so far, by their ids.
-    names: BTreeMap<Arc<str>, Arc<str>>,
+fn message(reading: &mut Reading<'_>, json: &RawValue) -> serde_json::Result<()> {
+    let (origin, spoken) = (reading.origin, serde_json::from_str::<Spoken<'_>>(json.get())?);
+    match &*spoken.role.0 {
+        "assistant" => reading.assistant(json, read::turn(json.get(), origin)?)?,
+        "user" if spoken.content.iter().any(|json| result(json).is_some()) => {
+            reading.answers(&spoken.content, |json| answer(json, origin));
+        }
+        "user" => {
+            let message = UserMessage::new(read::parts(&spoken.content, origin)).with_raw(raw(json, origin));
+            reading.push(Message::User(message));
+        }
+        role => return Err(serde_json::Error::custom(format!("there is no role '{role}'"))),
+    }
+    Ok(())
 }
 
-impl Reading<'_> {
-    fn message(&mut self, json: &RawValue) -> serde_json::Result<()> {
-        let spoken: Spoken<'_> = serde_json::from_str(json.get())?;
-        match &*spoken.role.0 {
-            "assistant" => self.assistant(json)?,
-            "user" if spoken.content.iter().any(|json| result(json).is_some()) => self.answers(&spoken.content),
-            "user" => {
-                let parts = read::parts(&spoken.content, self.origin);
-                self.messages.push(Message::User(UserMessage::new(parts).with_raw(raw(json, self.origin))));
-            }
-            role => return Err(serde_json::Error::custom(format!("there is no role '{role}'"))),
-        }
-        Ok(())
-    }
-
-    /// The assistant's next message. After one with calls, it is the same turn: only then do the results follow.
-    fn assistant(&mut self, json: &RawValue) -> serde_json::Result<()> {
-        let mut blocks = read::turn(json.get(), self.origin)?;
-        let mut as_sent = raw(json, self.origin);
-        if let Some(Message::Assistant(before)) =
-            self.messages.pop_if(|m| m.as_assistant().is_some_and(AssistantMessage::has_calls))
-        {
-            let said = before.raw().map_or("", Raw::json);
-            let said = said.strip_prefix('[').and_then(|said| said.strip_suffix(']')).unwrap_or(said);
-            as_sent = Raw::parse(self.origin.clone(), format!("[{said},{}]", json.get()))?;
-            blocks = before.blocks().iter().cloned().chain(blocks).collect();
-        }
-        let message = AssistantMessage::from_provider(blocks, as_sent);
-        self.names.extend(message.calls().map(|call| (call.id.clone(), call.name.clone())));
-        self.messages.push(Message::Assistant(message));
-        Ok(())
-    }
-
-    /// A message with results: what else it holds follows them in a message without JSON of its own, which is therefore
-    /// written in the same message again.
-    fn answers(&mut self, blocks: &[&RawValue]) {
-        let mut others = Vec::new();
-        for json in blocks {
-            let Some(said) = result(json) else {
-                others.push(exact_part(json, self.origin));
-                continue;
-            };
-            let id = said.id.unwrap_or_default();
-            let name = self.names.get(&*id.0).cloned().unwrap_or_default();
-            let parts = read::parts(&said.content.unwrap_or_default(), self.origin);
-            let is_error = said.status.is_some_and(|status| status.0 == "error");
-            let result = ToolMessage::new(id.0, name, parts.into(), is_error);
-            self.messages.push(Message::Tool(result.with_raw(raw(json, self.origin))));
-        }
-        if !others.is_empty() {
-            self.messages.push(Message::User(UserMessage::new(others)));
-        }
-    }
+/// A result, or another part with its JSON unless it is written just so.
+fn answer(json: &RawValue, origin: &Origin) -> Result<Answer, Part> {
+    let Some(said) = result(json) else {
+        let part = read::part(json, origin);
+        let is_exact = same(&parts_json(origin, 0, std::slice::from_ref(&part)).first(), json);
+        return Err(if is_exact { part } else { with_raw(part, json, origin) });
+    };
+    let parts = read::parts(&said.content.unwrap_or_default(), origin);
+    let is_error = said.status.is_some_and(|status| status.0 == "error");
+    Ok((said.id.unwrap_or_default().0.into_owned(), parts, is_error))
 }
 
 fn result(json: &RawValue) -> Option<ResultSaid<'_>> {
     serde_json::from_str::<BlockSaid<'_>>(json.get()).ok()?.result
-}
-
-/// A part with its JSON, unless it is written just so.
-fn exact_part(json: &RawValue, origin: &Origin) -> Part {
-    let mut part = read::part(json, origin);
-    if !same(&parts_json(origin, 0, std::slice::from_ref(&part)).first(), json) {
-        match &mut part {
-            Part::Text(text) => text.raw = Some(raw(json, origin)),
-            Part::Image(media) | Part::Document(media) => media.raw = Some(raw(json, origin)),
-            _ => {}
-        }
-    }
-    part
 }
 
 /// The tools, each with its JSON unless it is written just so. A cache point is the mark of the tool before it. What is no
@@ -168,8 +117,4 @@ fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
     let spec = ToolSpec::new(name.0, description.unwrap_or_default().0, serde_json::from_str(schema.get())?);
     let is_exact = same(&tool_json(origin, &spec), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
-}
-
-fn raw(json: &RawValue, origin: &Origin) -> Raw {
-    Raw::new(origin.clone(), json.to_owned())
 }
