@@ -45,17 +45,19 @@ pub async fn fork_at(
         ids.agent_id = old.agent_id.clone();
     }
     let mut index = SessionIndex::default();
-    let mut stood = None; // kept, since a run below is forgotten when it has ended and its caller went on
+    let mut stood = None; // kept before an entry that may have a run below forgotten that has ended
     let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Before };
     each_entry(journal, session, 0, |entry| {
         if cut.takes(entry) {
-            index.apply(entry);
-            if entry.run == old.run_id {
-                stood = index.state(&old.run_id).cloned();
+            let may_forget = matches!(entry.body, EntryBody::TurnEnded { .. } | EntryBody::RunStarted { .. });
+            if may_forget && entry.run != old.run_id {
+                stood = index.state(&old.run_id).cloned().or(stood.take());
             }
+            index.apply(entry);
         }
     })
     .await?;
+    let stood = index.state(&old.run_id).cloned().or(stood);
     if cut.at < step {
         let reached = cut.at;
         return Err(Error::config(format!("the run ended after step {reached}: it cannot be forked at step {step}")));

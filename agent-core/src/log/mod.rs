@@ -190,8 +190,11 @@ impl RunLog {
     }
 
     fn look_at_last<R>(&self, look: impl FnOnce(&SessionIndex, &RunState) -> R) -> R {
-        let nothing = || RunState::new((*self.0.ids).clone(), "");
-        look(&SessionIndex::default(), self.0.last.get_or_init(nothing))
+        let index = SessionIndex::default();
+        match self.0.last.get() {
+            Some(last) => look(&index, last),
+            None => look(&index, &RunState::new((*self.0.ids).clone(), "")),
+        }
     }
 
     /// What comes next in the run, with where the sub-agents stand that its open calls go on with.

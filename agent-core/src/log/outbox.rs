@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Nobody holds a lock while he waits: a future of one run that is not polled for a while keeps no other run from going on.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(super) struct Outbox {
     queue: Mutex<Queue>,
     /// Held while readers are told, so that events leave in order.
     telling: Mutex<()>,
@@ -29,7 +29,7 @@ pub(crate) struct Outbox {
 
 /// Batches are numbered from 1 in the order in which the journal got them.
 #[derive(Default)]
-pub(crate) struct Queue {
+struct Queue {
     waiting: VecDeque<Sent>,
     sent: u64,
     acknowledged: u64,
@@ -41,11 +41,11 @@ pub(crate) struct Queue {
 type Failure = (ErrorKind, String);
 
 /// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
-pub(crate) struct Sent {
-    pub(crate) ack: Ack,
-    pub(crate) count: usize,
-    pub(crate) entries: Option<Vec<Entry>>,
-    pub(crate) emitter: Emitter,
+pub(super) struct Sent {
+    pub(super) ack: Ack,
+    pub(super) count: usize,
+    pub(super) entries: Option<Vec<Entry>>,
+    pub(super) emitter: Emitter,
 }
 
 /// Everybody who waits for an acknowledgement. Whichever of them asked for it last may be gone when it comes.
@@ -119,7 +119,7 @@ impl Outbox {
     ///
     /// # Errors
     /// Those of `append`, and that of the batch that the journal refused.
-    pub(crate) fn send(&self, append: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
+    pub(super) fn send(&self, append: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
         let mut queue = self.queue();
         queue.check_unbroken()?;
         let Some(mut sent) = append()? else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Outbox {
     }
 
     /// Waits until all that was appended before now is durable, and tells the readers of it.
-    pub(crate) async fn settle(&self) -> Result<()> {
+    pub(super) async fn settle(&self) -> Result<()> {
         let until = {
             let queue = self.queue();
             if !queue.is_open(queue.sent)? {

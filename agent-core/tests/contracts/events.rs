@@ -1,7 +1,7 @@
 //! Readers of events: slow, late or many, each gets every durable event, once and in order.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use agent_core::{
     Chunk, Error, ErrorKind, Event, EventKind, EventStream, GlobalStorage, Journal, MemoryJournal, Message, Result,
     RunIds, State, async_trait,
     engine::{Emitter, EventHub, RunLog},
-    journal::{Entry, EntryBody, JournalWriter},
+    journal::{Entry, EntryBody, JournalWriter, RunStatus},
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -153,6 +153,34 @@ fn numbered(count: usize) -> Vec<String> {
 
 fn assert_in_order(events: &[Event]) {
     assert!(events.is_sorted_by(|a, b| a.position < b.position), "positions ascend");
+}
+
+#[tokio::test]
+async fn a_run_below_that_is_over_is_known_to_whoever_has_it_when_its_caller_went_on() {
+    let journal = MemoryJournal::default();
+    let tree = Tree::begun(&journal, "a").await;
+    let (root, child) = (&tree.root, tree.child());
+    let run = child.ids.run_id.clone();
+    root.log.record(EntryBody::SubAgentLinked { call_id: "c".into(), key: "k".into(), run, background: false });
+    child.begin().await;
+    child.hears("a question");
+    let mut response = agent_core::ModelResponse::new("an answer");
+    response.usage = agent_core::Usage::new(2, 1);
+    child.log.record(EntryBody::ModelFinished { step: 1, response: Arc::new(response) });
+    child.log.record(EntryBody::ModelAccepted { step: 1, message: None, exit: None });
+    let (status, usage) = (RunStatus::Failed, Box::new(child.log.usage()));
+    child.log.record(EntryBody::RunEnded { status, usage, error: None, answer: None });
+    child.commit().await;
+    child.log.close();
+    let known = || {
+        let (log, rest) = (&child.log, child.log.at_rest());
+        (log.history(), log.usage(), log.tree_usage(), log.tool_calls(), rest.history, rest.usage, rest.tree_usage)
+    };
+    let before = known();
+    assert_eq!((before.0.len(), before.1.total(), before.2.total()), (2, 3, 3));
+    root.log.record_turn_ended(1, BTreeMap::new(), None);
+    assert_eq!(known(), before);
+    assert_eq!(root.log.tree_usage().total(), 3);
 }
 
 #[tokio::test]

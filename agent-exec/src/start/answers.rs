@@ -40,9 +40,9 @@ fn fits(question: &Question, answer: &Answer) -> Result<(), Refusal> {
     check(&answer.value).map_err(|problems| Refusal::Misfit { problems })
 }
 
-/// The refusal of a checkpoint that is out of date because one of these answers to it was used before; none if another one
-/// was. A checkpoint is a copy and may be given twice; the session's journal knows which questions were answered. It is read
-/// from its beginning, so ask only where the run cannot go on: a question of a checkpoint that is up to date has no answer yet.
+/// The refusal of a checkpoint of which one of these answers was used before; none if none of them was. A checkpoint is a copy
+/// and may be given twice; the session's journal knows which questions were answered. It is read from its beginning, so ask only
+/// where the checkpoint may be out of date.
 ///
 /// # Errors
 /// Those of the journal.

@@ -42,13 +42,15 @@ pub(super) async fn begin(
         false => given,
     };
     let sync = match journal {
-        Some(journal) => match JournalSync::of(journal, &checkpoint, terms.despite_newer).await {
-            Err(stale) if stale.kind() == ErrorKind::Stale => {
-                let used = used_before(journal, &checkpoint, &given).await?;
-                return Err(used.map_or(stale, |used| used.with_checkpoint(*checkpoint)));
+        Some(journal) => {
+            let sync = JournalSync::of(journal, &checkpoint, terms.despite_newer).await;
+            // A checkpoint without a nonce looks up to date however often it is given.
+            let may_be_old = checkpoint.attempt.is_none() || sync.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stale);
+            if may_be_old && let Some(used) = used_before(journal, &checkpoint, &given).await? {
+                return Err(used.with_checkpoint(*checkpoint));
             }
-            sync => sync?,
-        },
+            sync?
+        }
         None => JournalSync::UpToDate,
     };
     let mut answers = checkpoint.answers.clone();

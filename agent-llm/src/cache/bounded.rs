@@ -7,8 +7,8 @@ use moka::{policy::EvictionPolicy, sync::Cache};
 /// moka refuses what is longer.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
 
-/// Values of bounded size together, for a bounded time: what was not used for longest goes first. The bound holds at every
-/// moment.
+/// Values of bounded size together, for a bounded time: what was not used for longest goes first. What is too much is gone
+/// when [`insert`](Self::insert) returns, unless others insert meanwhile.
 pub(crate) struct Bounded<K, V> {
     values: Cache<K, (V, u32)>,
     most: u64,
@@ -43,6 +43,7 @@ where
 
     pub(crate) fn clear(&self) {
         self.values.invalidate_all();
+        self.values.run_pending_tasks();
     }
 
     /// The value, which is used now.

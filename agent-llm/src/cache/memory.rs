@@ -158,6 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_does_not_grow_younger_by_being_used() {
+        let store = MemoryCache::builder().ttl(Duration::from_millis(50)).build();
+        store.insert(key(1), answer("one"));
+        let began = std::time::Instant::now();
+        while store.find(&key(1)).is_some() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it is used for ever");
+        }
+        assert!(began.elapsed() >= Duration::from_millis(40), "{:?}", began.elapsed());
+    }
+
+    #[test]
     fn an_answer_is_good_for_so_long() {
         for (ttl, is_good) in [(Duration::ZERO, false), (Duration::from_secs(60), true), (Duration::MAX, true)] {
             let store = MemoryCache::builder().ttl(ttl).build();

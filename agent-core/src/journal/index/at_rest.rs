@@ -88,8 +88,12 @@ impl States {
         let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
         let (mut kept, mut ended) = (Vec::<Child>::new(), HashSet::new());
         for child in children {
-            // One that did not begin is not looked for where its call started another one.
-            let stands_in = |other: &Child| other.call_id == child.call_id && self.get(&other.run).is_none();
+            if !child.background && self.get(&child.run).is_none() {
+                continue; // it never began, and no call waits for it any more
+            }
+            // One in the background that did not begin is not looked for where its call started another one.
+            let stands_in =
+                |other: &Child| other.background && other.call_id == child.call_id && self.get(&other.run).is_none();
             let is_told = !child.background || reported.contains(&child.run);
             match is_told && self.has_ended(&child.run) && !kept.iter().any(stands_in) {
                 true => drop(ended.insert(child.run)),

@@ -105,6 +105,20 @@ fn ten_thousand_steps_leave_no_more_than_a_thousand_beside_the_conversation() {
 }
 
 #[test]
+fn a_sub_agent_that_never_began_is_forgotten_with_its_turn_and_keeps_no_other() {
+    let mut log = Log::default();
+    log.begin("root", None);
+    for n in 1..=100 {
+        log.turn("root", n, |log| {
+            let (call_id, key, run) = ("c".into(), "k".into(), format!("lost{n}").into());
+            log.add("root", EntryBody::SubAgentLinked { call_id, key, run, background: false });
+            log.child("root", &format!("r{n}"), false, done());
+        });
+        assert_eq!((log.index.states.len(), log.root().trail.children.len()), (1, 0), "after {n}");
+    }
+}
+
+#[test]
 fn sub_agents_that_ended_leave_what_they_used_and_what_they_said() {
     let mut log = Log::default();
     log.begin("root", None);
