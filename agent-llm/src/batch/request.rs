@@ -99,9 +99,10 @@ pub(super) fn write(
 fn nobodys_run() -> Result<RunDriver> {
     let (ids, journal) = (Arc::new(RunIds::root("batch", "batch")), MemoryJournal::default());
     let writer = journal.open_now(&ids.session, &ids.agent_id)?;
-    let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal), ids.session.clone()), None);
+    let journal = Arc::new(journal);
+    let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
     let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.clone(), writer, emitter.clone(), state.clone(), globals.clone(), None);
+    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals) = (state, globals);
     Ok(RunDriver::new(parts))
