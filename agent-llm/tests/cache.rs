@@ -14,6 +14,7 @@ use agent_core::{
     ToolSpec, ToolSpecs, Usage, UserMessage, async_trait,
     message::{Cache, Origin, Raw},
     testing::detached_run,
+    tool::RemoteMcp,
 };
 use agent_llm::{
     ResponseCache, ScriptedModel, Turn,
@@ -294,6 +295,8 @@ fn everything_that_is_asked_decides_an_answer() {
         key(&req)
     };
     let tool = |name: &str, about: &str, parameters| ToolSpecs::from_iter([ToolSpec::new(name, about, parameters)]);
+    let mcp = || RemoteMcp::new("wiki", "https://mcp.test");
+    let wiki = |server: RemoteMcp| ToolSpecs::from_iter([ToolSpec::of_server(server)]);
     let params = |params: ModelParams| with(&move |req| req.params = Arc::new(params.clone()));
     let keys = [
         key(&base()),
@@ -306,6 +309,10 @@ fn everything_that_is_asked_decides_an_answer() {
         with(&|req| req.tools = tool("f", "", json!({}))),
         with(&|req| req.tools = tool("f", "does", json!({}))),
         with(&|req| req.tools = tool("f", "", json!({"type": "object"}))),
+        with(&|req| req.tools = wiki(mcp())),
+        with(&|req| req.tools = wiki(mcp().authorization("hush"))),
+        with(&|req| req.tools = wiki(mcp().authorization("hush hush"))),
+        with(&|req| req.tools = wiki(mcp().header("x-key", "hush"))),
         params(ModelParams::default().temperature(0.0)),
         params(ModelParams::default().temperature(0.5)),
         params(ModelParams::default().max_tokens(5)),

@@ -44,6 +44,23 @@ fn tokens_of_an_identity_are_not_shown_to_whoever_is_like_its_provider() {
 }
 
 #[test]
+fn keys_of_ones_own_are_not_shown_where_the_other_has_vectors_made() {
+    let like = |more: serde_json::Value| {
+        let mut gateway = json!({"like": "bedrock", "name": "gateway"});
+        gateway.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
+        let table = Providers::builtin().with(&json!([gateway])).expect("a table");
+        let gateway = table.find("gateway").expect("is known");
+        let embeds = gateway.embed.as_ref().map(|profile| profile.base_url.clone());
+        (embeds, gateway.rerank.is_some())
+    };
+    assert!(matches!(like(json!({})), (Some(_), true)));
+    assert_eq!(like(json!({"keys": ["GATEWAY_KEY"]})), (None, false));
+    assert_eq!(like(json!({"bedrock": {"base_url": "https://g.test"}})), (None, false));
+    let own = json!({"keys": ["GATEWAY_KEY"], "embed": {"base_url": "https://g.test"}});
+    assert_eq!(like(own), (Some("https://g.test".into()), false));
+}
+
+#[test]
 fn a_provider_that_does_not_hang_together_is_refused_with_all_that_is_wrong() {
     let refused = |file: serde_json::Value| {
         let error = Providers::builtin().with(&file).expect_err("it is wrong");

@@ -133,8 +133,8 @@ pub struct RemoteMcp {
     /// The only tools of it that may be called; all if none is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Whether calls wait for an approval: the answer then ends with a request for it, and the next one goes on. Default:
-    /// they do not wait.
+    /// Whether calls wait for an approval, for providers that can be answered. No wire that comes with `agent-llm` can give
+    /// one, so they refuse it. Default: calls do not wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
 }
@@ -282,7 +282,7 @@ impl RemoteMcp {
         self
     }
 
-    /// Has calls wait for an approval.
+    /// Has calls wait for an approval: see [`approval`](Self::approval).
     #[must_use]
     pub fn with_approval(mut self) -> Self {
         self.approval = true;

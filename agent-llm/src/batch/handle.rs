@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::{BatchId, anthropic, gemini, mistral, openai, result::BatchResults};
-use crate::{BatchApi, provider::desk::Desk};
+use crate::{
+    BatchApi,
+    provider::desk::{Desk, protocol},
+};
 
 /// A batch that was sent.
 #[derive(Clone)]
@@ -60,15 +63,20 @@ impl Batch {
     /// How far it has come.
     ///
     /// # Errors
-    /// The provider's.
+    /// The provider's; [`Protocol`](agent_core::ErrorKind::Protocol) if it does not say.
     pub async fn status(&self) -> Result<BatchStatus> {
         let (desk, id) = (&*self.desk, &*self.id.id);
-        match self.api {
-            BatchApi::OpenAi => Ok(openai::status(&openai::get(desk, id).await?)),
-            BatchApi::Anthropic => Ok(anthropic::status(&anthropic::get(desk, id).await?)),
-            BatchApi::Gemini => Ok(gemini::status(&gemini::get(desk, id).await?)),
-            BatchApi::Mistral => Ok(mistral::status(&mistral::get(desk, id).await?)),
+        let status = match self.api {
+            BatchApi::OpenAi => openai::status(&openai::get(desk, id).await?),
+            BatchApi::Anthropic => anthropic::status(&anthropic::get(desk, id).await?),
+            BatchApi::Gemini => gemini::status(&gemini::get(desk, id).await?),
+            BatchApi::Mistral => mistral::status(&mistral::get(desk, id).await?),
+        };
+        // Who never says where it stands would be asked for ever.
+        if status.state.is_empty() && !status.ended {
+            return Err(protocol(&desk.provider.name, "it does not say where the batch stands"));
         }
+        Ok(status)
     }
 
     /// Waits until it has ended: asks after about 5 seconds, then less and less often, every 5 minutes at last. Dropping the

@@ -129,7 +129,7 @@ impl Batches {
     }
 }
 
-fn invalid(message: String) -> Error {
+pub(crate) fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent)
 }
 

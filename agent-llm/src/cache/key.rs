@@ -5,11 +5,12 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 use agent_core::{
     AssistantMessage, Block, Media, Message, ModelInfo, ModelRequest, Part, Text, ToolMessage, ToolSpec,
     message::{MediaSource, Raw, Reasoning},
+    tool::{RemoteMcp, ServerTool},
 };
 use sha2::{Digest, Sha256};
 
 /// Changes with what is written below, so that stores that outlive the program do not mix up two ways of writing it.
-const FORM: &str = "agent-llm response cache 3";
+const FORM: &str = "agent-llm response cache 4";
 
 /// Names what decides a model's answer: the model, of the layer and of the request
 /// ([`ModelRequest::model`]), the system prompt, the conversation, the tools and the parameters.
@@ -125,6 +126,19 @@ impl<'a> Writer<'a> {
         self.json(&tool.parameters);
         self.raw(tool.raw.as_ref());
         self.json(&tool.server);
+        if let Some(ServerTool::Mcp(server)) = &tool.server {
+            self.secrets(server);
+        }
+    }
+
+    /// What a server is shown and no JSON has: two tokens need not see the same.
+    fn secrets(&mut self, server: &RemoteMcp) {
+        self.optional(server.authorization.as_ref(), |w, token| w.text(token.expose()));
+        self.number(server.headers.len() as u64);
+        for (name, value) in &server.headers {
+            self.text(name);
+            self.text(value.expose());
+        }
     }
 
     fn message(&mut self, message: &'a Message) {

@@ -1,19 +1,25 @@
 //! How each provider is asked.
 
+use std::collections::HashSet;
+
 use agent_core::Result;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde_json::{Value, json};
 
 use super::{StoredFile, multipart::form};
 use crate::{
     FileApi,
+    batch::invalid,
     provider::desk::{Desk, headers, protocol, text},
     wire::{anthropic::FILES, endpoint::percent_encoded},
 };
 
 /// The most files of one page.
 const PAGE: &str = "100";
+
+/// The most pages of a list.
+const PAGES: usize = 10_000;
 
 impl FileApi {
     /// This way of keeping files, at this desk.
@@ -31,6 +37,9 @@ pub(crate) struct Shelf<'a> {
 impl Shelf<'_> {
     /// Stores a file for a purpose, which only OpenAI wants to know.
     pub(crate) async fn store(&self, name: &str, mime: &str, bytes: Bytes, purpose: &str) -> Result<StoredFile> {
+        if HeaderValue::try_from(mime).is_err() {
+            return Err(invalid("the media type of the file has characters that no header takes".to_owned()));
+        }
         if self.api == FileApi::Gemini {
             return self.store_at_google(name, mime, bytes).await;
         }
@@ -67,8 +76,8 @@ impl Shelf<'_> {
     }
 
     pub(super) async fn all(&self) -> Result<Vec<StoredFile>> {
-        let (mut all, mut from) = (Vec::new(), String::new());
-        loop {
+        let (mut all, mut from, mut seen) = (Vec::new(), String::new(), HashSet::new());
+        for _ in 0..PAGES {
             let said = self.desk.get_json(self.uri(&self.page(&from))?, &self.headers()).await?;
             let list = if self.api == FileApi::Gemini { &said["files"] } else { &said["data"] };
             let before = all.len();
@@ -83,14 +92,18 @@ impl Shelf<'_> {
             };
             match next {
                 // A page without a file has none after it.
-                Some(next) if next != from && all.len() > before => from = next,
+                Some(next) if all.len() > before => from = next,
                 _ => return Ok(all),
             }
+            if !seen.insert(from.clone()) {
+                return Err(protocol(self.provider(), "the list of files comes back to a page that it had already"));
+            }
         }
+        Err(protocol(self.provider(), "the list of files has no end"))
     }
 
     pub(crate) async fn content(&self, id: &str) -> Result<Bytes> {
-        self.desk.get(Method::GET, self.content_uri(id)?, &self.headers()).await
+        self.desk.download(self.content_uri(id)?, &self.headers()).await
     }
 
     /// Where the content of a file is.

@@ -9,11 +9,11 @@ use agent_core::{Error, Media, Result};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{FileApi, ModelBuilder, model, provider::desk::Desk};
+use crate::{BatchApi, FileApi, ModelBuilder, Wire, model, provider::desk::Desk};
 
 /// Files that a provider keeps, and that messages name by their ids: what is sent often is sent once.
 ///
-/// OpenAI, Anthropic and Gemini keep files (Gemini for two days). A file is in a message as
+/// OpenAI, Anthropic, Gemini and Mistral keep files (Gemini for two days). A file is in a message as
 /// [`StoredFile::media`], which only the provider understands that has it.
 ///
 /// ```no_run
@@ -78,7 +78,7 @@ impl ModelBuilder {
     /// The files that the model's provider keeps, reached as the model is.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider keeps none.
+    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider keeps none for this wire.
     pub fn files(self) -> Result<Files> {
         Files::new(Arc::new(self.desk()?))
     }
@@ -88,20 +88,32 @@ impl Files {
     fn new(desk: Arc<Desk>) -> Result<Self> {
         let lacks = || {
             Error::config(format!(
-                "nobody has said how {} keeps files: openai, anthropic and gemini do",
+                "nobody has said how {} keeps files: openai, anthropic, gemini and mistral do",
                 desk.provider.name
             ))
         };
         let api = desk.provider.files.ok_or_else(lacks)?;
+        let fits = match api {
+            FileApi::OpenAi => matches!(desk.wire, Wire::Chat | Wire::Responses),
+            FileApi::Anthropic => desk.wire == Wire::Messages,
+            FileApi::Gemini => desk.wire == Wire::Generate,
+        };
+        if !fits {
+            let (name, wire) = (&desk.provider.name, desk.wire);
+            return Err(Error::config(format!("nobody has said how {name} keeps files for the wire {wire}")));
+        }
         Ok(Self { desk, api })
     }
 
     /// Stores a file.
     ///
     /// # Errors
-    /// The provider's. It is not tried again: it may be stored already.
+    /// The provider's; [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a media type that no header takes. It is not
+    /// tried again: it may be stored already.
     pub async fn upload(&self, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Result<StoredFile> {
-        self.api.at(&self.desk).store(name, mime, bytes.into(), "user_data").await
+        // Mistral, which is known by its batches, has other words for what a file is for.
+        let purpose = if self.desk.provider.batch == Some(BatchApi::Mistral) { "ocr" } else { "user_data" };
+        self.api.at(&self.desk).store(name, mime, bytes.into(), purpose).await
     }
 
     /// What the provider says of a file.

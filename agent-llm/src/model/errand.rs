@@ -41,6 +41,11 @@ impl HttpModel {
         self.http.idle_timeout
     }
 
+    /// The most bytes of an answer that is kept whole.
+    pub(crate) fn max_answer(&self) -> usize {
+        self.http.max_answer
+    }
+
     /// What calls of a batch cost.
     pub(crate) fn batch_pricing(&self) -> Pricing {
         self.pricing.of_batches()

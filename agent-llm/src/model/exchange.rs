@@ -2,10 +2,19 @@
 
 use agent_core::{Error, ErrorKind, Result};
 use bytes::Bytes;
-use http::{Request, response::Parts};
+use http::{HeaderMap, HeaderValue, Request, response::Parts};
 
 use super::{incoming::Incoming, settings::Http, silence::Silence};
 use crate::redact::Redactor;
+
+/// The header that lists features: those of the model join those that a request needs.
+const BETAS: &str = "anthropic-beta";
+
+/// What the request asks for, and `more`.
+fn with_betas(headers: &HeaderMap, more: &HeaderValue) -> HeaderValue {
+    let Some(asked) = headers.get(BETAS).filter(|asked| *asked != more) else { return more.clone() };
+    HeaderValue::from_bytes(&[asked.as_bytes(), more.as_bytes()].join(&b","[..])).unwrap_or_else(|_| more.clone())
+}
 
 impl Http {
     /// Sends a request with its headers and its key: gives the head of the answer, and its body as it comes. `keys` learns the
@@ -17,7 +26,8 @@ impl Http {
         keys: &mut Redactor,
     ) -> Result<(Parts, Incoming)> {
         for (name, value) in &self.headers {
-            request.headers_mut().insert(name.clone(), value.clone());
+            let value = if name.as_str() == BETAS { with_betas(request.headers(), value) } else { value.clone() };
+            request.headers_mut().insert(name.clone(), value);
         }
         let mut silence = Silence::new(self.first_timeout, self.idle_timeout);
         if let Some(credentials) = &self.credentials {

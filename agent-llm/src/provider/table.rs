@@ -59,7 +59,8 @@ impl Providers {
     }
 
     /// The same providers and those of `file`: a list of [`Provider`]s as JSON. One that is `like` another says only what
-    /// differs from it; null takes away.
+    /// differs from it; null takes away. Where one says keys or an address, it does not inherit what the other is asked at
+    /// addresses apart (`embed`, `rerank`).
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) for another form or a field that is not known, and as
@@ -80,6 +81,14 @@ impl Providers {
                 }
                 whole["identity"] = Value::Null; // whose tokens are for the other alone
                 (whole["files"], whole["batch"]) = (Value::Null, Value::Null); // who answers alike need not keep them
+                if is_elsewhere(&said) {
+                    // What is asked at an address of its own would be asked there still, with the other's key.
+                    for asked in ["embed", "rerank"] {
+                        if says(&whole[asked], "base_url") && said[asked].get("base_url").is_none() {
+                            whole[asked] = Value::Null;
+                        }
+                    }
+                }
                 lay(&mut whole, &said);
                 said = whole;
             }
@@ -161,6 +170,20 @@ impl Default for Providers {
 impl fmt::Debug for Providers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(|provider| &provider.name)).finish()
+    }
+}
+
+/// True if a provider that is like another has keys or an address of its own.
+fn is_elsewhere(said: &Value) -> bool {
+    says(said, "keys") || said.as_object().is_some_and(|said| said.values().any(|asked| says(asked, "base_url")))
+}
+
+/// True if there is something in the field.
+fn says(said: &Value, field: &str) -> bool {
+    match said.get(field) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
     }
 }
 

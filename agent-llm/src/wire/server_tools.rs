@@ -20,7 +20,7 @@ const WIRES: [(&str, &str); 7] = [
     ("code_execution", "messages, responses, generate"),
     ("file_search", "responses, generate"),
     ("image_generation", "responses"),
-    ("computer", "messages, responses, generate"),
+    ("computer", "messages, responses"),
     ("mcp", "messages, responses, generate"),
 ];
 

@@ -196,6 +196,15 @@ async fn a_batch_at_mistral_is_a_job() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_that_stands_nowhere_is_not_awaited() {
+    let server = Server::new(|_| ok(r#"{"id":"batch_1"}"#));
+    let batches =
+        model("anthropic:claude-haiku-4-5").api_key("k").transport(server.clone()).batches().expect("batches");
+    let batch = batches.submit(two()).await.expect("sent");
+    assert_eq!(batch.wait().await.expect_err("it says nothing").kind(), ErrorKind::Protocol);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_that_makes_no_sense_is_refused_before_anything_is_sent() {
     let server = Server::new(|_| ok("{}"));
     let of = |name: &str| model(name).api_key("k").transport(server.clone()).batches();

@@ -22,8 +22,8 @@ async fn a_file_is_stored_at_anthropic_and_named_in_a_message() {
         "GET" => ok(r#"{"data":[{"id":"f1"}],"next_page":"page_2"}"#),
         _ => ok("{}"),
     });
-    let files =
-        model("anthropic:any").api_key("sk-ant-a-key-of-a-test").transport(server.clone()).files().expect("a shelf");
+    let claude = model("anthropic:any").api_key("sk-ant-a-key-of-a-test").header("anthropic-beta", "b-1");
+    let files = claude.transport(server.clone()).files().expect("a shelf");
     let stored = files.upload("a.pdf", "application/pdf", &b"hello"[..]).await.expect("stored");
     assert_eq!(stored.media().source, MediaSource::File("f1".into()));
     assert_eq!((stored.bytes, stored.mime.as_deref()), (5, Some("application/pdf")));
@@ -44,7 +44,7 @@ async fn a_file_is_stored_at_anthropic_and_named_in_a_message() {
     assert_eq!(server.asked(), rest);
     let sent = server.seen(0);
     assert_eq!(header(&sent, "x-api-key"), "sk-ant-a-key-of-a-test");
-    assert_eq!(header(&sent, "anthropic-beta"), "files-api-2025-04-14");
+    assert_eq!(header(&sent, "anthropic-beta"), "files-api-2025-04-14,b-1", "its own joins the API's");
     assert!(header(&sent, "content-type").starts_with("multipart/form-data; boundary="));
     let body = String::from_utf8_lossy(sent.body());
     assert!(body.contains("filename=\"a.pdf\"") && body.contains("hello") && !body.contains("purpose"));
@@ -99,9 +99,23 @@ async fn what_may_be_asked_twice_is_and_what_makes_something_is_not() {
     assert_eq!(server.asked().len(), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_media_type_is_one_line_and_a_list_of_files_has_an_end() {
+    let server = Server::new(|_| ok(r#"{"data":[{"id":"f1"}],"next_page":"page_2"}"#));
+    let claude = || model("anthropic:any").api_key("sk-ant-a-key-of-a-test").transport(server.clone());
+    let files = claude().files().expect("a shelf");
+    let error = files.upload("a", "text/plain\r\nx-evil: 1", &b"x"[..]).await.expect_err("two lines");
+    assert_eq!((error.kind(), server.asked().len()), (ErrorKind::InvalidRequest, 0));
+    let error = files.list().await.expect_err("it goes round");
+    assert_eq!((error.kind(), server.asked().len()), (ErrorKind::Protocol, 2));
+    let error = claude().max_answer(8).files().expect("a shelf").get("f1").await.expect_err("it is long");
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+}
+
 #[test]
 fn a_provider_that_keeps_none_says_so_and_a_stored_file_is_data() {
     assert!(files("perplexity").is_err());
+    assert!(model("gemini:any@chat").api_key("k").files().is_err(), "its files are at another address");
     let error = model("cohere:any").api_key("k").files().expect_err("it keeps none");
     assert!(error.message().contains("cohere") && error.message().contains("anthropic"));
     let file: StoredFile = serde_json::from_str(r#"{"id":"f1","name":"a","bytes":1}"#).expect("data");

@@ -1,11 +1,12 @@
 //! Images and sound, files by id, and how much to think.
 
 use agent_core::{
-    Block, ErrorKind, Media, Message, ModelParams, Part, UserMessage,
+    Block, ErrorKind, Media, Message, ModelParams, Part, ToolChoice, ToolSpec, UserMessage,
     model::{Effort, Modality, Voice},
 };
 use agent_llm::{
-    AnthropicCodec, AnthropicProfile, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec, OpenAiResponsesCodec, Profile,
+    AnthropicCodec, AnthropicProfile, BedrockCodec, Codec, GeminiCodec, GeminiProfile, OpenAiChatCodec,
+    OpenAiResponsesCodec, Profile, Providers,
 };
 use serde_json::{Value, json};
 
@@ -37,6 +38,12 @@ fn images_and_speech_are_asked_for_or_refused() {
         (&sent["modalities"], &sent["audio"]),
         (&json!(["text", "audio"]), &json!({"voice": "alloy", "format": "wav"}))
     );
+    let (_run, mut req) = question();
+    (req.params, req.stream) = (speech().into(), true);
+    let sent: Value = serde_json::from_slice(chat().encode(&req).expect("it is said").body()).expect("JSON");
+    assert_eq!(sent["audio"]["format"], "pcm16", "what else is streamed");
+    let mp3 = speech().voice(Voice::new("alloy").format("mp3"));
+    assert!(told(&gemini("gemini-2.5-flash"), mp3).is_err(), "it takes no format");
     let sent = told(&gemini("gemini-2.5-flash"), speech()).expect("it is said");
     let voice = json!({"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "alloy"}}});
     assert_eq!(sent["generationConfig"], json!({"responseModalities": ["TEXT", "AUDIO"], "speechConfig": voice}));
@@ -95,6 +102,17 @@ fn an_effort_is_one_word_and_a_number_is_for_those_who_are_told_one() {
 
     let number = |codec: &dyn Codec, most| told(codec, ModelParams::default().thinking_tokens(most));
     assert_eq!(number(&claude("claude-haiku-4-5"), 2_000).expect("said")["thinking"]["budget_tokens"], 2_000);
+    let profile = Providers::builtin().find("bedrock").expect("known").clone().with("region", "eu-west-1").bedrock;
+    let bedrock =
+        BedrockCodec::new("anthropic.claude-haiku-4-5", profile.expect("it speaks Converse")).expect("a codec");
+    let fields = number(&bedrock, 2_000).expect("said")["additionalModelRequestFields"].take();
+    assert_eq!(fields, json!({"thinking": {"type": "enabled", "budget_tokens": 2_000}}));
+    assert!(number(&bedrock, 100).is_err() && number(&bedrock, 64_000).is_err());
+    let (_run, mut req) = question();
+    req.tools = [ToolSpec::new("look", "", json!({"type": "object"}))].into_iter().collect();
+    req.params = ModelParams::default().thinking_tokens(2_000).tool_choice(ToolChoice::Required).into();
+    let sent: Value = serde_json::from_slice(bedrock.encode(&req).expect("said").body()).expect("JSON");
+    assert_eq!(sent.get("additionalModelRequestFields"), None, "no tool is forced on a model that thinks");
     let thinking = &number(&gemini("gemini-2.5-flash"), 2_000).expect("said")["generationConfig"]["thinkingConfig"];
     assert_eq!(thinking["thinkingBudget"], 2_000);
     let router = OpenAiChatCodec::new("m", Profile::named("openrouter").expect("known")).expect("a codec");

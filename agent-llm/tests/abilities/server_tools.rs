@@ -74,7 +74,7 @@ fn a_wire_without_a_tool_says_which_wires_have_it() {
     assert_eq!(refused(&cohere), every);
     assert_eq!(refused(&responses()), ["web_fetch"]);
     assert_eq!(refused(&claude()), ["file_search", "image_generation"]);
-    assert_eq!(refused(&gemini()), ["image_generation"]);
+    assert_eq!(refused(&gemini()), ["image_generation", "computer"]);
 }
 
 #[test]
@@ -86,7 +86,9 @@ fn a_setting_that_a_provider_has_no_word_for_is_named() {
     assert!(refused(&gemini(), WebSearch::new().block("a.test").into()).contains("blocked domains"));
     assert!(refused(&responses(), WebSearch::new().max_uses(2).into()).contains("number of uses"));
     assert!(refused(&claude(), WebSearch::new().allow("a.test").block("b.test").into()).contains("blocked domains"));
-    assert!(refused(&claude(), RemoteMcp::new("w", "https://m.test").with_approval().into()).contains("approval"));
+    for codec in [&claude() as &dyn Codec, &responses(), &gemini()] {
+        assert!(refused(codec, RemoteMcp::new("w", "https://m.test").with_approval().into()).contains("approval"));
+    }
 }
 
 #[test]
@@ -118,9 +120,9 @@ fn openai_is_told_in_its_own_words_and_asked_what_came_of_it() {
     assert_eq!(told["include"], json!(["reasoning.encrypted_content", "web_search_call.action.sources"]));
     let told = body(&responses(), FileSearch::new(["vs_1"]).max_results(5));
     assert_eq!(told["tools"], json!([{"type": "file_search", "vector_store_ids": ["vs_1"], "max_num_results": 5}]));
-    let server = RemoteMcp::new("wiki", "https://mcp.test").header("x-key", "hush").allow("ask").with_approval();
+    let server = RemoteMcp::new("wiki", "https://mcp.test").header("x-key", "hush").allow("ask");
     let wanted = json!([{"type": "mcp", "server_label": "wiki", "server_url": "https://mcp.test",
-        "require_approval": "always", "headers": {"x-key": "hush"}, "allowed_tools": ["ask"]}]);
+        "require_approval": "never", "headers": {"x-key": "hush"}, "allowed_tools": ["ask"]}]);
     assert_eq!(body(&responses(), server)["tools"], wanted);
     let told = body(&responses(), ServerTool::CodeExecution);
     assert_eq!(told["tools"], json!([{"type": "code_interpreter", "container": {"type": "auto"}}]));
@@ -161,6 +163,7 @@ fn an_own_tool_that_models_were_taught_is_a_function_where_they_were_not() {
     };
     let chat = OpenAiChatCodec::new("gpt-5", Profile::compatible("acme", "https://o.test/v1")).expect("a codec");
     assert_eq!(tools(&chat)[0]["function"]["name"], "computer");
+    assert_eq!(tools(&gemini())[0]["functionDeclarations"][0]["name"], "computer");
     assert_eq!(tools(&responses()), json!([{"type": "computer"}]));
     assert_eq!(tools(&claude())[0]["display_width_px"], 800);
 }

@@ -84,8 +84,13 @@ fn text(rewrite: &dyn Rewrite, said: &Text) -> Result<Option<Text>> {
     if words.is_none() && citations.is_none() {
         return Ok(None);
     }
+    let is_rewritten = words.is_some();
     let mut new = Text::new(words.unwrap_or_else(|| said.text.clone()));
     new.citations = citations.unwrap_or_else(|| said.citations.clone());
+    if is_rewritten {
+        // They were places in the text as it was.
+        new.citations.iter_mut().for_each(|citation| citation.bytes = None);
+    }
     new.cache = said.cache;
     Ok(Some(new))
 }

@@ -52,10 +52,18 @@ impl Lines {
     }
 
     /// All of the body.
-    pub(crate) async fn whole(&mut self) -> Result<Bytes> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Protocol`] if it has more than `most` bytes; what the body says.
+    pub(crate) async fn whole(&mut self, most: usize) -> Result<Bytes> {
         let mut all = Vec::new();
         while let Some(more) = piece(&mut self.body, self.longest).await {
-            all.extend_from_slice(&more?);
+            let more = more?;
+            if more.len() > most - all.len() {
+                return Err(Error::new(ErrorKind::Protocol, "the answer is longer than max_answer allows")
+                    .with_retry(Retry::Permanent));
+            }
+            all.extend_from_slice(&more);
         }
         Ok(all.into())
     }

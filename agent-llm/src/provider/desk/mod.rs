@@ -47,11 +47,21 @@ impl Desk {
         if is_own { Ok(uri) } else { Err(foreign()) }
     }
 
-    /// Asks for something as often as it fails for a moment: only for what may be asked twice.
+    /// Asks for something as often as it fails for a moment: only for what may be asked twice. It is no longer than the model's
+    /// `max_answer`.
     pub(crate) async fn get(&self, method: Method, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
+        self.whole(method, uri, headers, self.model.max_answer()).await
+    }
+
+    /// As [`get`](Self::get), of any length.
+    pub(crate) async fn download(&self, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
+        self.whole(Method::GET, uri, headers, usize::MAX).await
+    }
+
+    async fn whole(&self, method: Method, uri: Uri, headers: &HeaderMap, most: usize) -> Result<Bytes> {
         self.again(|| async {
             let (_, mut lines) = self.open(request(method.clone(), uri.clone(), headers, Bytes::new())).await?;
-            lines.whole().await
+            lines.whole(most).await
         })
         .await
     }
@@ -73,7 +83,7 @@ impl Desk {
     /// Sends something that makes something: once.
     pub(crate) async fn post(&self, uri: Uri, headers: &HeaderMap, body: Bytes) -> Result<(HeaderMap, Bytes)> {
         let (head, mut lines) = self.open(request(Method::POST, uri, headers, body)).await?;
-        Ok((head, lines.whole().await?))
+        Ok((head, lines.whole(self.model.max_answer()).await?))
     }
 
     /// As [`post`](Self::post), of JSON for JSON.

@@ -59,7 +59,7 @@ pub(crate) use self::{
     claude::{Claude, MAX_TOKENS},
     schema::closed,
     server_tools::{FILES, approximate},
-    settings::thinking,
+    settings::{check_budget, thinking},
     tools::input_schema,
 };
 use crate::{

@@ -117,10 +117,8 @@ impl<'a> Settings<'a> {
     /// [`ErrorKind::InvalidRequest`](agent_core::ErrorKind) for a model that is to think and to choose its words in a way of
     /// its own, or more than the answer has room for.
     pub(super) fn check(&self) -> Result<()> {
-        if let Some(Thinking::Enabled { budget_tokens }) = self.thinking
-            && !(LEAST_BUDGET..self.max_tokens).contains(&budget_tokens)
-        {
-            return Err(refusal("a model thinks 1,024 tokens at least, and less than `max_tokens`"));
+        if let Some(Thinking::Enabled { budget_tokens }) = self.thinking {
+            check_room(budget_tokens, self.max_tokens)?;
         }
         let thinks = self.thinking.as_ref().is_some_and(|thinking| *thinking != Thinking::Disabled);
         let is_own = self.temperature.is_some_and(|t| t != 1.0) || self.top_p.is_some_and(|p| p < LEAST_TOP_P);
@@ -130,6 +128,21 @@ impl<'a> Settings<'a> {
         Err(refusal(
             "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort",
         ))
+    }
+}
+
+/// Checks that a Claude, whoever serves it, can think so many tokens in an answer of at most `max_tokens`.
+///
+/// # Errors
+/// [`ErrorKind::InvalidRequest`](agent_core::ErrorKind).
+pub(crate) fn check_budget(budget: u64, max_tokens: Option<u64>, claude: &Claude) -> Result<()> {
+    check_room(budget, max_tokens.unwrap_or(claude.max_tokens))
+}
+
+fn check_room(budget: u64, max_tokens: u64) -> Result<()> {
+    match (LEAST_BUDGET..max_tokens).contains(&budget) {
+        true => Ok(()),
+        false => Err(refusal("a model thinks 1,024 tokens at least, and less than `max_tokens`")),
     }
 }
 

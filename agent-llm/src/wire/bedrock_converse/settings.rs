@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::family::Family;
-use crate::wire::anthropic::closed;
+use crate::wire::anthropic::{check_budget, closed};
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,9 +88,10 @@ impl<'a> Settings<'a> {
     pub(super) fn new(params: &'a ModelParams, has_tools: bool, family: &Family) -> Result<Self> {
         // Where a tool is forced on a Claude, it does not think.
         let is_forced = has_tools && matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
-        let effort = params.effort.filter(|_| !(is_forced && matches!(family, Family::Claude(_))));
+        let is_thoughtless = is_forced && matches!(family, Family::Claude(_));
+        let effort = params.effort.filter(|_| !is_thoughtless);
         let fields = match params.thinking_tokens {
-            Some(most) => Some(family.counted(most)?),
+            Some(most) => Some(family.counted(most)?).filter(|_| !is_thoughtless || most == 0),
             None => effort.map(|effort| family.fields(effort, params.max_tokens)).transpose()?,
         };
         let settings = Self {
@@ -109,9 +110,13 @@ impl<'a> Settings<'a> {
     }
 
     fn check(&self, family: &Family) -> Result<()> {
-        let thinks =
-            self.additional_model_request_fields.get("thinking").is_some_and(|told| told["type"] != "disabled");
-        let Inference { temperature, top_p, .. } = &self.inference_config;
+        let thinking = self.additional_model_request_fields.get("thinking");
+        let thinks = thinking.is_some_and(|told| told["type"] != "disabled");
+        let Inference { max_tokens, temperature, top_p, .. } = &self.inference_config;
+        let budget = thinking.and_then(|told| told["budget_tokens"].as_u64());
+        if let (Family::Claude(claude), Some(budget)) = (family, budget) {
+            check_budget(budget, *max_tokens, claude)?;
+        }
         let is_own = temperature.is_some_and(|t| t != 1.0) || top_p.is_some_and(|p| p < 0.95);
         if !(matches!(family, Family::Claude(_)) && thinks && is_own) {
             return Ok(());

@@ -8,6 +8,7 @@ use super::{
     contents::Contents,
     manner::Manner,
     profile::{GeminiGeneration, GeminiProfile},
+    server_tools,
     settings::{Settings, Terms},
     speak::PartJson,
     tools,
@@ -48,7 +49,8 @@ pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manne
     }
     let terms = Terms { profile, generation: manner.generation, model: manner.origin.model() };
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
-    let shows_work = req.tools.iter().any(|spec| spec.server.is_some() && spec.raw.is_none());
+    let is_native = |tool| server_tools::tool(tool, profile.exclude_domains).is_ok();
+    let shows_work = req.tools.iter().any(|spec| spec.server.as_ref().is_some_and(is_native) && spec.raw.is_none());
     let shows_work = shows_work && calls && manner.generation == GeminiGeneration::Gemini3;
     Settings::new(&req.params, calls, terms).showing_work(shows_work).write(extra, out);
     out.pop_if(|last| *last == b',');

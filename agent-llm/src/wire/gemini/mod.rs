@@ -53,7 +53,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
-        server_tools::{check, check_no_count},
+        server_tools::{check, check_no_count, refusal},
         surrogates::text_of,
     },
 };
@@ -96,7 +96,7 @@ impl GeminiCodec {
         let whole = endpoint(&profile.base_url, &format!("{path}:generateContent"))?;
         let streamed = endpoint(&profile.base_url, &format!("{path}:streamGenerateContent?alt=sse"))?;
         let generation = profile.generation_of(&model);
-        let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas));
+        let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas, profile.exclude_domains));
         let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
         Ok(Self { whole, streamed, profile, manner, key, bodies: Bodies::default() })
     }
@@ -117,6 +117,9 @@ impl Codec for GeminiCodec {
         check(&req.tools, "generate", |tool| server_tools::tool(tool, excludes).err())?;
         if self.manner.generation == GeminiGeneration::Gemini3 {
             check_no_count(&req.params)?;
+        }
+        if req.params.voice.as_ref().is_some_and(|voice| voice.format.is_some()) {
+            return Err(refusal("Gemini chooses the format of its speech itself: leave the voice's `format` out"));
         }
         let uri = if req.stream { &self.streamed } else { &self.whole };
         let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);

@@ -34,7 +34,6 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
             }
             json!({"fileSearch": told})
         }
-        ServerTool::Computer(_) => json!({"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),
         ServerTool::Mcp(server) if !server.allowed_tools.is_empty() => return Err(Lack::Option("choice of tools")),
         ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => {

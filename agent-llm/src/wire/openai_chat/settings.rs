@@ -51,7 +51,8 @@ impl Serialize for Settings<'_> {
         }
         fields.put("response_format", params.output.as_deref().map(|output| Format::new(output, self.profile)))?;
         fields.put("modalities", Some(&params.modalities).filter(|modalities| !modalities.is_empty()))?;
-        fields.put("audio", params.voice.as_ref().map(Audio::of))?;
+        let streams = extra.get("stream").map_or(self.stream, |said| *said == true);
+        fields.put("audio", params.voice.as_ref().map(|voice| Audio::of(voice, streams)))?;
         fields.put("web_search_options", self.search.map(SearchOptions::of))?;
         // Who speaks of streaming in `extra` says all of it.
         if self.stream && !extra.contains_key("stream") {
@@ -103,8 +104,10 @@ struct Audio<'a> {
 }
 
 impl<'a> Audio<'a> {
-    fn of(voice: &'a Voice) -> Self {
-        Self { voice: &voice.name, format: voice.format.as_deref().unwrap_or("wav") }
+    /// Sound that is streamed has no head.
+    fn of(voice: &'a Voice, streams: bool) -> Self {
+        let usual = if streams { "pcm16" } else { "wav" };
+        Self { voice: &voice.name, format: voice.format.as_deref().unwrap_or(usual) }
     }
 }
 

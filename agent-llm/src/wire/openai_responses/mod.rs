@@ -113,7 +113,8 @@ impl OpenAiResponsesCodec {
         let uri = profile.endpoint("/responses")?;
         let origin = Origin::new(WIRE, &profile.provider, model);
         let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
-        let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools));
+        let is_preview = server_tools::is_preview(manner.origin.model());
+        let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools, is_preview));
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 

@@ -38,22 +38,27 @@ pub(super) fn tool(tool: &ServerTool, model: &str) -> Result<Value, Lack> {
             told
         }
         ServerTool::ImageGeneration => json!({"type": "image_generation"}),
-        ServerTool::Computer(screen) if model.contains("computer-use-preview") => json!({
+        ServerTool::Computer(screen) if is_preview(model) => json!({
             "type": "computer_use_preview",
             "display_width": screen.width,
             "display_height": screen.height,
             "environment": "browser",
         }),
         ServerTool::Computer(_) => json!({"type": "computer"}),
+        ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => mcp(server),
         _ => return Err(Lack::Tool),
     })
 }
 
+/// True if the model is told of a computer as only the first of them is.
+pub(super) fn is_preview(model: &str) -> bool {
+    model.contains("computer-use-preview")
+}
+
 fn mcp(server: &RemoteMcp) -> Value {
-    let RemoteMcp { name, url, authorization, headers, allowed_tools, approval, .. } = server;
-    let approval = if *approval { "always" } else { "never" };
-    let mut told = json!({"type": "mcp", "server_label": name, "server_url": url, "require_approval": approval});
+    let RemoteMcp { name, url, authorization, headers, allowed_tools, .. } = server;
+    let mut told = json!({"type": "mcp", "server_label": name, "server_url": url, "require_approval": "never"});
     if let Some(token) = authorization {
         told["authorization"] = token.expose().into();
     }
