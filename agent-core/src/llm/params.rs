@@ -110,7 +110,8 @@ pub enum Modality {
 pub struct Voice {
     /// The voice, as the provider calls it.
     pub name: String,
-    /// The form of the sound, as the provider calls it (`wav`, `mp3`, `pcm16`). Default: the provider's, or `wav`.
+    /// The form of the sound, as the provider calls it (`wav`, `mp3`, `pcm16`). Default: the provider's; OpenAI's is asked for
+    /// `wav`, or `pcm16` where it streams. Gemini takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }

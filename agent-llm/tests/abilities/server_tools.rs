@@ -129,6 +129,17 @@ fn openai_is_told_in_its_own_words_and_asked_what_came_of_it() {
 }
 
 #[test]
+fn what_was_written_for_one_model_is_not_sent_to_another_that_is_told_otherwise() {
+    let (_run, mut req) = question();
+    req.tools = [ToolSpec::of_server(Computer::new(800, 600))].into_iter().collect();
+    for (model, kind) in [("gpt-5", "computer"), ("computer-use-preview", "computer_use_preview")] {
+        let codec = OpenAiResponsesCodec::new(model, Profile::openai()).expect("a codec");
+        let sent: Value = serde_json::from_slice(codec.encode(&req).expect("it is said").body()).expect("JSON");
+        assert_eq!(sent["tools"][0]["type"], kind);
+    }
+}
+
+#[test]
 fn where_chat_completions_search_the_web_it_is_a_setting_and_no_tool() {
     let codec = OpenAiChatCodec::new("gpt-5-search", Profile::openai()).expect("a codec");
     let told = body(&codec, WebSearch::new().near(Location::city("Bern", "CH")));

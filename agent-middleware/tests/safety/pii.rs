@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Block, ErrorKind, Message, ModelRequest, ModelResponse, ToolMessage, ToolOutput, ToolRequest,
-    message::{Origin, Raw},
+    AssistantMessage, Block, ErrorKind, Message, ModelRequest, ModelResponse, Text, ToolMessage, ToolOutput,
+    ToolRequest,
+    message::{Citation, Origin, Raw},
     middleware::Middlewares,
 };
 use agent_middleware::{
@@ -96,6 +97,26 @@ async fn an_answer_that_came_whole_loses_the_providers_own_json_where_it_changes
         let res = model.oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");
         assert_eq!(res.message.raw().is_some(), raw_left);
         assert!(!serde_json::to_string(&res).expect("serialises").contains("@"), "{res:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_citation_says_no_place_in_a_text_that_is_another() {
+    let list = alone(redacts_mail());
+    for (said, place) in [("a@b.co is it", None), ("it is that", Some(6..10))] {
+        let mut cited = Citation::of_url("https://b.test");
+        cited.bytes = Some(6..10);
+        let mut text = Text::new(said);
+        text.citations.push(cited);
+        let said = AssistantMessage::new(vec![Block::Text(text)]);
+        let model = model_stack(&list, move |req: ModelRequest| {
+            let said = said.clone();
+            async move { Ok(ModelResponse::new(req.sink.collect(said)?)) }
+        });
+        let run = root(|_| {});
+        let res = model.oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");
+        let places: Vec<_> = res.message.citations().map(|cited| cited.bytes.clone()).collect();
+        assert_eq!(places, [place]);
     }
 }
 
