@@ -99,7 +99,7 @@ impl ModelBuilder {
     }
 
     /// Sets a place of the provider's address, such as `region`, or a field of its profile for the wire, such as
-    /// [`betas`](crate::AnthropicProfile::betas). Building fails, and lists what there is, if it has no such option.
+    /// [`betas`](field@crate::AnthropicProfile::betas). Building fails, and lists what there is, if it has no such option.
     ///
     /// ```
     /// use serde_json::json;
