@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-use agent_core::model::API_KEY_PREFIXES;
+use agent_core::{model::API_KEY_PREFIXES, tool::ServerTool};
 use http::HeaderMap;
 use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
@@ -49,6 +49,13 @@ impl Redactor {
             if let Some(value) = value.to_str().ok().filter(|_| is_key_header(name.as_str())) {
                 self.learn(value.split_once(' ').map_or(value, |(_scheme, key)| key));
             }
+        }
+    }
+
+    /// Learns what opens the server of a tool.
+    pub(crate) fn learn_tool(&mut self, tool: &ServerTool) {
+        if let ServerTool::Mcp(server) = tool {
+            server.authorization.iter().chain(server.headers.values()).for_each(|secret| self.learn(secret.expose()));
         }
     }
 

@@ -265,6 +265,11 @@ async fn no_canary_is_written_wherever_it_sits() {
         (post("http://acme.test/v1?X-Amz-Signature=canary-signature", ""), plain()),
         (post("http://me:canary-password@acme.test/v1?key=canary/in+url", ""), Answer::json(200, echo)),
         (post("http://acme.test/", json(json!({"auth": {"Client-Secret": "canary"}}))), plain()),
+        (post("http://acme.test/", json(json!({"mcp_servers": [{"authorization_token": "canary"}]}))), plain()),
+        (
+            post("http://acme.test/", json(json!({"tools": [{"headers": {"x-wiki": "Bearer canary-wiki"}}]}))),
+            Answer::json(401, r#"{"error": "canary-wiki is no key"}"#),
+        ),
         (post("http://acme.test/", "{}"), Answer::json(200, r#"{"a": [{"access_token": "canary", "n": 1.50}]}"#)),
         (post("http://acme.test/", "sk-canary0123456789abcdef"), Answer::json(401, "xai-canary0123456789abcdef")),
         (post("http://acme.test/", "canary-customer"), Answer::stream([say("canary-cus"), say("tomer")])),

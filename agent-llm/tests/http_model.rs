@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Chunk, ChunkSink, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, async_trait};
+use agent_core::{
+    Chunk, ChunkSink, Error, ErrorKind, Model, ModelRequest, ModelResponse, Result, ToolSpec, async_trait,
+    tool::RemoteMcp,
+};
 use agent_llm::{Auth, Credentials, ModelBuilder, transport_fn};
 use bytes::Bytes;
 use http::Response;
@@ -139,6 +142,19 @@ async fn a_key_that_the_provider_repeats_is_not_passed_on() {
     assert!(!format!("{error} {error:?} {model:?}").contains("canary"), "{error}");
     assert_eq!(error.message(), "Incorrect API key provided: [redacted].");
     assert_eq!((error.kind(), error.context("status")), (ErrorKind::Authentication, Some("401")));
+}
+
+#[tokio::test]
+async fn what_opens_a_server_of_tools_is_not_passed_on_when_the_provider_repeats_it() {
+    let body = r#"{"error":{"message":"wiki refused canary-token and canary-header"}}"#;
+    let provider = Provider::new([Answer::json(424, body)]);
+    let model = agent_llm::model("openai:gpt-5@responses").api_key("a-key").retries(0).transport(provider);
+    let mut req = ask();
+    let wiki =
+        RemoteMcp::new("wiki", "https://mcp.test").authorization("canary-token").header("x-wiki", "canary-header");
+    req.tools = [ToolSpec::of_server(wiki)].into_iter().collect();
+    let error = model.build().expect("a model").call(req).await.expect_err("refused");
+    assert_eq!(error.message(), "wiki refused [redacted] and [redacted]");
 }
 
 #[tokio::test]

@@ -11,10 +11,11 @@ use crate::redact::{REDACTED, Redactor};
 const REDACTED_IN_URL: &str = "redacted";
 
 /// Names of fields that hold secrets, in small letters and without `-` and `_`.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "apikey",
     "xapikey",
     "authorization",
+    "authorizationtoken",
     "accesstoken",
     "refreshtoken",
     "clientsecret",
@@ -44,8 +45,29 @@ impl Scrubber {
     /// The request without secrets. The keys in its head are learnt, for its answer.
     pub(super) fn asked(&mut self, request: &Request<Bytes>) -> Asked {
         self.redactor.learn_headers(request.headers());
+        if let Ok(body) = serde_json::from_slice(request.body()) {
+            self.learn_headers_in(&body);
+        }
         let url = self.url(request.uri());
         Asked { method: request.method().to_string(), url, body: self.body(&[request.body().clone()]) }
+    }
+
+    /// Learns the headers that a provider is told to send to a server of tools.
+    fn learn_headers_in(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_object().filter(|_| name == "headers") {
+                        Some(headers) => headers.values().filter_map(Value::as_str).for_each(|header| {
+                            self.redactor.learn(header.strip_prefix("Bearer ").unwrap_or(header));
+                        }),
+                        None => self.learn_headers_in(value),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.learn_headers_in(item)),
+            _ => {}
+        }
     }
 
     fn url(&mut self, uri: &Uri) -> String {

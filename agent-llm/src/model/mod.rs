@@ -52,6 +52,7 @@ impl HttpModel {
         }
         async move {
             let mut keys = Redactor::default();
+            req.tools.iter().filter_map(|spec| spec.server.as_ref()).for_each(|tool| keys.learn_tool(tool));
             let answered = self.exchange(&req, &mut keys).await;
             let mut answered = answered.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys));
             if let Ok(response) = &mut answered {
