@@ -59,7 +59,8 @@ pub struct AgentDefinition {
     /// Sets of tools that may change while a run is under way.
     #[serde(default, skip_serializing_if = "is_default")]
     pub toolsets: Vec<String>,
-    /// Tools that the provider of the model runs itself. What opens a remote server is not kept here.
+    /// Tools that the provider of the model runs itself. What opens a remote server is not kept here: it comes
+    /// from [`Registry::server_tool`](crate::Registry::server_tool).
     #[serde(default, skip_serializing_if = "is_default")]
     pub server_tools: Vec<ServerTool>,
     /// The middleware, outermost first.

@@ -133,6 +133,10 @@ pub struct RemoteMcp {
     /// The only tools of it that may be called; all if none is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
+    /// Whether it was given a token or headers, which are not kept: whoever reads it back has to give them again. Set by
+    /// [`authorization`](Self::authorization()) and [`header`](Self::header).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_secrets: bool,
     /// Whether calls wait for an approval, for providers that can be answered. No wire that comes with `agent-llm` can give
     /// one, so they refuse it. Default: calls do not wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -257,6 +261,7 @@ impl RemoteMcp {
             authorization: None,
             headers: BTreeMap::new(),
             allowed_tools: Vec::new(),
+            has_secrets: false,
             approval: false,
         }
     }
@@ -264,7 +269,7 @@ impl RemoteMcp {
     /// Sets a bearer token for the server.
     #[must_use]
     pub fn authorization(mut self, token: impl Into<String>) -> Self {
-        self.authorization = Some(token.into().into());
+        (self.authorization, self.has_secrets) = (Some(token.into().into()), true);
         self
     }
 
@@ -272,6 +277,7 @@ impl RemoteMcp {
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into().into());
+        self.has_secrets = true;
         self
     }
 
@@ -312,8 +318,9 @@ mod tests {
             ServerTool::from(RemoteMcp::new("wiki", "https://a.example").authorization("hush").header("x-key", "hush"));
         assert!(!format!("{tool:?}").contains("hush"));
         let json = serde_json::to_string(&tool).expect("serialises");
-        assert_eq!(json, r#"{"mcp":{"name":"wiki","url":"https://a.example"}}"#);
+        assert_eq!(json, r#"{"mcp":{"name":"wiki","url":"https://a.example","has_secrets":true}}"#);
         let back: ServerTool = serde_json::from_str(&json).expect("parses");
-        assert_eq!(back, ServerTool::from(RemoteMcp::new("wiki", "https://a.example")));
+        let ServerTool::Mcp(back) = back else { panic!("{back:?}") };
+        assert_eq!((back.has_secrets, back.authorization, back.headers.len()), (true, None, 0));
     }
 }

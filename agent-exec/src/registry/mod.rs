@@ -4,7 +4,9 @@ mod unknown;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use agent_core::{Error, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset, storage::Merge};
+use agent_core::{
+    Error, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset, storage::Merge, tool::ServerTool,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -42,6 +44,7 @@ pub struct Registry {
     find_model: Option<FindModel>,
     tools: BTreeMap<String, Arc<dyn Tool>>,
     toolsets: BTreeMap<String, Arc<dyn Toolset>>,
+    server_tools: BTreeMap<String, ServerTool>,
     middlewares: BTreeMap<String, Make>,
     handlers: BTreeMap<String, Merge>,
 }
@@ -93,6 +96,27 @@ impl Registry {
     /// Adds a set of tools that may change.
     pub fn toolset(mut self, name: impl Into<String>, tools: impl Toolset) -> Self {
         self.toolsets.insert(name.into(), Arc::new(tools));
+        self
+    }
+
+    /// Adds a tool that the provider of the model runs, under its own name: it takes the place of the one of that name in a
+    /// definition. So a remote server is opened with secrets, which no definition holds.
+    ///
+    /// ```
+    /// use agent_core::{testing::ScriptedModel, tool::RemoteMcp};
+    /// use agent_exec::{AgentDefinition, Registry};
+    ///
+    /// let wiki = RemoteMcp::new("wiki", "https://mcp.acme.example").authorization("a-token");
+    /// let registry = Registry::new().model("small", ScriptedModel::new([]));
+    /// let text = r#"{"name": "a", "model": "small",
+    ///     "server_tools": [{"mcp": {"name": "wiki", "url": "https://mcp.acme.example", "has_secrets": true}}]}"#;
+    /// let definition: AgentDefinition = serde_json::from_str(text).unwrap();
+    /// assert!(registry.builder(&definition).is_err(), "nobody told it the token");
+    /// assert!(registry.server_tool(wiki).builder(&definition).is_ok());
+    /// ```
+    pub fn server_tool(mut self, tool: impl Into<ServerTool>) -> Self {
+        let tool = tool.into();
+        self.server_tools.insert(tool.name().to_owned(), tool);
         self
     }
 
@@ -159,7 +183,14 @@ impl Registry {
             builder.provenance.tools.push((tool.clone(), name.clone()));
             builder.tools.push(tool.clone());
         }
-        builder.server_tools.clone_from(&d.server_tools);
+        for tool in &d.server_tools {
+            let needs_secrets = matches!(tool, ServerTool::Mcp(server) if server.has_secrets);
+            builder.server_tools.push(match find(&self.server_tools, PartKind::ServerTool, tool.name()) {
+                Ok(known) => known.clone(),
+                Err(unknown) if needs_secrets => return Err(unknown),
+                Err(_) => tool.clone(),
+            });
+        }
         for name in &d.toolsets {
             let toolset = find(&self.toolsets, PartKind::Toolset, name)?;
             builder.provenance.toolsets.push((toolset.clone(), name.clone()));
@@ -235,6 +266,7 @@ impl fmt::Debug for Registry {
             .field("models", &self.models.keys())
             .field("tools", &self.tools.keys())
             .field("toolsets", &self.toolsets.keys())
+            .field("server_tools", &self.server_tools.keys())
             .field("middlewares", &self.middlewares.keys())
             .field("handlers", &self.handlers.keys())
             .finish()

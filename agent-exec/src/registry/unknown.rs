@@ -14,6 +14,8 @@ pub enum PartKind {
     Tool,
     /// A set of tools.
     Toolset,
+    /// A tool that the provider of the model runs, with what opens its server.
+    ServerTool,
     /// A middleware.
     Middleware,
     /// A rule by which values join.
@@ -61,6 +63,7 @@ impl fmt::Display for PartKind {
             Self::Model => "model",
             Self::Tool => "tool",
             Self::Toolset => "tool set",
+            Self::ServerTool => "server tool",
             Self::Middleware => "middleware",
             Self::Handler => "handler",
         })
