@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Block, Message, Part, Result, Text, ToolCall, ToolOutput, message::Reasoning};
+use agent_core::{
+    AssistantMessage, Block, Error, ErrorKind, Message, Part, Result, Text, ToolCall, ToolOutput,
+    message::{Raw, Reasoning, ServerCall},
+};
 use serde_json::{Map, Value};
 
 use super::Rewrite;
@@ -54,8 +57,27 @@ pub(super) fn block(rewrite: &dyn Rewrite, block: &Block) -> Result<Option<Block
                 .map(|arguments| Block::ToolCall(ToolCall { arguments, raw: None, ..call.clone() })),
             None => None,
         },
+        Block::Server(call) if rewrite.rewrites_words() => server_call(rewrite, call)?.map(Block::Server),
         _ => None,
     })
+}
+
+/// What a provider's own tool was told and gave, and with it the provider's JSON.
+fn server_call(rewrite: &dyn Rewrite, call: &ServerCall) -> Result<Option<ServerCall>> {
+    let field = |said: &Option<String>| -> Result<Option<String>> {
+        Ok(said.as_deref().map(|said| rewrite.text(said)).transpose()?.and_then(changed))
+    };
+    let (input, output) = (field(&call.input)?, field(&call.output)?);
+    if input.is_none() && output.is_none() {
+        return Ok(None);
+    }
+    let mut new = call.clone();
+    (new.input, new.output) = (input.or(new.input), output.or(new.output));
+    let sent = serde_json::from_str(call.raw.json()).unwrap_or_default();
+    let sent = json(rewrite, &sent)?.unwrap_or(sent);
+    new.raw = Raw::parse(call.raw.origin().clone(), sent.to_string())
+        .map_err(|e| Error::new(ErrorKind::Unexpected, "what was rewritten is no JSON").with_source(e))?;
+    Ok(Some(new))
 }
 
 fn parts(rewrite: &dyn Rewrite, parts: &[Part]) -> Result<Option<Vec<Part>>> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use agent_core::{
     AssistantMessage, Block, ErrorKind, Message, ModelRequest, ModelResponse, Text, ToolMessage, ToolOutput,
     ToolRequest,
-    message::{Citation, Origin, Raw},
+    message::{Citation, Origin, Raw, ServerCall},
     middleware::Middlewares,
 };
 use agent_middleware::{
@@ -118,6 +118,24 @@ async fn a_citation_says_no_place_in_a_text_that_is_another() {
         let places: Vec<_> = res.message.citations().map(|cited| cited.bytes.clone()).collect();
         assert_eq!(places, [place]);
     }
+}
+
+#[tokio::test]
+async fn what_a_tool_of_the_provider_gave_is_rewritten_with_the_providers_own_json() {
+    let list = alone(redacts_mail());
+    let json = r#"{"type":"web_search_result","text":"write to a@b.co","n":1}"#;
+    let mut found = ServerCall::new("s1", "web_search", Raw::parse(Origin::new("w", "p", "m"), json).expect("JSON"));
+    (found.input, found.output) = (Some("who is a@b.co?".into()), Some("write to a@b.co".into()));
+    let said = AssistantMessage::new(vec![Block::Server(found)]);
+    let model = model_stack(&list, move |_: ModelRequest| {
+        let said = said.clone();
+        async move { Ok(ModelResponse::new(said)) }
+    });
+    let run = root(|_| {});
+    let res = model.oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");
+    let [Block::Server(call)] = res.message.blocks() else { panic!("{:?}", res.message) };
+    assert_eq!((call.input.as_deref(), call.output.as_deref()), (Some("who is [EMAIL]?"), Some("write to [EMAIL]")));
+    assert_eq!(call.raw.json(), r#"{"n":1,"text":"write to [EMAIL]","type":"web_search_result"}"#);
 }
 
 #[tokio::test]
