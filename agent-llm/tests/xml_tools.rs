@@ -9,6 +9,7 @@ use agent_core::{
     ModelParams, ModelRequest, ModelResponse, OutputFormat, Result, ToolChoice, ToolMessage, ToolSpec, async_trait,
     model::{Collector, MessageBuilder},
     testing::{ScriptedModel, Seen, Turn},
+    tool::WebSearch,
 };
 use agent_llm::XmlTools;
 use proptest::prelude::*;
@@ -237,6 +238,14 @@ async fn what_is_known_of_the_model_is_that_it_takes_tools_now() {
     assert_eq!((info.name.as_str(), info.tools, info.json_schema), ("old", true, false));
     let native = ScriptedModel::new([]).with_info(ModelInfo::new("new").with_json_schema());
     assert!(XmlTools::new(native).info().json_schema);
+}
+
+#[tokio::test]
+async fn a_tool_that_only_a_provider_runs_is_refused() {
+    let mut req = ask();
+    req.tools = [ToolSpec::of_server(WebSearch::new())].into_iter().collect();
+    let e = XmlTools::new(old([])).call(req).await.expect_err("nobody runs it");
+    assert!(e.kind() == ErrorKind::Config && e.message().contains("leave out 'web_search'"), "{e}");
 }
 
 #[tokio::test]

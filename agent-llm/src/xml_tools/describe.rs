@@ -10,7 +10,7 @@ use super::{call::CALLS, read::SEVERAL};
 /// The tools, one after the other.
 pub(super) fn tools(specs: &[ToolSpec]) -> String {
     let mut out = String::from("# Tools\n\nYou can call these tools and no others.\n");
-    for spec in specs.iter().filter(|spec| !spec.is_server_side()) {
+    for spec in specs {
         let _ = write!(out, "\n## {}\n\n{}\n", spec.name, spec.description.trim());
         parameters(&spec.parameters, &mut out);
     }

@@ -120,6 +120,12 @@ impl<M: Model> XmlTools<M> {
         if tools.is_empty() {
             return Ok(req);
         }
+        if let Some(spec) = tools.iter().find(|spec| spec.is_server_side()) {
+            return Err(Error::config(format!(
+                "a model that takes no tools has none of its provider's own: leave out '{}', or offer a tool of yours",
+                spec.name
+            )));
+        }
         if params.output.is_some() {
             return Err(Error::config(
                 "the provider is to enforce a form of the answer, in which no tool could be called: offer no tools, or have \
