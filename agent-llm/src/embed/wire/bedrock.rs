@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::{cohere, request};
+use super::{Form, Server, cohere, numbers};
 use crate::{
     embed::{
-        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
-        vectors::{Numbers, read, used},
+        EmbedCall, EmbedLimits,
+        vectors::{Numbers, used},
     },
     wire::endpoint::{endpoint, percent_encoded},
 };
@@ -19,18 +19,9 @@ const TOKENS: &str = "x-amzn-bedrock-input-token-count";
 
 /// Whose model it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Maker {
+pub(super) enum Maker {
     Amazon,
     Cohere,
-}
-
-#[derive(Debug)]
-pub(super) struct Bedrock {
-    uri: Uri,
-    provider: String,
-    model: String,
-    maker: Maker,
-    profile: EmbedProfile,
 }
 
 #[derive(Serialize)]
@@ -49,57 +40,49 @@ struct OfTitan {
     input_text_token_count: Option<u64>,
 }
 
-impl Bedrock {
-    pub(super) fn new(provider: String, model: String, profile: EmbedProfile) -> Result<Self> {
-        let maker = if model.contains("cohere.") {
-            Maker::Cohere
+impl Maker {
+    pub(super) fn of(model: &str) -> Result<Self> {
+        if model.contains("cohere.") {
+            Ok(Self::Cohere)
         } else if model.contains("amazon.titan-embed") {
-            Maker::Amazon
+            Ok(Self::Amazon)
         } else {
-            return Err(Error::config(format!(
+            Err(Error::config(format!(
                 "it is not known how '{model}' makes vectors on Bedrock: there are amazon.titan-embed-.. and cohere.embed-.."
-            )));
-        };
-        let uri = endpoint(&profile.base_url, &format!("/model/{}/invoke", percent_encoded(&model)))?;
-        Ok(Self { uri, provider, model, maker, profile })
+            )))
+        }
     }
 }
 
-impl EmbedCodec for Bedrock {
-    fn provider(&self) -> &str {
-        &self.provider
+impl Form for Maker {
+    fn uri(&self, base: &str, model: &str) -> Result<Uri> {
+        endpoint(base, &format!("/model/{}/invoke", percent_encoded(model)))
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn limits(&self) -> EmbedLimits {
-        self.profile.limits(match self.maker {
-            Maker::Amazon => 1,
-            Maker::Cohere => cohere::MOST_TEXTS,
+    fn limits(&self, server: &Server) -> EmbedLimits {
+        server.profile.limits(match self {
+            Self::Amazon => 1,
+            Self::Cohere => cohere::MOST_TEXTS,
         })
     }
 
-    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
-        if self.maker == Maker::Cohere {
-            return Ok(request(&self.uri, &cohere::Body::new(None, call), &self.profile.extra));
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+        if *self == Self::Cohere {
+            return Ok(server.request(&cohere::Body::new(None, call)));
         }
         let [text] = call.texts else { return Err(Error::config("Titan takes one text at a time")) };
         let body = Titan { input_text: text, dimensions: call.dimensions };
-        Ok(request(&self.uri, &body, &self.profile.extra))
+        Ok(server.request(&body))
     }
 
-    fn decode(&self, _: &EmbedCall<'_>, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+    fn decode(&self, server: &Server, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
         let beside = headers.get(TOKENS).and_then(|tokens| tokens.to_str().ok()?.parse().ok());
-        match self.maker {
-            Maker::Cohere => {
-                Ok(read::<cohere::Answer>(&self.provider, body, "the answer holds no vectors")?.response(beside))
-            }
-            Maker::Amazon => {
-                let answer: OfTitan = read(&self.provider, body, "the answer holds no vector")?;
+        match self {
+            Self::Cohere => Ok(server.read::<cohere::Answer>(body)?.response(beside)),
+            Self::Amazon => {
+                let answer: OfTitan = server.read(body)?;
                 let tokens = answer.input_text_token_count.or(beside);
-                Ok(EmbedResponse::new(vec![answer.embedding.0], used(tokens)))
+                Ok(EmbedResponse::new(numbers([answer.embedding]), used(tokens)))
             }
         }
     }

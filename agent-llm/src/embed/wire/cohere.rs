@@ -8,24 +8,18 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::request;
+use super::{Form, Server, numbers};
 use crate::{
     embed::{
-        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
-        vectors::{Numbers, read, used},
+        EmbedCall, EmbedLimits,
+        vectors::{Numbers, used},
     },
     wire::endpoint::endpoint,
 };
 
 pub(super) const MOST_TEXTS: usize = 96;
 
-#[derive(Debug)]
-pub(super) struct Cohere {
-    uri: Uri,
-    provider: String,
-    model: String,
-    profile: EmbedProfile,
-}
+pub(super) struct Cohere;
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -88,34 +82,24 @@ impl Answer {
             Embeddings::ByType { float } | Embeddings::Floats(float) => float,
         };
         let billed = self.meta.and_then(|meta| meta.billed_units?.input_tokens).map(|tokens| tokens as u64);
-        EmbedResponse::new(vectors.into_iter().map(|numbers| numbers.0).collect(), used(billed.or(beside)))
+        EmbedResponse::new(numbers(vectors), used(billed.or(beside)))
     }
 }
 
-impl Cohere {
-    pub(super) fn new(provider: String, model: String, profile: EmbedProfile) -> Result<Self> {
-        Ok(Self { uri: endpoint(&profile.base_url, "/embed")?, provider, model, profile })
-    }
-}
-
-impl EmbedCodec for Cohere {
-    fn provider(&self) -> &str {
-        &self.provider
+impl Form for Cohere {
+    fn uri(&self, base: &str, _: &str) -> Result<Uri> {
+        endpoint(base, "/embed")
     }
 
-    fn model(&self) -> &str {
-        &self.model
+    fn limits(&self, server: &Server) -> EmbedLimits {
+        server.profile.limits(MOST_TEXTS)
     }
 
-    fn limits(&self) -> EmbedLimits {
-        self.profile.limits(MOST_TEXTS)
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+        Ok(server.request(&Body::new(Some(&server.model), call)))
     }
 
-    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
-        Ok(request(&self.uri, &Body::new(Some(&self.model), call), &self.profile.extra))
-    }
-
-    fn decode(&self, _: &EmbedCall<'_>, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
-        Ok(read::<Answer>(&self.provider, body, "the answer holds no vectors")?.response(None))
+    fn decode(&self, server: &Server, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        Ok(server.read::<Answer>(body)?.response(None))
     }
 }

@@ -8,24 +8,18 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::request;
+use super::{Form, Server, numbers};
 use crate::{
     embed::{
-        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
-        vectors::{Numbers, read, used},
+        EmbedCall, EmbedLimits,
+        vectors::{Numbers, used},
     },
     wire::endpoint::{endpoint, percent_encoded},
 };
 
 const MOST_TEXTS: usize = 100;
 
-#[derive(Debug)]
-pub(super) struct Gemini {
-    uri: Uri,
-    provider: String,
-    model: String,
-    profile: EmbedProfile,
-}
+pub(super) struct Gemini;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -85,45 +79,33 @@ pub(super) fn task(purpose: EmbedPurpose) -> Option<&'static str> {
     })
 }
 
-impl Gemini {
-    pub(super) fn new(provider: String, model: &str, profile: EmbedProfile) -> Result<Self> {
-        let name = model.strip_prefix("models/").unwrap_or(model);
-        let path = format!("/models/{}:batchEmbedContents", percent_encoded(name));
-        Ok(Self { uri: endpoint(&profile.base_url, &path)?, provider, model: name.to_owned(), profile })
-    }
-
-    fn one<'a>(&self, text: &'a str, call: &EmbedCall<'_>) -> One<'a> {
-        One {
-            model: format!("models/{}", self.model),
-            content: Content { parts: [Part { text }] },
-            task_type: task(call.purpose),
-            output_dimensionality: call.dimensions,
-        }
+fn one<'a>(server: &Server, text: &'a str, call: &EmbedCall<'_>) -> One<'a> {
+    One {
+        model: format!("models/{}", server.model),
+        content: Content { parts: [Part { text }] },
+        task_type: task(call.purpose),
+        output_dimensionality: call.dimensions,
     }
 }
 
-impl EmbedCodec for Gemini {
-    fn provider(&self) -> &str {
-        &self.provider
+impl Form for Gemini {
+    fn uri(&self, base: &str, model: &str) -> Result<Uri> {
+        endpoint(base, &format!("/models/{}:batchEmbedContents", percent_encoded(model)))
     }
 
-    fn model(&self) -> &str {
-        &self.model
+    fn limits(&self, server: &Server) -> EmbedLimits {
+        server.profile.limits(MOST_TEXTS)
     }
 
-    fn limits(&self) -> EmbedLimits {
-        self.profile.limits(MOST_TEXTS)
-    }
-
-    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
-        let requests = call.texts.iter().map(|text| self.one(text, call)).collect();
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+        let requests = call.texts.iter().map(|text| one(server, text, call)).collect();
         // Too long a text is always cut here: there is no field that forbids it.
-        Ok(request(&self.uri, &Body { requests }, &self.profile.extra))
+        Ok(server.request(&Body { requests }))
     }
 
-    fn decode(&self, _: &EmbedCall<'_>, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
-        let answer: Answer = read(&self.provider, body, "the answer holds no vectors")?;
-        let vectors = answer.embeddings.into_iter().map(|embedding| embedding.values.0).collect();
+    fn decode(&self, server: &Server, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        let answer: Answer = server.read(body)?;
+        let vectors = numbers(answer.embeddings.into_iter().map(|embedding| embedding.values));
         Ok(EmbedResponse::new(vectors, used(answer.usage_metadata.and_then(|usage| usage.prompt_token_count))))
     }
 }

@@ -1,4 +1,4 @@
-//! The wires of vectors: one file each.
+//! The wires of vectors: one file each. A wire is a [`Form`]; with the [`Server`] that speaks it, it is a codec.
 
 mod bedrock;
 mod cohere;
@@ -7,14 +7,90 @@ mod ollama;
 mod openai;
 mod vertex;
 
-use agent_core::Result;
+use agent_core::{Result, embed::EmbedResponse};
 use bytes::Bytes;
-use http::{Request, Uri};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use http::{HeaderMap, Request, Uri};
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{EmbedCodec, EmbedProfile, EmbedWire};
+use super::{
+    EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile, EmbedWire,
+    vectors::{Numbers, read},
+};
 use crate::wire::{endpoint::post, json::write_with};
+
+/// How a model is asked for vectors, and how it answers.
+trait Form: Send + Sync + 'static {
+    /// Where a model is asked, at a provider of this address.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the address is none.
+    fn uri(&self, base: &str, model: &str) -> Result<Uri>;
+
+    /// What one call may hold.
+    fn limits(&self, server: &Server) -> EmbedLimits;
+
+    /// Writes the request.
+    ///
+    /// # Errors
+    /// If it cannot be said so.
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>>;
+
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// The provider's error, if it is one; [`Protocol`](agent_core::ErrorKind::Protocol) if it is neither.
+    fn decode(&self, server: &Server, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse>;
+}
+
+/// Where a model is asked.
+struct Server {
+    uri: Uri,
+    provider: String,
+    model: String,
+    profile: EmbedProfile,
+}
+
+impl Server {
+    /// A request of this JSON, with the profile's own fields laid over it.
+    fn request(&self, body: &impl Serialize) -> Request<Bytes> {
+        let mut out = Vec::new();
+        write_with(body, &self.profile.extra, &mut out);
+        post(self.uri.clone(), out.into())
+    }
+
+    fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
+        read(&self.provider, body, "the answer holds no vectors")
+    }
+}
+
+/// A form and who speaks it.
+struct Served<F>(Server, F);
+
+impl<F: Form> EmbedCodec for Served<F> {
+    fn provider(&self) -> &str {
+        &self.0.provider
+    }
+
+    fn model(&self) -> &str {
+        &self.0.model
+    }
+
+    fn limits(&self) -> EmbedLimits {
+        self.1.limits(&self.0)
+    }
+
+    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+        self.1.encode(&self.0, call)
+    }
+
+    fn decode(&self, _: &EmbedCall<'_>, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        self.1.decode(&self.0, headers, body)
+    }
+}
+
+fn numbers(vectors: impl IntoIterator<Item = Numbers>) -> Vec<Vec<f32>> {
+    vectors.into_iter().map(|numbers| numbers.0).collect()
+}
 
 /// The codec of `model`, as `provider` is asked for it.
 ///
@@ -26,19 +102,20 @@ pub fn codec(
     profile: EmbedProfile,
 ) -> Result<Box<dyn EmbedCodec>> {
     let (provider, model) = (provider.into(), model.into());
-    Ok(match profile.wire {
-        EmbedWire::Openai => Box::new(openai::OpenAi::new(provider, model, profile)?),
-        EmbedWire::Gemini => Box::new(gemini::Gemini::new(provider, &model, profile)?),
-        EmbedWire::Vertex => Box::new(vertex::Vertex::new(provider, model, profile)?),
-        EmbedWire::Bedrock => Box::new(bedrock::Bedrock::new(provider, model, profile)?),
-        EmbedWire::Cohere => Box::new(cohere::Cohere::new(provider, model, profile)?),
-        EmbedWire::Ollama => Box::new(ollama::Ollama::new(provider, model, profile)?),
-    })
+    match profile.wire {
+        EmbedWire::Openai => served(openai::OpenAi, provider, model, profile),
+        EmbedWire::Gemini => {
+            let own = model.strip_prefix("models/").map(str::to_owned);
+            served(gemini::Gemini, provider, own.unwrap_or(model), profile)
+        }
+        EmbedWire::Vertex => served(vertex::Vertex, provider, model, profile),
+        EmbedWire::Bedrock => served(bedrock::Maker::of(&model)?, provider, model, profile),
+        EmbedWire::Cohere => served(cohere::Cohere, provider, model, profile),
+        EmbedWire::Ollama => served(ollama::Ollama, provider, model, profile),
+    }
 }
 
-/// A request of this JSON, with `extra` laid over it.
-fn request(uri: &Uri, body: &impl Serialize, extra: &Map<String, Value>) -> Request<Bytes> {
-    let mut out = Vec::new();
-    write_with(body, extra, &mut out);
-    post(uri.clone(), out.into())
+fn served(form: impl Form, provider: String, model: String, profile: EmbedProfile) -> Result<Box<dyn EmbedCodec>> {
+    let uri = form.uri(&profile.base_url, &model)?;
+    Ok(Box::new(Served(Server { uri, provider, model, profile }, form)))
 }

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::request;
+use super::{Form, Server, numbers};
 use crate::{
     embed::{
-        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
-        vectors::{Numbers, read, used},
+        EmbedCall, EmbedLimits,
+        vectors::{Numbers, used},
     },
     wire::endpoint::endpoint,
 };
@@ -17,13 +17,7 @@ use crate::{
 /// It takes any number, and works on them for so long that a call should end.
 const MOST_TEXTS: usize = 256;
 
-#[derive(Debug)]
-pub(super) struct Ollama {
-    uri: Uri,
-    provider: String,
-    model: String,
-    profile: EmbedProfile,
-}
+pub(super) struct Ollama;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -41,37 +35,25 @@ struct Answer {
     prompt_eval_count: Option<u64>,
 }
 
-impl Ollama {
-    pub(super) fn new(provider: String, model: String, profile: EmbedProfile) -> Result<Self> {
+impl Form for Ollama {
+    fn uri(&self, base: &str, _: &str) -> Result<Uri> {
         // The address of its server is often said with that of its other API.
-        let base = profile.base_url.trim_end_matches('/');
-        let uri = endpoint(base.strip_suffix("/v1").unwrap_or(base), "/api/embed")?;
-        Ok(Self { uri, provider, model, profile })
-    }
-}
-
-impl EmbedCodec for Ollama {
-    fn provider(&self) -> &str {
-        &self.provider
+        let base = base.trim_end_matches('/');
+        endpoint(base.strip_suffix("/v1").unwrap_or(base), "/api/embed")
     }
 
-    fn model(&self) -> &str {
-        &self.model
+    fn limits(&self, server: &Server) -> EmbedLimits {
+        server.profile.limits(MOST_TEXTS)
     }
 
-    fn limits(&self) -> EmbedLimits {
-        self.profile.limits(MOST_TEXTS)
-    }
-
-    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
         let (input, truncate, dimensions) = (call.texts, call.truncate, call.dimensions);
-        let body = Body { model: &self.model, input, truncate, dimensions };
-        Ok(request(&self.uri, &body, &self.profile.extra))
+        let body = Body { model: &server.model, input, truncate, dimensions };
+        Ok(server.request(&body))
     }
 
-    fn decode(&self, _: &EmbedCall<'_>, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
-        let answer: Answer = read(&self.provider, body, "the answer holds no vectors")?;
-        let vectors = answer.embeddings.into_iter().map(|numbers| numbers.0).collect();
-        Ok(EmbedResponse::new(vectors, used(answer.prompt_eval_count)))
+    fn decode(&self, server: &Server, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        let answer: Answer = server.read(body)?;
+        Ok(EmbedResponse::new(numbers(answer.embeddings), used(answer.prompt_eval_count)))
     }
 }

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::{gemini::task, request};
+use super::{Form, Server, gemini::task, numbers};
 use crate::{
     embed::{
-        EmbedCall, EmbedCodec, EmbedLimits, EmbedProfile,
-        vectors::{Numbers, read, used},
+        EmbedCall, EmbedLimits,
+        vectors::{Numbers, used},
     },
     wire::endpoint::{endpoint, percent_encoded},
 };
@@ -17,13 +17,7 @@ use crate::{
 const MOST_TEXTS: usize = 250;
 const MOST_TOKENS: u64 = 20_000;
 
-#[derive(Debug)]
-pub(super) struct Vertex {
-    uri: Uri,
-    provider: String,
-    model: String,
-    profile: EmbedProfile,
-}
+pub(super) struct Vertex;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -69,41 +63,30 @@ struct Statistics {
     token_count: Option<f64>,
 }
 
-impl Vertex {
-    pub(super) fn new(provider: String, model: String, profile: EmbedProfile) -> Result<Self> {
-        let path = format!("/models/{}:predict", percent_encoded(&model));
-        Ok(Self { uri: endpoint(&profile.base_url, &path)?, provider, model, profile })
-    }
-}
-
-impl EmbedCodec for Vertex {
-    fn provider(&self) -> &str {
-        &self.provider
+impl Form for Vertex {
+    fn uri(&self, base: &str, model: &str) -> Result<Uri> {
+        endpoint(base, &format!("/models/{}:predict", percent_encoded(model)))
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn limits(&self) -> EmbedLimits {
+    fn limits(&self, server: &Server) -> EmbedLimits {
         // The models of Gemini take one text at a time here.
-        let texts = if self.model.starts_with("gemini-") { 1 } else { MOST_TEXTS };
-        let limits = self.profile.limits(texts);
+        let texts = if server.model.starts_with("gemini-") { 1 } else { MOST_TEXTS };
+        let limits = server.profile.limits(texts);
         EmbedLimits { tokens: limits.tokens.or(Some(MOST_TOKENS)), ..limits }
     }
 
-    fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
+    fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
         let task_type = task(call.purpose);
         let instances = call.texts.iter().map(|content| Instance { content, task_type }).collect();
         let parameters = Parameters { auto_truncate: call.truncate, output_dimensionality: call.dimensions };
-        Ok(request(&self.uri, &Body { instances, parameters }, &self.profile.extra))
+        Ok(server.request(&Body { instances, parameters }))
     }
 
-    fn decode(&self, _: &EmbedCall<'_>, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
-        let answer: Answer = read(&self.provider, body, "the answer holds no vectors")?;
+    fn decode(&self, server: &Server, _: &HeaderMap, body: &[u8]) -> Result<EmbedResponse> {
+        let answer: Answer = server.read(body)?;
         let counts = answer.predictions.iter().map(|one| one.embeddings.statistics.as_ref()?.token_count);
         let tokens = counts.sum::<Option<f64>>().map(|tokens| tokens as u64);
-        let vectors = answer.predictions.into_iter().map(|one| one.embeddings.values.0).collect();
+        let vectors = numbers(answer.predictions.into_iter().map(|one| one.embeddings.values));
         Ok(EmbedResponse::new(vectors, used(tokens)))
     }
 }
