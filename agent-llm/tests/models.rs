@@ -4,10 +4,13 @@ mod common;
 
 use std::collections::HashSet;
 
-use agent_core::{ErrorKind, Model, ModelRequest, Usage, model::PriceTable};
+use agent_core::{
+    ErrorKind, Model, ModelRequest, Usage,
+    model::{Modality, PriceTable},
+};
 use agent_llm::{
     Catalogue, ModelBuilder,
-    models::{Modality, ModelEntry, Prices},
+    models::{ModelEntry, Prices},
 };
 use serde_json::{Value, json};
 

@@ -91,8 +91,8 @@ pub enum Effort {
     Max,
 }
 
-/// What an answer may be made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// In which form something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Modality {
@@ -100,8 +100,12 @@ pub enum Modality {
     Text,
     /// Images.
     Image,
-    /// Speech.
+    /// Sound: speech.
     Audio,
+    /// Moving images.
+    Video,
+    /// Documents as they are: PDF.
+    Document,
 }
 
 /// How a spoken answer is to sound.

@@ -1,6 +1,6 @@
 //! One model: [`ModelEntry`] and its [`Prices`].
 
-use agent_core::Usage;
+use agent_core::{Usage, model::Modality};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// What is known of a model. What is not known is not there.
@@ -47,23 +47,6 @@ pub struct ModelEntry {
     /// Something that people should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-}
-
-/// In which form something is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Modality {
-    /// Text.
-    Text,
-    /// Images.
-    Image,
-    /// Sound.
-    Audio,
-    /// Moving images.
-    Video,
-    /// Documents as they are: PDF.
-    Document,
 }
 
 impl ModelEntry {

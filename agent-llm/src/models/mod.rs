@@ -11,5 +11,5 @@ mod pricing;
 pub(crate) use self::pricing::Pricing;
 pub use self::{
     catalogue::Catalogue,
-    entry::{LongPrices, Modality, ModelEntry, Price, Prices},
+    entry::{LongPrices, ModelEntry, Price, Prices},
 };

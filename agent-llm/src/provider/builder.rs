@@ -10,6 +10,7 @@ use super::{
     desk::Desk,
     reach::{Reach, Wanted},
     setters::connection_setters,
+    source::Source,
     speaks::Speaks,
 };
 use crate::{
@@ -47,7 +48,7 @@ pub fn model(name: impl Into<String>) -> ModelBuilder {
 /// Makes a model: by [its name](model), of a [`Provider`], or of a [`Codec`] of your own.
 #[must_use]
 pub struct ModelBuilder {
-    source: Source,
+    made_of: MadeOf,
     wanted: Wanted,
     known: Known,
     auth: Option<Auth>,
@@ -56,9 +57,8 @@ pub struct ModelBuilder {
 }
 
 /// What a model is made of.
-enum Source {
-    Named(Providers, String),
-    At(Box<Provider>, String),
+enum MadeOf {
+    Model(Source),
     Codec(Box<dyn Codec>),
 }
 
@@ -74,20 +74,20 @@ struct Known {
 impl ModelBuilder {
     /// Begins a model of a codec: the way to a wire of your own.
     pub fn new(codec: impl Codec) -> Self {
-        Self::of(Source::Codec(Box::new(codec)))
+        Self::of(MadeOf::Codec(Box::new(codec)))
     }
 
     pub(super) fn named(providers: Providers, name: String) -> Self {
-        Self::of(Source::Named(providers, name))
+        Self::of(MadeOf::Model(Source::Named(providers, name)))
     }
 
     pub(super) fn at(provider: Provider, name: String) -> Self {
-        Self::of(Source::At(Box::new(provider), name))
+        Self::of(MadeOf::Model(Source::At(Box::new(provider), name)))
     }
 
-    fn of(source: Source) -> Self {
+    fn of(made_of: MadeOf) -> Self {
         let (wanted, known, http) = (Wanted::default(), Known::default(), HttpSettings::default());
-        Self { source, wanted, known, auth: None, http, retries: 2 }
+        Self { made_of, wanted, known, auth: None, http, retries: 2 }
     }
 
     connection_setters!();
@@ -175,8 +175,8 @@ impl ModelBuilder {
     /// [`Config`](agent_core::ErrorKind::Config) for a name that is none, a provider that is not known, an option that there is
     /// not, an address that is none, a header that HTTP does not allow; and for everything that is missing, in one.
     pub fn build(self) -> Result<LayeredModel> {
-        if let Source::Named(_, name) = &self.source
-            && name.starts_with("offline:")
+        if let MadeOf::Model(source) = &self.made_of
+            && source.name().is_some_and(|name| name.starts_with("offline:"))
         {
             return offline();
         }
@@ -190,30 +190,25 @@ impl ModelBuilder {
 
     /// What asks the provider for other things than answers.
     pub(crate) fn desk(self) -> Result<Desk> {
-        let Self { source, wanted, auth, http, retries, known } = self;
-        let reach = match source {
-            Source::Codec(_) => {
-                return Err(Error::config("a codec alone has neither files nor batches: name a provider"));
-            }
-            Source::Named(providers, name) => Reach::<Speaks>::by_name(&providers, &name, &wanted, &http)?,
-            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
+        let Self { made_of, wanted, auth, http, retries, known } = self;
+        let MadeOf::Model(source) = made_of else {
+            return Err(Error::config("a codec alone has neither files nor batches: name a provider"));
         };
+        let reach = source.reach::<Speaks>(&wanted, &http)?;
         let (provider, wire) = (reach.provider.clone(), reach.way);
         Ok(Desk::new(reached(reach, &known, auth, http)?, provider, wire, retries))
     }
 
     fn http_model(self) -> Result<HttpModel> {
-        let Self { source, wanted, known, auth, http, .. } = self;
-        let reach = match source {
-            Source::Codec(codec) => {
+        let Self { made_of, wanted, known, auth, http, .. } = self;
+        match made_of {
+            MadeOf::Codec(codec) => {
                 let origin = codec.origin();
                 let info = known.info(origin.model(), origin.provider(), false);
-                return HttpModel::new(codec, info, auth.unwrap_or_default(), http);
+                HttpModel::new(codec, info, auth.unwrap_or_default(), http)
             }
-            Source::Named(providers, name) => Reach::<Speaks>::by_name(&providers, &name, &wanted, &http)?,
-            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
-        };
-        reached(reach, &known, auth, http)
+            MadeOf::Model(source) => reached(source.reach(&wanted, &http)?, &known, auth, http),
+        }
     }
 }
 
@@ -250,11 +245,12 @@ fn offline() -> Result<LayeredModel> {
 impl fmt::Debug for ModelBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ModelBuilder");
-        match &self.source {
-            Source::Named(_, name) => shown.field("name", name),
-            Source::At(provider, model) => shown.field("provider", &provider.name).field("model", model),
-            Source::Codec(codec) => shown.field("codec", codec.origin()),
-        };
+        match &self.made_of {
+            MadeOf::Model(source) => source.show(&mut shown),
+            MadeOf::Codec(codec) => {
+                shown.field("codec", codec.origin());
+            }
+        }
         shown.field("http", &self.http).finish_non_exhaustive()
     }
 }

@@ -5,11 +5,7 @@ use std::fmt;
 use agent_core::Result;
 use serde_json::Value;
 
-use super::{
-    Provider, Providers,
-    reach::{Reach, Wanted},
-    setters::connection_setters,
-};
+use super::{Provider, Providers, reach::Wanted, setters::connection_setters, source::Source};
 use crate::{
     Auth, Catalogue,
     embed::{EmbedCodec, EmbedOptions, EmbedProfile, EmbedWire, HashedEmbedder, HttpEmbedder, LayeredEmbedder, codec},
@@ -40,7 +36,7 @@ pub fn embedder(name: impl Into<String>) -> EmbedderBuilder {
 /// Makes an embedder: by [its name](embedder), of a [`Provider`], or of an [`EmbedCodec`] of your own.
 #[must_use]
 pub struct EmbedderBuilder {
-    source: Source,
+    made_of: MadeOf,
     wanted: Wanted,
     auth: Option<Auth>,
     http: HttpSettings,
@@ -48,29 +44,28 @@ pub struct EmbedderBuilder {
 }
 
 /// What an embedder is made of.
-enum Source {
-    Named(Providers, String),
-    At(Box<Provider>, String),
+enum MadeOf {
+    Model(Source),
     Codec(Box<dyn EmbedCodec>),
 }
 
 impl EmbedderBuilder {
     /// Begins an embedder of a codec: the way to a wire of your own.
     pub fn new(codec: impl EmbedCodec) -> Self {
-        Self::of(Source::Codec(Box::new(codec)))
+        Self::of(MadeOf::Codec(Box::new(codec)))
     }
 
     pub(super) fn named(providers: Providers, name: String) -> Self {
-        Self::of(Source::Named(providers, name))
+        Self::of(MadeOf::Model(Source::Named(providers, name)))
     }
 
     pub(super) fn at(provider: Provider, name: String) -> Self {
-        Self::of(Source::At(Box::new(provider), name))
+        Self::of(MadeOf::Model(Source::At(Box::new(provider), name)))
     }
 
-    fn of(source: Source) -> Self {
+    fn of(made_of: MadeOf) -> Self {
         let options = EmbedOptions::default();
-        Self { source, wanted: Wanted::default(), auth: None, http: HttpSettings::default(), options }
+        Self { made_of, wanted: Wanted::default(), auth: None, http: HttpSettings::default(), options }
     }
 
     connection_setters!();
@@ -135,19 +130,18 @@ impl EmbedderBuilder {
     /// [`Config`](agent_core::ErrorKind::Config) for a name that is none, a provider that has no embedders, an option that
     /// there is not, an address that is none, a header that HTTP does not allow; and for everything that is missing, in one.
     pub fn build(self) -> Result<LayeredEmbedder> {
-        let Self { source, wanted, auth, mut http, mut options } = self;
-        let mut reach = match source {
-            Source::Codec(codec) => {
+        let Self { made_of, wanted, auth, mut http, mut options } = self;
+        let mut reach = match made_of {
+            MadeOf::Codec(codec) => {
                 let embedder = HttpEmbedder::new(codec, options, auth.unwrap_or_default(), http)?;
                 return Ok(LayeredEmbedder::bare(embedder));
             }
-            Source::Named(_, name) if name == "offline:hashed" => {
+            MadeOf::Model(source) if source.name() == Some("offline:hashed") => {
                 let hashed = HashedEmbedder::new();
                 let hashed = options.dimensions.map_or(hashed, |length| hashed.with_dimensions(length));
                 return Ok(LayeredEmbedder::bare(hashed));
             }
-            Source::Named(providers, name) => Reach::<EmbedProfile>::by_name(&providers, &name, &wanted, &http)?,
-            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
+            MadeOf::Model(source) => source.reach::<EmbedProfile>(&wanted, &http)?,
         };
         reach.equip(&mut http);
         options.cuts = reach.speaks.wire != EmbedWire::Openai || !reach.speaks.truncating.is_empty();
@@ -159,11 +153,12 @@ impl EmbedderBuilder {
 impl fmt::Debug for EmbedderBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("EmbedderBuilder");
-        match &self.source {
-            Source::Named(_, name) => shown.field("name", name),
-            Source::At(provider, model) => shown.field("provider", &provider.name).field("model", model),
-            Source::Codec(codec) => shown.field("provider", &codec.provider()).field("model", &codec.model()),
-        };
+        match &self.made_of {
+            MadeOf::Model(source) => source.show(&mut shown),
+            MadeOf::Codec(codec) => {
+                shown.field("provider", &codec.provider()).field("model", &codec.model());
+            }
+        }
         shown.field("options", &self.options).field("http", &self.http).finish_non_exhaustive()
     }
 }

@@ -10,6 +10,7 @@ mod profiles;
 mod reach;
 mod reranker;
 mod setters;
+mod source;
 mod speaks;
 mod table;
 mod vectors;

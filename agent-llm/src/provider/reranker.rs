@@ -5,11 +5,7 @@ use std::{fmt, sync::Arc};
 use agent_core::{Result, rank::Reranker};
 use serde_json::Value;
 
-use super::{
-    Provider, Providers,
-    reach::{Reach, Wanted},
-    setters::connection_setters,
-};
+use super::{Provider, Providers, reach::Wanted, setters::connection_setters, source::Source};
 use crate::{
     Auth, Catalogue,
     model::HttpSettings,
@@ -38,12 +34,6 @@ pub struct RerankerBuilder {
     auth: Option<Auth>,
     http: HttpSettings,
     retries: u32,
-}
-
-/// Where it is served.
-enum Source {
-    Named(Providers, String),
-    At(Box<Provider>, String),
 }
 
 impl RerankerBuilder {
@@ -86,10 +76,7 @@ impl RerankerBuilder {
     /// [`Config`](agent_core::ErrorKind::Config) as for [embedders](crate::EmbedderBuilder::build).
     pub fn build(self) -> Result<Arc<dyn Reranker>> {
         let Self { source, wanted, auth, mut http, retries } = self;
-        let mut reach = match source {
-            Source::Named(providers, name) => Reach::<RankProfile>::by_name(&providers, &name, &wanted, &http)?,
-            Source::At(provider, name) => Reach::at(*provider, &name, &wanted, &http)?,
-        };
+        let mut reach = source.reach::<RankProfile>(&wanted, &http)?;
         reach.equip(&mut http);
         let auth = auth.unwrap_or(reach.auth);
         let reranker = HttpReranker::new(reach.provider.name, reach.model, reach.speaks, retries, auth, http)?;
@@ -100,10 +87,7 @@ impl RerankerBuilder {
 impl fmt::Debug for RerankerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("RerankerBuilder");
-        match &self.source {
-            Source::Named(_, name) => shown.field("name", name),
-            Source::At(provider, model) => shown.field("provider", &provider.name).field("model", model),
-        };
+        self.source.show(&mut shown);
         shown.field("http", &self.http).finish_non_exhaustive()
     }
 }

@@ -92,9 +92,11 @@ impl<'a> Speech<'a> {
 
 fn modality(modality: Modality) -> &'static str {
     match modality {
+        Modality::Text => "TEXT",
         Modality::Image => "IMAGE",
         Modality::Audio => "AUDIO",
-        _ => "TEXT",
+        Modality::Video => "VIDEO",
+        _ => "DOCUMENT",
     }
 }
 
