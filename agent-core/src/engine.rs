@@ -15,11 +15,10 @@
 //!     storage::{GlobalStorage, State},
 //! };
 //!
-//! let (ids, journal) = (Arc::new(RunIds::root("helper", "s1")), MemoryJournal::default());
+//! let (ids, journal) = (Arc::new(RunIds::root("helper", "s1")), Arc::new(MemoryJournal::default()));
 //! let writer = journal.open_now(&ids.session, &ids.agent_id)?;
-//! let emitter = Emitter::new(ids.clone(), EventHub::new(Arc::new(journal.clone()), ids.session.clone()), None);
+//! let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
 //! let (state, globals) = (State::default(), GlobalStorage::default());
-//! let journal = Arc::new(journal);
 //! let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
 //!
 //! let mut parts = RunParts::new(ids, emitter, log);

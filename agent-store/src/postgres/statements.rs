@@ -99,7 +99,8 @@ const ANCHOR: &str = "SELECT anchor FROM {schema}.session WHERE name = $1";
 /// Its condition is that of the index `run_started`.
 const HAS_RUN: &str = r#"SELECT EXISTS (
     SELECT FROM {schema}.entry
-    WHERE session = (SELECT id FROM {schema}.session WHERE name = $1) AND md5(run) = md5($2) AND run = $2 AND body LIKE '{"run_started"%'
+    WHERE session = (SELECT id FROM {schema}.session WHERE name = $1)
+      AND md5(run) = md5($2) AND run = $2 AND body LIKE '{"run_started"%'
 )"#;
 
 const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {schema}.session WHERE name = $1";
