@@ -2,7 +2,7 @@
 
 use agent_core::Result;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -11,7 +11,7 @@ use super::{
     result::{Place, not_yet},
 };
 use crate::{
-    provider::desk::{Desk, headers, protocol, text},
+    provider::desk::{Desk, headers, text},
     wire::endpoint::percent_encoded,
 };
 
@@ -45,15 +45,12 @@ pub(super) async fn submit(desk: &Desk, requests: &[Written]) -> Result<String> 
     betas.sort_unstable();
     betas.dedup();
     let mut headers = version(desk);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(betas) = HeaderValue::try_from(betas.join(",")).ok().filter(|_| !betas.is_empty()) {
         headers.insert(HeaderName::from_static(BETA), betas);
     }
     let requests = requests.iter().map(|request| Request { custom_id: &request.custom_id, params: &request.body });
     let body = serde_json::to_vec(&Batch { requests: requests.collect() }).expect("made of JSON");
-    let (_, said) = desk.post(desk.uri("/v1/messages/batches")?, &headers, Bytes::from(body)).await?;
-    let said: Value = serde_json::from_slice(&said)
-        .map_err(|e| protocol(&desk.provider.name, "its answer is no JSON").with_source(e))?;
+    let said = desk.post_json(desk.uri("/v1/messages/batches")?, &headers, body).await?;
     Ok(text(&desk.provider.name, &said, "/id")?.to_owned())
 }
 

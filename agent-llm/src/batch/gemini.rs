@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     FileApi,
-    provider::desk::{Desk, headers, protocol, text},
+    provider::desk::{Desk, text},
 };
 
 /// The most bytes of requests that go along with the batch. More are stored as a file first.
@@ -59,9 +59,7 @@ pub(super) async fn submit(desk: &Desk, requests: &[Written]) -> Result<String> 
         format!(r#"{{"requests":{{"requests":[{}]}}}}"#, requests.join(","))
     };
     let body = format!(r#"{{"batch":{{"display_name":"batch","input_config":{input}}}}}"#);
-    let (_, said) = desk.post(place, &headers([("content-type", "application/json")]), Bytes::from(body)).await?;
-    let said: Value = serde_json::from_slice(&said)
-        .map_err(|e| protocol(&desk.provider.name, "its answer is no JSON").with_source(e))?;
+    let said = desk.post_json(place, &HeaderMap::new(), body).await?;
     Ok(text(&desk.provider.name, &said, "/name")?.to_owned())
 }
 

@@ -18,7 +18,7 @@ pub(super) async fn submit(desk: &Desk, requests: &[Written]) -> Result<String> 
     let endpoint = requests.first().map(|request| endpoint(desk, request)).unwrap_or_default();
     let file = store(desk, requests, None).await?;
     let job = json!({"input_files": [file], "endpoint": endpoint, "model": desk.model.codec().origin().model()});
-    let said = desk.post_json(desk.uri("/batch/jobs")?, &HeaderMap::new(), &job).await?;
+    let said = desk.post_json(desk.uri("/batch/jobs")?, &HeaderMap::new(), job.to_string()).await?;
     Ok(text(&desk.provider.name, &said, "/id")?.to_owned())
 }
 

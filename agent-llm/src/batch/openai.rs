@@ -48,7 +48,7 @@ pub(super) async fn submit(desk: &Desk, requests: &[Written]) -> Result<String> 
     let endpoint = requests.first().map(|request| endpoint(desk, request)).unwrap_or_default();
     let file = store(desk, requests, Some(&endpoint)).await?;
     let batch = json!({"input_file_id": file, "endpoint": endpoint, "completion_window": "24h"});
-    let said = desk.post_json(desk.uri("/batches")?, &HeaderMap::new(), &batch).await?;
+    let said = desk.post_json(desk.uri("/batches")?, &HeaderMap::new(), batch.to_string()).await?;
     Ok(text(&desk.provider.name, &said, "/id")?.to_owned())
 }
 

@@ -49,7 +49,7 @@ impl Shelf<'_> {
         let mut headers = self.headers();
         headers.extend(self::headers([("content-type", &kind)]));
         let (_, said) = self.desk.post(self.uri("")?, &headers, body).await?;
-        self.read(&self.json(&said)?)
+        self.read(&self.desk.json(&said)?)
     }
 
     /// Google asks first what will come, and names an address for it.
@@ -68,7 +68,7 @@ impl Shelf<'_> {
         let place = place.ok_or_else(|| protocol(self.provider(), "it named no address for the upload"))?;
         let all = headers([("x-goog-upload-offset", "0"), ("x-goog-upload-command", "upload, finalize")]);
         let (_, said) = self.desk.post(self.desk.own(place)?, &all, bytes).await?;
-        self.read(&self.json(&said)?["file"])
+        self.read(&self.desk.json(&said)?["file"])
     }
 
     pub(super) async fn find(&self, id: &str) -> Result<StoredFile> {
@@ -163,10 +163,6 @@ impl Shelf<'_> {
 
     fn provider(&self) -> &str {
         &self.desk.provider.name
-    }
-
-    fn json(&self, body: &[u8]) -> Result<Value> {
-        serde_json::from_slice(body).map_err(|e| protocol(self.provider(), "its answer is no JSON").with_source(e))
     }
 
     fn read(&self, said: &Value) -> Result<StoredFile> {

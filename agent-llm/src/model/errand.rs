@@ -1,21 +1,18 @@
 //! Requests that ask for something else than an answer.
 
-use std::time::Duration;
-
 use agent_core::Result;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 
-use super::{HttpModel, redacted};
-use crate::{Body, Codec, models::Pricing, redact::Redactor};
+use super::{HttpModel, Incoming, redacted};
+use crate::{Codec, models::Pricing, redact::Redactor};
 
 impl HttpModel {
-    /// What the provider answers to a request of any kind, shown the key and with the headers of the model. The body may be of
-    /// any length.
+    /// What the provider answers to a request of any kind, shown the key and with the headers of the model.
     ///
     /// # Errors
     /// The provider's, for a bad status.
-    pub(crate) async fn open(&self, request: Request<Bytes>) -> Result<(HeaderMap, Body)> {
+    pub(crate) async fn open(&self, request: Request<Bytes>) -> Result<(HeaderMap, Incoming)> {
         let mut keys = Redactor::default();
         let opened = match self.try_open(request.clone(), &mut keys).await {
             Err(refused) if self.http.has_another_key(&refused).await => self.try_open(request, &mut keys).await,
@@ -24,10 +21,10 @@ impl HttpModel {
         opened.map_err(|e| redacted(redacted(e, &self.http.redactor), &keys))
     }
 
-    async fn try_open(&self, request: Request<Bytes>, keys: &mut Redactor) -> Result<(HeaderMap, Body)> {
+    async fn try_open(&self, request: Request<Bytes>, keys: &mut Redactor) -> Result<(HeaderMap, Incoming)> {
         let (head, mut incoming) = self.http.send(request, self.codec.origin().provider(), keys).await?;
         if head.status.is_success() {
-            return Ok((head.headers, incoming.body));
+            return Ok((head.headers, incoming));
         }
         let text = incoming.start().await;
         Err(self.codec.decode_error(head.status, &head.headers, &text))
@@ -35,15 +32,6 @@ impl HttpModel {
 
     pub(crate) fn codec(&self) -> &dyn Codec {
         &*self.codec
-    }
-
-    pub(crate) fn longest_silence(&self) -> Duration {
-        self.http.idle_timeout
-    }
-
-    /// The most bytes of an answer that is kept whole.
-    pub(crate) fn max_answer(&self) -> usize {
-        self.http.max_answer
     }
 
     /// What calls of a batch cost.

@@ -66,14 +66,21 @@ impl Form {
 }
 
 /// A body that must not fall silent, nor become too long.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     pub(super) body: Body,
     pub(super) silence: Silence,
     pub(super) left: usize,
 }
 
 impl Incoming {
-    pub(super) async fn next(&mut self) -> Option<Result<Bytes>> {
+    /// May be of any length from now on.
+    #[must_use]
+    pub(crate) fn unbounded(mut self) -> Self {
+        self.left = usize::MAX;
+        self
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
         let next = self.silence.wait(self.body.next()).await;
         self.silence.heard();
         match next {
@@ -90,14 +97,20 @@ impl Incoming {
         }
     }
 
-    pub(super) async fn whole(&mut self) -> Result<Bytes> {
+    /// The text of the body.
+    pub(crate) async fn whole(&mut self) -> Result<Bytes> {
+        Ok(without_mark(self.all().await?))
+    }
+
+    /// All bytes of the body.
+    pub(crate) async fn all(&mut self) -> Result<Bytes> {
         let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
-        let Some(second) = self.next().await.transpose()? else { return Ok(without_mark(first)) };
+        let Some(second) = self.next().await.transpose()? else { return Ok(first) };
         let mut all = [first, second].concat();
         while let Some(more) = self.next().await.transpose()? {
             all.extend_from_slice(&more);
         }
-        Ok(without_mark(all.into()))
+        Ok(all.into())
     }
 
     /// The first bytes of the body, as far as they came in time.

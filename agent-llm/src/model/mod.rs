@@ -18,7 +18,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::settings::Http;
-pub(crate) use self::{caller::Caller, settings::HttpSettings, shared::default_transport};
+pub(crate) use self::{caller::Caller, incoming::Incoming, settings::HttpSettings, shared::default_transport};
 pub use self::{credentials::Credentials, signer::Signer};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 

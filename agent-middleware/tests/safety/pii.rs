@@ -127,9 +127,9 @@ async fn what_a_tool_of_the_provider_gave_is_rewritten_with_the_providers_own_js
     let mut found = ServerCall::new("s1", "web_search", Raw::parse(Origin::new("w", "p", "m"), json).expect("JSON"));
     (found.input, found.output) = (Some("who is a@b.co?".into()), Some("write to a@b.co".into()));
     let said = AssistantMessage::new(vec![Block::Server(found)]);
-    let model = model_stack(&list, move |_: ModelRequest| {
+    let model = model_stack(&list, move |req: ModelRequest| {
         let said = said.clone();
-        async move { Ok(ModelResponse::new(said)) }
+        async move { Ok(ModelResponse::new(req.sink.collect(said)?)) }
     });
     let run = root(|_| {});
     let res = model.oneshot(ModelRequest::new(run.cx().clone())).await.expect("answers");

@@ -1,26 +1,22 @@
 //! [`Lines`].
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use agent_core::{Error, ErrorKind, Result, Retry};
-use bytes::Bytes;
-use futures::StreamExt;
-use tokio::time::timeout;
+use agent_core::Result;
 
-use crate::{Body, Framing, Splitter};
+use crate::{Framing, Splitter, model::Incoming};
 
 /// A body that is read line by line: it may be longer than what fits in memory.
 pub(crate) struct Lines {
-    body: Body,
-    longest: Duration,
+    body: Incoming,
     /// None once the body has ended.
     splitter: Option<Splitter>,
     ready: VecDeque<String>,
 }
 
 impl Lines {
-    pub(crate) fn new(body: Body, longest: Duration) -> Self {
-        Self { body, longest, splitter: Some(Framing::Lines.splitter()), ready: VecDeque::new() }
+    pub(super) fn new(body: Incoming) -> Self {
+        Self { body: body.unbounded(), splitter: Some(Framing::Lines.splitter()), ready: VecDeque::new() }
     }
 
     /// The next line that says anything.
@@ -35,7 +31,7 @@ impl Lines {
                 ready.extend((!line.trim().is_empty()).then(|| line.to_owned()));
                 Ok(())
             };
-            let read = match piece(&mut self.body, self.longest).await {
+            let read = match self.body.next().await {
                 Some(Ok(bytes)) => {
                     let read = splitter.push(&bytes, &mut keep);
                     self.splitter = Some(splitter);
@@ -50,27 +46,4 @@ impl Lines {
             }
         }
     }
-
-    /// All of the body.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Protocol`] if it has more than `most` bytes; what the body says.
-    pub(crate) async fn whole(&mut self, most: usize) -> Result<Bytes> {
-        let mut all = Vec::new();
-        while let Some(more) = piece(&mut self.body, self.longest).await {
-            let more = more?;
-            if more.len() > most - all.len() {
-                return Err(Error::new(ErrorKind::Protocol, "the answer is longer than max_answer allows")
-                    .with_retry(Retry::Permanent));
-            }
-            all.extend_from_slice(&more);
-        }
-        Ok(all.into())
-    }
-}
-
-async fn piece(body: &mut Body, longest: Duration) -> Option<Result<Bytes>> {
-    let late =
-        |_| Some(Err(Error::new(ErrorKind::Timeout, "the body stopped coming").with_retry(Retry::Temporary(None))));
-    timeout(longest, body.next()).await.unwrap_or_else(late)
 }

@@ -2,15 +2,19 @@
 
 mod lines;
 
-use agent_core::{Error, ErrorKind, ModelResponse, Result, Retry, model::Backoff};
+use agent_core::{Error, ErrorKind, ModelResponse, Result, Retry};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use serde_json::Value;
-use tokio::time::sleep;
 
 pub(crate) use self::lines::Lines;
 use super::way::Way;
-use crate::{Provider, Wire, model::HttpModel, models::Pricing, wire::endpoint::endpoint};
+use crate::{
+    Provider, RetryLayer, Wire,
+    model::{HttpModel, Incoming},
+    models::Pricing,
+    wire::endpoint::endpoint,
+};
 
 /// Asks a provider for things that are no answers of a model.
 pub(crate) struct Desk {
@@ -18,13 +22,13 @@ pub(crate) struct Desk {
     pub(crate) provider: Provider,
     pub(crate) wire: Wire,
     pricing: Pricing,
-    retries: u32,
+    retries: RetryLayer,
 }
 
 impl Desk {
     pub(crate) fn new(model: HttpModel, provider: Provider, wire: Wire, retries: u32) -> Self {
         let pricing = model.batch_pricing();
-        Self { model, provider, wire, pricing, retries }
+        Self { model, provider, wire, pricing, retries: RetryLayer::of_model(retries) }
     }
 
     /// The address of the API, without the version where the wire's path has it.
@@ -50,69 +54,54 @@ impl Desk {
     /// Asks for something as often as it fails for a moment: only for what may be asked twice. It is no longer than the model's
     /// `max_answer`.
     pub(crate) async fn get(&self, method: Method, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
-        self.whole(method, uri, headers, self.model.max_answer()).await
+        let ask = || async { self.open(method.clone(), &uri, headers, Bytes::new()).await?.1.whole().await };
+        self.retries.again(ask).await
     }
 
     /// As [`get`](Self::get), of any length.
     pub(crate) async fn download(&self, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
-        self.whole(Method::GET, uri, headers, usize::MAX).await
-    }
-
-    async fn whole(&self, method: Method, uri: Uri, headers: &HeaderMap, most: usize) -> Result<Bytes> {
-        self.again(|| async {
-            let (_, mut lines) = self.open(request(method.clone(), uri.clone(), headers, Bytes::new())).await?;
-            lines.whole(most).await
-        })
-        .await
+        let ask = || async { self.open(Method::GET, &uri, headers, Bytes::new()).await?.1.unbounded().all().await };
+        self.retries.again(ask).await
     }
 
     /// As [`get`](Self::get), for JSON.
     pub(crate) async fn get_json(&self, uri: Uri, headers: &HeaderMap) -> Result<Value> {
-        json(&self.provider.name, &self.get(Method::GET, uri, headers).await?)
+        self.json(&self.get(Method::GET, uri, headers).await?)
     }
 
     /// As [`get`](Self::get), for lines that come one by one.
     pub(crate) async fn get_lines(&self, uri: Uri, headers: &HeaderMap) -> Result<Lines> {
-        self.again(|| async {
-            let (_, lines) = self.open(request(Method::GET, uri.clone(), headers, Bytes::new())).await?;
-            Ok(lines)
-        })
-        .await
+        let ask = || async { Ok(Lines::new(self.open(Method::GET, &uri, headers, Bytes::new()).await?.1)) };
+        self.retries.again(ask).await
     }
 
     /// Sends something that makes something: once.
     pub(crate) async fn post(&self, uri: Uri, headers: &HeaderMap, body: Bytes) -> Result<(HeaderMap, Bytes)> {
-        let (head, mut lines) = self.open(request(Method::POST, uri, headers, body)).await?;
-        Ok((head, lines.whole(self.model.max_answer()).await?))
+        let (head, mut body) = self.open(Method::POST, &uri, headers, body).await?;
+        Ok((head, body.whole().await?))
     }
 
     /// As [`post`](Self::post), of JSON for JSON.
-    pub(crate) async fn post_json(&self, uri: Uri, headers: &HeaderMap, body: &Value) -> Result<Value> {
+    pub(crate) async fn post_json(&self, uri: Uri, headers: &HeaderMap, body: impl Into<Bytes>) -> Result<Value> {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (_, body) = self.post(uri, &headers, body.to_string().into()).await?;
-        json(&self.provider.name, &body)
+        let (_, said) = self.post(uri, &headers, body.into()).await?;
+        self.json(&said)
     }
 
-    async fn again<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn() -> F) -> Result<T> {
-        let (backoff, mut failed) = (Backoff::new().retries(self.retries), 0);
-        loop {
-            let error = match ask().await {
-                Ok(got) => return Ok(got),
-                Err(error) => error,
-            };
-            let Retry::Temporary(asked) = error.retry() else { return Err(error) };
-            failed += 1;
-            match backoff.delay(failed, asked) {
-                Some(delay) => sleep(delay).await,
-                None => return Err(error),
-            }
-        }
+    async fn open(&self, method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Result<(HeaderMap, Incoming)> {
+        let mut request = Request::new(body);
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri.clone(), headers.clone());
+        self.model.open(request).await
     }
 
-    async fn open(&self, request: Request<Bytes>) -> Result<(HeaderMap, Lines)> {
-        let (head, body) = self.model.open(request).await?;
-        Ok((head, Lines::new(body, self.model.longest_silence())))
+    /// What the provider said, as JSON.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Protocol`] if it is none.
+    pub(crate) fn json(&self, body: &[u8]) -> Result<Value> {
+        let no_json = |e| protocol(&self.provider.name, "its answer is no JSON").with_source(e);
+        serde_json::from_slice(body).map_err(no_json)
     }
 
     /// The answer in `body`, with what it cost in a batch.
@@ -123,21 +112,10 @@ impl Desk {
     }
 }
 
-/// A request with these headers.
-fn request(method: Method, uri: Uri, headers: &HeaderMap, body: Bytes) -> Request<Bytes> {
-    let mut request = Request::new(body);
-    (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers.clone());
-    request
-}
-
 /// These headers.
 pub(crate) fn headers<const N: usize>(of: [(&'static str, &str); N]) -> HeaderMap {
     let header = |(name, value)| Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?));
     of.into_iter().filter(|(_, value): &(_, &str)| !value.is_empty()).filter_map(header).collect()
-}
-
-fn json(provider: &str, body: &[u8]) -> Result<Value> {
-    serde_json::from_slice(body).map_err(|e| protocol(provider, "its answer is no JSON").with_source(e))
 }
 
 /// A text in what the provider said.
