@@ -49,6 +49,8 @@ mod output;
 mod partial_json;
 mod resource;
 pub mod retrieval;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 mod schema;
 mod set;
 #[cfg(feature = "skills")]

@@ -60,11 +60,11 @@ impl Files {
         Ok(Self { root: Arc::new(open().map_err(failed)?), limits: Limits::default() })
     }
 
-    pub(super) fn root_path(&self) -> &Path {
+    pub(crate) fn root_path(&self) -> &Path {
         &self.root.paths[0]
     }
 
-    pub(super) fn root(&self) -> &Dir {
+    pub(crate) fn root(&self) -> &Dir {
         &self.root.dir
     }
 
@@ -128,7 +128,7 @@ impl Files {
     }
 
     /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. True if it is new.
-    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
+    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
         self.allow_size(path, content.len() as u64)?;
         self.try_replace(path, content).map_err(|e| self.explain(path, &e))
     }

@@ -1,0 +1,134 @@
+//! [`LocalSandboxBuilder`].
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use agent_core::{Error, Result};
+
+use super::{
+    LocalSandbox,
+    jail::{Isolation, Jail, Room},
+    temp::Temp,
+};
+use crate::{sandbox::Limits, workspace::files::Files};
+
+/// Where programs are looked for, unless a `PATH` is given.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Makes a [`LocalSandbox`].
+#[derive(Clone, Debug)]
+pub struct LocalSandboxBuilder {
+    dir: PathBuf,
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    env: BTreeMap<String, String>,
+    limits: Limits,
+    network: bool,
+    isolation: Option<Isolation>,
+}
+
+impl LocalSandboxBuilder {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+            network: false,
+            isolation: None,
+        }
+    }
+
+    /// Lets programs read, and run, what is below a path: a toolchain in a home directory, say.
+    #[must_use]
+    pub fn readable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.readable.push(path.into());
+        self
+    }
+
+    /// Lets programs change what is below a path beside the directory: a cache of packages, say.
+    #[must_use]
+    pub fn writable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.writable.push(path.into());
+        self
+    }
+
+    /// Sets a variable of the environment. Programs have no variable of the application, but `PATH`, `HOME`, `TMPDIR`, `LANG` and `TERM`
+    /// with values of the sandbox's own.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Gives programs variables of the application by their names; one that is not set is left out.
+    #[must_use]
+    pub fn inherit_env(mut self, names: &[&str]) -> Self {
+        let set = names.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        self.env.extend(set);
+        self
+    }
+
+    /// Sets what each command may use. Default: [`Limits::default`].
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Lets programs use the host's network: whatever the host reaches, also on itself and behind its firewall. Default: off.
+    #[must_use]
+    pub fn allow_network(mut self) -> Self {
+        self.network = true;
+        self
+    }
+
+    /// Sets what keeps the programs in. Default: the first of [`Isolation::Bubblewrap`] and [`Isolation::Landlock`] that works here.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
+    /// Makes it. Starts a program or two, to see what holds on this machine.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory is not one, or if what must keep the programs in does not work here: the message
+    /// says what to install.
+    pub fn build(self) -> Result<LocalSandbox> {
+        let work = Files::open_root(&self.dir, "sandbox")?;
+        let no_temp = |e| Error::config("the sandbox cannot make a temporary directory").with_source(e);
+        let temp_dir = Temp::new().map_err(no_temp)?;
+        let temp = Files::open_root(temp_dir.path(), "sandbox")?;
+        let temp_path = utf8(temp.root_path().to_owned())?;
+        let room = Room {
+            work: work.root_path().to_owned(),
+            temp: temp.root_path().to_owned(),
+            readable: self.readable,
+            writable: self.writable,
+            network: self.network,
+        };
+        utf8(room.work.clone())?;
+        let jail = Jail::choose(self.isolation, room)?;
+        let guarantees = jail.guarantees();
+        let own = [("PATH", PATH), ("HOME", &temp_path), ("TMPDIR", &temp_path), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env: BTreeMap<_, _> = own.into_iter().chain(self.env).collect();
+        Ok(LocalSandbox {
+            work,
+            temp,
+            temp_path,
+            env: Arc::new(env.into_iter().collect()),
+            limits: self.limits,
+            jail: Arc::new(jail),
+            guarantees,
+            _temp: Arc::new(temp_dir),
+        })
+    }
+}
+
+fn utf8(path: PathBuf) -> Result<String> {
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Error::config(format!("the path {path:?} is not UTF-8: a model could not name its files")))
+}

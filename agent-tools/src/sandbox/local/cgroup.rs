@@ -1,0 +1,102 @@
+//! [`Cgroup`]: limits for all processes of a command together, where the application may make control groups.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use agent_core::run::new_id;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::sandbox::Limits;
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+const PREFIX: &str = "agent-sandbox-";
+
+/// After this time, an empty group was left by an application that was killed.
+const LEFT: Duration = Duration::from_secs(3600);
+
+/// How often what is in a group is killed until it is empty, and how long it takes to empty.
+const ROUNDS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Control groups of one command, one for each hierarchy; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Cgroup(Vec<PathBuf>);
+
+/// True if groups can be made here that limit memory and processes. What killed applications left behind is removed.
+pub(super) fn is_usable() -> bool {
+    for hierarchy in ["", "memory", "pids"] {
+        for entry in fs::read_dir(Path::new(ROOT).join(hierarchy)).into_iter().flatten().flatten() {
+            let age =
+                entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) && age.is_ok_and(|age| age > LEFT) {
+                // It fails if something is in it.
+                drop(fs::remove_dir(entry.path()));
+            }
+        }
+    }
+    Cgroup::new(&Limits::default()).is_ok()
+}
+
+impl Cgroup {
+    /// Groups with these limits.
+    pub(super) fn new(limits: &Limits) -> io::Result<Self> {
+        let root = Path::new(ROOT);
+        let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
+        let name = format!("{PREFIX}{}", new_id());
+        let unified = fs::read_to_string(root.join("cgroup.controllers")).is_ok();
+        let settings: &[(&str, &str, &str)] = if unified {
+            &[("", "memory.max", &memory), ("", "pids.max", &processes)]
+        } else {
+            &[("memory", "memory.limit_in_bytes", &memory), ("pids", "pids.max", &processes)]
+        };
+        let mut groups = Self(Vec::new());
+        for (hierarchy, file, limit) in settings {
+            let group = root.join(hierarchy).join(&name);
+            if !groups.0.contains(&group) {
+                fs::create_dir(&group)?;
+                groups.0.push(group.clone());
+            }
+            fs::write(group.join(file), limit)?;
+        }
+        Ok(groups)
+    }
+
+    /// Puts a process in; what it starts is in it, too.
+    pub(super) fn add(&self, pid: u32) -> io::Result<()> {
+        self.0.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
+    }
+
+    /// Kills what is in it.
+    pub(super) fn kill(&self) {
+        for _ in 0..ROUNDS {
+            let listed = self.0.iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
+            let pids: Vec<_> = listed.flat_map(|pids| pids.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+            if pids.is_empty() {
+                return;
+            }
+            for pid in pids.iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+                // One that has ended by itself is no error.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for _ in 0..ROUNDS {
+            self.0.retain(|group| fs::remove_dir(group).is_err_and(|e| e.kind() != io::ErrorKind::NotFound));
+            if self.0.is_empty() {
+                return;
+            }
+            // Processes that were killed leave it a moment later.
+            thread::sleep(PAUSE);
+        }
+    }
+}

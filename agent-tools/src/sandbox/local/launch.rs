@@ -1,0 +1,158 @@
+//! Starting a program.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use agent_core::{Error, Result};
+use bytes::Bytes;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use tokio::sync::mpsc as channel;
+
+use super::{cgroup::Cgroup, group::Group, jail::Jail};
+use crate::sandbox::{Exit, Limits, Process, process::Driver};
+
+/// Waits for a line before it becomes the program: until then, limits are set.
+const GATE: [&str; 4] = ["sh", "-c", "IFS= read -r go || exit 126; exec \"$@\"", "sh"];
+
+/// Bytes that are read from a program at a time.
+const PIECE: usize = 16 << 10;
+
+/// What is to be started.
+pub(super) struct Plan {
+    pub(super) program: Vec<String>,
+    pub(super) dir: PathBuf,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) limits: Limits,
+    pub(super) jail: Arc<Jail>,
+}
+
+/// A program that has started, and its ends of the pipes.
+struct Started {
+    child: Child,
+    output: io::PipeReader,
+    input: io::PipeWriter,
+    /// Lets its thread go.
+    hold: mpsc::Sender<()>,
+}
+
+/// Starts it. A thread keeps it until it has ended.
+pub(super) fn launch(plan: Plan) -> Result<Process> {
+    let group = Arc::new(Group::default());
+    let killed = group.clone();
+    let (process, driver) = Process::new(move || killed.kill());
+    let (tell, told) = mpsc::channel();
+    let failed = |e: io::Error| Error::tool(format!("the program cannot be started: {e}"));
+    thread::Builder::new()
+        .name("sandbox".to_owned())
+        .spawn(move || keep(plan, &group, driver, &tell))
+        .map_err(failed)?;
+    told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended"))).map_err(failed)?;
+    Ok(process)
+}
+
+fn keep(plan: Plan, group: &Group, driver: Driver, tell: &mpsc::Sender<io::Result<()>>) {
+    let Driver { output: read, input: written, exit } = driver;
+    let Started { mut child, output, input, hold } = match start(plan, group) {
+        Ok(started) => started,
+        // Who asked may be gone, and then nobody wants to know; so below.
+        Err(e) => return drop(tell.send(Err(e))),
+    };
+    let moving = on_a_thread(move || pass_output(output, &read))
+        .and_then(|()| on_a_thread(move || pass_input(written, input)))
+        .inspect_err(|_| group.kill());
+    drop(tell.send(moving));
+    let ended = group.wait(&mut child);
+    drop(hold);
+    // One that cannot be waited for is lost, which the end of the channel says.
+    if let Ok(status) = ended {
+        let _ = exit.send(exit_of(status));
+    }
+}
+
+fn start(plan: Plan, group: &Group) -> io::Result<Started> {
+    let (output, write) = io::pipe()?;
+    let (read, mut input) = io::pipe()?;
+    let line: Vec<OsString> = GATE
+        .map(OsString::from)
+        .into_iter()
+        .chain(plan.jail.prefix(&plan.dir))
+        .chain(plan.program.iter().map(OsString::from))
+        .collect();
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).current_dir(&plan.dir).env_clear().envs(plan.env);
+    command.stdin(read).stdout(write.try_clone()?).stderr(write).process_group(0);
+    let (hold, held) = mpsc::channel();
+    let cgroup = if plan.jail.groups { Some(Cgroup::new(&plan.limits)?) } else { None };
+    let mut child = confined(plan.jail, command, held)?;
+    let added = cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.add(child.id()));
+    group.started(&child, cgroup);
+    if let Err(e) = added.and_then(|()| limit(&child, &plan.limits)).and_then(|()| input.write_all(b"\n")) {
+        group.kill();
+        drop(group.wait(&mut child));
+        return Err(e);
+    }
+    Ok(Started { child, output, input, hold })
+}
+
+/// Starts the program on a thread that is confined and lives until `held` ends: what confines the thread confines the program, and the
+/// kernel ends the program with its thread.
+fn confined(jail: Arc<Jail>, mut command: Command, held: mpsc::Receiver<()>) -> io::Result<Child> {
+    let (tell, told) = mpsc::channel();
+    on_a_thread(move || {
+        let child = jail.enter().map_err(io::Error::other).and_then(|()| command.spawn());
+        drop(command); // it has ends of the pipes
+        let started = child.is_ok();
+        if tell.send(child).is_ok() && started {
+            // Nothing is ever sent: it ends when the program has.
+            let _ = held.recv();
+        }
+    })?;
+    told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread ended")))
+}
+
+fn limit(child: &Child, limits: &Limits) -> io::Result<()> {
+    let hard = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    for (resource, most) in [
+        (Resource::Core, 0),
+        (Resource::Cpu, limits.cpu.as_secs().max(1)),
+        (Resource::Data, limits.memory),
+        (Resource::Fsize, limits.file),
+        (Resource::Nofile, limits.open_files.into()),
+        (Resource::Nproc, limits.processes.into()),
+    ] {
+        prlimit(Some(Pid::from_child(child)), resource, hard(most))?;
+    }
+    Ok(())
+}
+
+fn on_a_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name("sandbox".to_owned()).spawn(work).map(drop)
+}
+
+fn pass_output(mut output: io::PipeReader, to: &channel::Sender<Bytes>) {
+    let mut piece = vec![0; PIECE];
+    while let Ok(read) = output.read(&mut piece)
+        && read > 0
+        && to.blocking_send(Bytes::copy_from_slice(&piece[..read])).is_ok()
+    {}
+}
+
+fn pass_input(mut from: channel::Receiver<Bytes>, mut input: io::PipeWriter) {
+    while let Some(bytes) = from.blocking_recv()
+        && input.write_all(&bytes).is_ok()
+    {}
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::code(code),
+        (None, signal) => Exit { code: None, signal },
+    }
+}

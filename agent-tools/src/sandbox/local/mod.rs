@@ -1,0 +1,136 @@
+//! [`LocalSandbox`]: programs of this machine, kept in a directory.
+
+mod bubblewrap;
+mod builder;
+mod cgroup;
+mod group;
+mod jail;
+mod landlock;
+mod launch;
+mod seccomp;
+mod temp;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use agent_core::{Error, Result, async_trait};
+use bytes::Bytes;
+
+pub use self::{builder::LocalSandboxBuilder, jail::Isolation};
+use self::{jail::Jail, launch::Plan, temp::Temp};
+use super::{Command, Guarantees, Limits, Process, Sandbox};
+use crate::{blocking::blocking, workspace::files::Files};
+
+/// Programs of this machine, kept in a directory by what its kernel has to keep them. Linux only.
+///
+/// With [`bwrap`](Isolation::Bubblewrap) installed (the package `bubblewrap`), a program sees a system of its own: the directory, a
+/// temporary one, `/usr` and what it needs of `/etc`; its own processes; a network of its own that leads nowhere. Without it,
+/// [landlock and seccomp](Isolation::Landlock) refuse what a program must not do: then it also cannot open sockets of any kind, see `/proc`
+/// or change modes and owners by path (`chmod` fails). Both leave nothing behind when a command ends, or when the application dies.
+/// [`guarantees`](Sandbox::guarantees) says what holds on this machine, and [`build`](LocalSandboxBuilder::build) refuses a
+/// machine on which files, network and processes cannot be kept, unless [`Isolation::None`] is asked for.
+///
+/// The space that programs take on the disk is not limited, only the size of each file.
+///
+/// ```
+/// use agent_tools::sandbox::{Command, LocalSandbox, Sandbox};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agent_core::Result<()> {
+/// let dir = tempfile::tempdir().expect("a directory");
+/// let sandbox = match LocalSandbox::builder(dir.path()).build() {
+///     Ok(sandbox) => sandbox,
+///     Err(refused) => return Ok(println!("{refused}")),
+/// };
+/// println!("{}", sandbox.guarantees());
+/// let mut program = sandbox.start(Command::shell("echo hello > greeting; cat /etc/shadow")).await?;
+/// while let Some(output) = program.output().await {
+///     println!("{}", String::from_utf8_lossy(&output));
+/// }
+/// assert!(!program.exit().await?.is_success());
+/// assert_eq!(sandbox.read("greeting").await?, "hello\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LocalSandbox {
+    work: Files,
+    temp: Files,
+    /// The directory of `temp`, by the path that programs are told.
+    temp_path: String,
+    env: Arc<Vec<(String, String)>>,
+    limits: Limits,
+    jail: Arc<Jail>,
+    guarantees: Guarantees,
+    /// Removed with the last clone.
+    _temp: Arc<Temp>,
+}
+
+impl LocalSandbox {
+    /// A sandbox whose programs work in `dir`, which must be there.
+    pub fn builder(dir: impl Into<PathBuf>) -> LocalSandboxBuilder {
+        LocalSandboxBuilder::new(dir.into())
+    }
+
+    /// The directory that programs work in.
+    pub fn path(&self) -> &Path {
+        self.work.root_path()
+    }
+
+    /// The files that a path is among, and the path there.
+    fn place(&self, path: &str) -> Result<(Files, PathBuf)> {
+        if let Ok(below) = self.temp.relative(path)
+            && Path::new(path.trim()).is_absolute()
+        {
+            return Ok((self.temp.clone(), below));
+        }
+        Ok((self.work.clone(), self.work.relative(path)?))
+    }
+
+    fn plan(&self, command: Command) -> Result<Plan> {
+        let dir = match &command.dir {
+            Some(dir) => {
+                let below = self.work.relative(dir)?;
+                let is_there =
+                    self.work.root().metadata(if below.as_os_str().is_empty() { Path::new(".") } else { &below });
+                if !is_there.is_ok_and(|found| found.is_dir()) {
+                    return Err(Error::tool(format!("'{dir}' is no directory of the sandbox")));
+                }
+                self.path().join(below)
+            }
+            None => self.path().to_owned(),
+        };
+        let env = self.env.iter().cloned().chain(command.env).collect();
+        let program = [command.program].into_iter().chain(command.args).collect();
+        Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone() })
+    }
+}
+
+#[async_trait]
+impl Sandbox for LocalSandbox {
+    async fn start(&self, command: Command) -> Result<Process> {
+        let sandbox = self.clone();
+        blocking(move || launch::launch(sandbox.plan(command)?)).await
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        let (files, path) = self.place(path)?;
+        blocking(move || files.read(&path)).await.map(Bytes::from)
+    }
+
+    async fn write(&self, path: &str, content: Bytes) -> Result<()> {
+        let (files, path) = self.place(path)?;
+        blocking(move || files.replace(&path, &content)).await?;
+        Ok(())
+    }
+
+    fn temp_dir(&self) -> &str {
+        &self.temp_path
+    }
+
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+}
