@@ -7,6 +7,7 @@
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * [`Workspace`] is a set of tools for the files below one directory.
+//! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -53,6 +54,8 @@ pub mod retrieval;
 pub mod sandbox;
 mod schema;
 mod set;
+#[cfg(feature = "sandbox")]
+mod shell;
 #[cfg(feature = "skills")]
 mod skills;
 mod structured;
@@ -68,6 +71,8 @@ pub mod __private;
 pub use agent_tools_macros::tool;
 pub use schemars;
 
+#[cfg(feature = "sandbox")]
+pub use self::shell::Shell;
 #[cfg(feature = "skills")]
 pub use self::skills::{Skill, Skills};
 #[cfg(feature = "workspace")]

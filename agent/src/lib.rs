@@ -11,7 +11,7 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools | `macros`, `json-schema`, `skills`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools, commands in sandboxes | `macros`, `json-schema`, `sandbox`, `skills`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -97,6 +97,7 @@ mod guide {
         retrieval: "guide/retrieval",
         runs: "guide/runs",
         safety: "guide/safety",
+        sandbox: "guide/sandbox",
         sessions: "guide/sessions",
         structured: "guide/structured",
         telemetry: "guide/telemetry",

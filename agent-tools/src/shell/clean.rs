@@ -1,0 +1,66 @@
+//! Output of programs as a model should read it: without what moves a cursor, and without what is said again and again.
+
+use anstream::adapter::strip_str;
+
+/// More lines that are the same become one.
+const REPEATS: usize = 4;
+
+/// The text without escape sequences; of a line that was written over, what was written last; of many same lines, one and their number.
+pub(super) fn clean(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let plain = strip_str(&text).to_string();
+    let mut out = String::with_capacity(plain.len());
+    let mut run: Option<(&str, usize)> = None;
+    for line in plain.split('\n') {
+        let line = written_over(line);
+        match &mut run {
+            Some((same, times)) if *same == line && !line.is_empty() => *times += 1,
+            _ => {
+                flush(&mut out, run);
+                run = Some((line, 1));
+            }
+        }
+    }
+    flush(&mut out, run);
+    out.pop(); // the line feed that no line stood before
+    out
+}
+
+/// What is to be seen of a line in the end.
+fn written_over(line: &str) -> &str {
+    line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default()
+}
+
+fn flush(out: &mut String, run: Option<(&str, usize)>) {
+    let Some((line, times)) = run else { return };
+    if times < REPEATS {
+        (0..times).for_each(|_| out.extend([line, "\n"]));
+    } else {
+        out.push_str(&format!("{line}\n[the line above {} more times]\n", times - 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn colours_progress_and_repetitions_are_cleaned() {
+        for (said, expected) in [
+            ("", ""),
+            ("plain\n", "plain\n"),
+            ("no end", "no end"),
+            ("\u{1b}[1;31merror\u{1b}[0m: x\n", "error: x\n"),
+            ("\u{1b}]0;title\u{7}text", "text"),
+            ("10%\r50%\r100%\ndone\r\n", "100%\ndone\n"),
+            ("a\na\na\n", "a\na\na\n"),
+            ("a\na\na\na\nb", "a\n[the line above 3 more times]\nb"),
+            ("\n\n\n\n\nx", "\n\n\n\n\nx"),
+            ("ä\u{1b}[Kö\n", "äö\n"),
+            ("tab\there\n", "tab\there\n"),
+        ] {
+            assert_eq!(clean(said.as_bytes()), expected, "{said:?}");
+        }
+        assert_eq!(clean(b"\xff\xfe"), "\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,127 @@
+//! [`Transcript`]: what a command has written.
+
+use std::collections::VecDeque;
+
+use super::clean::clean;
+
+/// The most bytes of a command's output that are kept whole, for the file.
+const WHOLE: usize = 16 << 20;
+
+/// What a command has written: its beginning for the file, and its end.
+#[derive(Debug, Default)]
+pub(super) struct Transcript {
+    whole: Vec<u8>,
+    /// The newest bytes, which come after what was kept whole.
+    newest: VecDeque<u8>,
+    /// All bytes that ever came.
+    total: u64,
+}
+
+impl Transcript {
+    pub(super) fn push(&mut self, piece: &[u8], most: usize) {
+        self.total += piece.len() as u64;
+        let (fits, rest) = piece.split_at(piece.len().min(WHOLE - self.whole.len()));
+        self.whole.extend_from_slice(fits);
+        self.newest.extend(rest);
+        let too_many = self.newest.len().saturating_sub(most);
+        self.newest.drain(..too_many);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// True if a model is not shown all of it.
+    pub(super) fn is_too_long(&self, most: usize) -> bool {
+        self.whole.len() > most && (self.total > self.whole.len() as u64 || clean(&self.whole).len() > most)
+    }
+
+    /// What is kept for the file.
+    pub(super) fn whole(&self) -> &[u8] {
+        &self.whole
+    }
+
+    /// What a model is shown: all of it, or both ends within about `most` bytes, with a note of what is between and where the whole is.
+    pub(super) fn shown(&self, most: usize, file: Option<&str>) -> String {
+        let all = clean(&self.whole);
+        if self.newest.is_empty() && all.len() <= most {
+            return all;
+        }
+        let newest: Vec<u8> = self.newest.iter().copied().collect();
+        let end = if newest.len() >= most / 2 { clean(&newest) } else { all.clone() + &clean(&newest) };
+        let (head, tail) = (head(&all, most / 2), tail(&end, most / 2));
+        let place = match file {
+            Some(file) if self.newest.is_empty() => format!("the whole is in {file}"),
+            Some(file) => format!("its first {WHOLE} bytes are in {file}"),
+            None => "it is not kept".to_owned(),
+        };
+        format!("{head}\n[cut: the output has {} bytes; {place}]\n{tail}", self.total)
+    }
+}
+
+/// The first whole lines of at most `most` bytes, or a part of the first one.
+fn head(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..end].rfind('\n').map_or(&text[..end], |line| &text[..line])
+}
+
+/// The last whole lines, likewise.
+fn tail(text: &str, most: usize) -> &str {
+    let from = text.len().saturating_sub(most);
+    let start = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let rest = &text[start..];
+    match rest.trim_end_matches('\n').find('\n') {
+        Some(line) if start > 0 => &rest[line + 1..],
+        _ => rest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(pieces: &[&str], most: usize) -> Transcript {
+        let mut said = Transcript::default();
+        pieces.iter().for_each(|piece| said.push(piece.as_bytes(), most));
+        said
+    }
+
+    #[test]
+    fn what_fits_is_shown_whole_and_of_the_rest_both_ends() {
+        let short = said(&["one\n", "two\n"], 100);
+        assert!(!short.is_too_long(100));
+        assert_eq!(short.shown(100, None), "one\ntwo\n");
+        let lines: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let long = said(&[&lines], 60);
+        assert!(long.is_too_long(60));
+        let shown = long.shown(60, Some("/tmp/out"));
+        assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("line 98\nline 99\n"), "{shown}");
+        assert!(shown.contains("\n[cut: the output has 790 bytes; the whole is in /tmp/out]\n"), "{shown}");
+    }
+
+    #[test]
+    fn of_a_flood_the_beginning_is_kept_and_the_newest_is_shown() {
+        let mut flood = Transcript::default();
+        let piece = "0123456789abcde\n".repeat(1 << 16);
+        (0..20).for_each(|_| flood.push(piece.as_bytes(), 100));
+        flood.push(b"the end\n", 100);
+        assert_eq!(flood.whole().len(), WHOLE);
+        let shown = flood.shown(100, Some("f"));
+        assert!(shown.ends_with("the end\n") && shown.contains("its first 16777216 bytes are in f"), "{shown}");
+        assert!(shown.len() < 300);
+    }
+
+    #[test]
+    fn many_bytes_that_say_little_are_shown_whole() {
+        let progress = said(&[&"10%\r".repeat(1000), "done\n"], 100);
+        assert!(!progress.is_too_long(100));
+        assert_eq!(progress.shown(100, None), "done\n");
+    }
+
+    #[test]
+    fn a_character_is_never_cut() {
+        let long = "ä".repeat(1000);
+        let shown = said(&[&long], 101).shown(101, None);
+        assert!(shown.starts_with("ä") && shown.ends_with("ä") && !shown.contains('\u{fffd}'));
+    }
+}
