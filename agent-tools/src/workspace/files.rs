@@ -90,6 +90,29 @@ impl Files {
         Ok(bytes)
     }
 
+    /// The content of a regular file; none if there is no such file.
+    pub(super) fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        match self.root.dir.symlink_metadata(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Ok(found) if !found.is_file() && !found.is_dir() && !found.is_symlink() => {
+                Err(self.explain(path, &io::Error::other("it is not a regular file")))
+            }
+            _ => self.read(path).map(Some),
+        }
+    }
+
+    /// The content of a regular file that is text.
+    pub(super) fn read_text(&self, path: &Path) -> Result<String> {
+        let not_text = |_| Error::tool(format!("'{}' is not UTF-8 text: it cannot be edited", shown(path)));
+        String::from_utf8(self.read(path)?).map_err(not_text)
+    }
+
+    /// Removes a regular file.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        let removed = self.open_regular(&self.root.dir, path).and_then(|_| self.root.dir.remove_file(path));
+        removed.map_err(|e| self.explain(path, &e))
+    }
+
     /// Refuses a content of the file at `path` that has more bytes than files may have.
     pub(super) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
         self.check_size(bytes).map_err(|e| self.explain(path, &e))

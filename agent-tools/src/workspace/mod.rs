@@ -1,12 +1,15 @@
 //! [`Workspace`]: tools for the files below one directory.
 
+mod change;
 mod edit;
 pub(crate) mod files;
 mod find;
 mod list;
 mod nearest;
+mod patch;
 mod read;
 mod search;
+mod seen;
 pub(crate) mod text;
 pub(crate) mod walk;
 mod write;
@@ -18,13 +21,16 @@ use agent_core::Result;
 use self::files::Files;
 use crate::ToolSet;
 
-/// Tools for the files below one directory: `read_file`, `list_files`, `find_files`, `search_files`, `write_file` and
-/// `edit_file`.
+/// Tools for the files below one directory: `read_file`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`, `multi_edit` and
+/// `apply_patch`.
 ///
 /// No path leads out of the directory: not `..`, not an absolute path, not a symbolic link, even one that is changed between
 /// check and use, since the operating system resolves every path below an open handle of the directory. A file with several
 /// hard links may be one from outside, so it is not read unless [`allow_hard_links`](Self::allow_hard_links) says so.
 /// Devices, pipes and sockets are never opened.
+///
+/// A file is not replaced by an agent that has not seen it as it is: what agents have read is kept in the storage of their tree, with the
+/// conversation. Texts within a file are changed wherever they are found; the agent is told if the file had changed.
 ///
 /// Listing, finding and searching leave out what `.gitignore` files leave out, and hidden files. Files are replaced as a
 /// whole: a reader sees the old content or the new one, never a part.
@@ -100,6 +106,13 @@ impl Workspace {
             .tool(list::tool(files()))
             .tool(find::tool(files()))
             .tool(search::tool(files()));
-        if self.read_only { reading } else { reading.tool(write::tool(files())).tool(edit::EditFile::new(files())) }
+        if self.read_only {
+            return reading;
+        }
+        reading
+            .tool(write::tool(files()))
+            .tool(edit::EditFile::<edit::OneEdit>::new(files()))
+            .tool(edit::EditFile::<edit::ManyEdits>::new(files()))
+            .tool(patch::ApplyPatch(files()))
     }
 }

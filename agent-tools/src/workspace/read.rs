@@ -2,12 +2,13 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use agent_core::{Effect, Error, Result, Tool};
+use agent_core::{Effect, Error, Result, Tool, ToolRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     files::{Files, shown},
+    seen::Seen,
     text::{cut, is_binary},
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
@@ -30,16 +31,17 @@ struct ReadFile {
 pub(super) fn tool(files: Files) -> impl Tool {
     let description = "Reads a text file. Each line is shown with its number: `   12| text`; only the text after `| ` is in \
                        the file.";
-    from_fn("read_file", description, move |args: ReadFile, _| {
+    from_fn("read_file", description, move |args: ReadFile, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || read(&files, &args))
+        blocking(move || read(&files, &args, &Seen::of(&files, &req.cx)))
     })
     .with_options(|o| o.effect(Effect::Pure))
 }
 
-fn read(files: &Files, args: &ReadFile) -> Result<String> {
+fn read(files: &Files, args: &ReadFile, seen: &Seen) -> Result<String> {
     let path = files.relative(&args.path)?;
     let bytes = files.read(&path)?;
+    seen.note(&path, &bytes);
     let shown = shown(&path);
     if is_binary(&bytes) {
         return Err(Error::tool(format!("'{shown}' is not text: it is a binary file of {} bytes", bytes.len())));

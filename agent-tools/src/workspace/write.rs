@@ -1,11 +1,12 @@
 //! `write_file`.
 
-use agent_core::{Effect, Result, Tool};
+use agent_core::{Effect, Result, Tool, ToolRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     files::{Files, shown},
+    seen::Seen,
     text::count,
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
@@ -19,18 +20,26 @@ struct WriteFile {
 }
 
 pub(super) fn tool(files: Files) -> impl Tool {
-    let description = "Writes a whole file; one that is there is replaced. To change a part of a file, use edit_file.";
-    from_fn("write_file", description, move |args: WriteFile, _| {
+    let description = "Writes a whole file; one that is there is replaced, if you have read it as it is now. To change a part of a file, \
+                       use edit_file.";
+    from_fn("write_file", description, move |args: WriteFile, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || write(&files, &args))
+        blocking(move || write(&files, &args, &Seen::of(&files, &req.cx)))
     })
     .with_options(|o| o.effect(Effect::Idempotent).serial())
 }
 
-fn write(files: &Files, args: &WriteFile) -> Result<String> {
+fn write(files: &Files, args: &WriteFile, seen: &Seen) -> Result<String> {
     let path = files.relative(&args.path)?;
     let _changing = files.changing();
-    let is_new = files.replace(&path, args.content.as_bytes())?;
+    let content = args.content.as_bytes();
+    match files.read_if_there(&path)? {
+        // A crash may have come after it was written: it is no other's then.
+        Some(now) if now != content => seen.check(&path, &now)?,
+        _ => {}
+    }
+    let is_new = files.replace(&path, content)?;
+    seen.note(&path, content);
     let (done, lines) =
         (if is_new { "created" } else { "replaced" }, count(args.content.lines().count() as u64, "line"));
     Ok(format!("{done} {} ({lines})", shown(&path)))

@@ -2,8 +2,10 @@
 
 #[cfg(unix)]
 mod confinement;
+mod patching;
 mod reading;
 mod searching;
+#[expect(dead_code, reason = "each test program uses what it needs")]
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(unix)]
@@ -11,17 +13,18 @@ mod writing;
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use agent_core::{Effect, ErrorKind, Tool};
+use agent_core::{Effect, ErrorKind, Resources, Tool, engine::RunDriver};
 use agent_tools::{ArgumentSchema, Workspace};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::call;
+use crate::support::{call_in, run};
 
 /// A workspace `root` beside a file `secret` that is not in it.
 struct Fixture {
     dir: TempDir,
     workspace: Workspace,
+    run: RunDriver,
 }
 
 fn fixture() -> Fixture {
@@ -29,7 +32,7 @@ fn fixture() -> Fixture {
     fs::create_dir(dir.path().join("root")).expect("creates");
     fs::write(dir.path().join("secret"), "SECRET\n").expect("writes");
     let workspace = Workspace::open(dir.path().join("root")).expect("opens");
-    Fixture { dir, workspace }
+    Fixture { dir, workspace, run: run(Resources::default()) }
 }
 
 impl Fixture {
@@ -53,9 +56,9 @@ impl Fixture {
         self.workspace.tools().named(&[name]).expect("exists").into_iter().next().expect("one")
     }
 
-    /// What the model is shown, be it a result or an error.
+    /// What the model is shown, be it a result or an error. All calls are one agent's.
     async fn call(&self, tool: &str, args: Value) -> String {
-        match call(&self.tool(tool), args).await {
+        match call_in(self.run.cx(), &self.tool(tool), args).await {
             Ok(output) => output.to_text(),
             Err(error) => format!("ERROR {}", error.message()),
         }
@@ -89,6 +92,8 @@ fn the_tools_have_their_names_parameters_and_effects() {
         ("search_files", "context glob max_results pattern", r#"["pattern"]"#, Effect::Pure),
         ("write_file", "content path", r#"["path","content"]"#, Effect::Idempotent),
         ("edit_file", "new_text old_text path replace_all", r#"["path","old_text","new_text"]"#, Effect::Reconcilable),
+        ("multi_edit", "edits path", r#"["path","edits"]"#, Effect::Reconcilable),
+        ("apply_patch", "input", r#"["input"]"#, Effect::Reconcilable),
     ];
     assert_eq!(offered.len(), expected.len());
     for ((name, params, required, effect), expected) in offered.iter().zip(expected) {

@@ -1,0 +1,181 @@
+//! Applying an update to the text of a file.
+
+use agent_core::{Error, Result};
+
+use super::parse::{Chunk, Line};
+
+/// How exactly lines must be alike: models copy white space badly.
+type Alike = fn(&str, &str) -> bool;
+
+const ALIKE: [Alike; 3] = [|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
+
+/// The text with the chunks applied, each after the one before. Lines that stay keep their ends; new ones end as the first line does.
+pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<String> {
+    let whole: Vec<&str> = text.split_inclusive('\n').collect();
+    let lines: Vec<&str> = whole.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
+    let end = if whole.first().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
+    let mut out = Out { text: String::with_capacity(text.len()), end };
+    let mut at = 0;
+    for chunk in chunks {
+        let start = place(&lines, at, chunk, shown)?;
+        out.kept(&whole[at..start]);
+        at = start;
+        for line in &chunk.lines {
+            match line {
+                // As it stands in the file, not as the patch spells it.
+                Line::Same(_) => {
+                    out.kept(&whole[at..=at]);
+                    at += 1;
+                }
+                Line::Old(_) => at += 1,
+                Line::New(text) => out.new_line(text),
+            }
+        }
+    }
+    out.kept(&whole[at..]);
+    if !text.is_empty() && !text.ends_with('\n') && out.text.ends_with(end) {
+        out.text.truncate(out.text.len() - end.len());
+    }
+    Ok(out.text)
+}
+
+struct Out<'a> {
+    text: String,
+    end: &'a str,
+}
+
+impl Out<'_> {
+    fn kept(&mut self, lines: &[&str]) {
+        lines.iter().for_each(|line| self.push(line));
+    }
+
+    fn new_line(&mut self, line: &str) {
+        self.push(line);
+        self.text.push_str(self.end);
+    }
+
+    /// The last line of the file may have had no end, and be the last no more.
+    fn push(&mut self, line: &str) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push_str(self.end);
+        }
+        self.text.push_str(line);
+    }
+}
+
+/// Where the lines of a chunk begin, at or after `from`.
+fn place(lines: &[&str], mut from: usize, chunk: &Chunk, shown: &str) -> Result<usize> {
+    for anchor in &chunk.anchors {
+        let found = ALIKE.iter().find_map(|alike| (from..lines.len()).find(|at| alike(lines[*at], anchor)));
+        from = found.ok_or_else(|| Error::tool(format!("'{shown}' has no line '{anchor}' after line {from}")))? + 1;
+    }
+    let old: Vec<&str> = chunk.lines.iter().filter_map(Line::old).collect();
+    if old.is_empty() {
+        return Ok(if chunk.anchors.is_empty() || chunk.at_end { lines.len() } else { from });
+    }
+    let last = lines.len().checked_sub(old.len()).filter(|last| *last >= from);
+    let found = last.and_then(|last| {
+        ALIKE.iter().find_map(|alike| {
+            let fits = |start: &usize| lines[*start..].iter().zip(&old).all(|(line, old)| alike(line, old));
+            if chunk.at_end && fits(&last) { Some(last) } else { (from..=last).find(fits) }
+        })
+    });
+    found.ok_or_else(|| {
+        let wanted = old.join("\n");
+        Error::tool(format!(
+            "these lines are not in '{shown}' after line {from}; read it again and copy them exactly:\n{wanted}"
+        ))
+    })
+}
+
+impl Line {
+    /// The line as it was, if there was one.
+    fn old(&self) -> Option<&str> {
+        match self {
+            Self::Same(text) | Self::Old(text) => Some(text),
+            Self::New(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::patch::parse::{Change, parse};
+
+    fn patched(text: &str, body: &str) -> Result<String> {
+        let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
+        let changes = parse(&patch)?;
+        let [Change::Update { chunks, .. }] = &changes[..] else { panic!("{changes:?}") };
+        apply(text, chunks, "f")
+    }
+
+    #[test]
+    fn an_update_changes_its_lines_and_leaves_all_others() {
+        let text = "a\nb\nc\nd\n";
+        for (body, expected) in [
+            ("@@\n a\n-b\n+B\n c", "a\nB\nc\nd\n"),
+            ("-a\n", "b\nc\nd\n"),
+            ("+new", "a\nb\nc\nd\nnew\n"),
+            ("@@ b\n+new", "a\nb\nnew\nc\nd\n"),
+            ("@@ a\n@@ b\n-c\n+C", "a\nb\nC\nd\n"),
+            ("@@\n-a\n+A\n@@\n-d\n+D\n*** End of File", "A\nb\nc\nD\n"),
+            ("@@ -1,2 +1,2 @@\n a\n-b", "a\nc\nd\n"),
+            ("@@ -2,1 +2,1 @@ a\n-b", "a\nc\nd\n"),
+        ] {
+            assert_eq!(patched(text, body).expect("applies"), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn white_space_may_differ_and_lines_that_stay_keep_theirs() {
+        assert_eq!(
+            patched("\tif x {  \n\t\ty();\n\t}\n", " if x {\n-  y();\n+\t\tz();").expect("applies"),
+            "\tif x {  \n\t\tz();\n\t}\n"
+        );
+        assert_eq!(patched("x \nx\n", "-x\n+y").expect("applies"), "x \ny\n", "the exact line comes first");
+    }
+
+    #[test]
+    fn the_ends_of_lines_stay_as_they_are() {
+        assert_eq!(patched("a\r\nb\r\nc", " a\n+n\n b").expect("applies"), "a\r\nn\r\nb\r\nc");
+        assert_eq!(patched("a\nb", " b\n+c").expect("applies"), "a\nb\nc");
+        assert_eq!(patched("a\nb\r\nc\n", "-a\n+A").expect("applies"), "A\nb\r\nc\n");
+        assert_eq!(patched("", "+a").expect("applies"), "a\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_with_its_lines() {
+        let missing = patched("a\nb\n", " a\n-x").expect_err("is not there");
+        assert!(missing.message().ends_with("copy them exactly:\na\nx"), "{missing}");
+        let anchor = patched("a\nb\n", "@@ fn x()\n-b").expect_err("is not there");
+        assert_eq!(anchor.message(), "'f' has no line 'fn x()' after line 0");
+        assert!(patched("a\nb\n", "@@\n-b\n@@\n-a").is_err(), "chunks come in their order");
+        assert!(patched("a\nb\na\n", "-a\n*** End of File").is_ok_and(|text| text == "a\nb\n"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_a_patch_does_its_reverse_undoes(
+            lines in proptest::collection::vec("[a-c]{0,2}", 1..12), at in 0_usize..12, old in 0_usize..3,
+            new in proptest::collection::vec("[x-z]{1,3}", 0..3),
+        ) {
+            let at = at.min(lines.len() - 1);
+            let old = old.min(lines.len() - at);
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let same = |lines: &[String]| lines.iter().cloned().map(Line::Same).collect::<Vec<_>>();
+            let chunk = Chunk {
+                lines: [
+                    same(&lines[..at]),
+                    lines[at..at + old].iter().cloned().map(Line::Old).collect(),
+                    new.into_iter().map(Line::New).collect(),
+                    same(&lines[at + old..]),
+                ].concat(),
+                ..Chunk::default()
+            };
+            let changed = apply(&text, std::slice::from_ref(&chunk), "f").expect("applies");
+            let back = apply(&changed, &[chunk.reversed()], "f").expect("applies");
+            proptest::prop_assert_eq!(back, text);
+        }
+    }
+}
