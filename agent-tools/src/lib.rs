@@ -7,6 +7,7 @@
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * [`Workspace`] is a set of tools for the files below one directory.
+//! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
 //!
 //! ```
@@ -43,6 +44,7 @@
 
 mod altered;
 mod arguments;
+mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
@@ -80,6 +82,7 @@ pub use self::workspace::Workspace;
 pub use self::{
     altered::{Altered, ToolExt},
     arguments::{ArgumentSchema, Arguments, check_value},
+    ask_user::AskUser,
     from_fn::{FromFn, from_fn, from_schema},
     output::{IntoToolOutput, Json},
     partial_json::PartialJson,

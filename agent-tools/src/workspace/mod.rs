@@ -6,6 +6,7 @@ pub(crate) mod files;
 mod find;
 mod list;
 mod nearest;
+mod notebook;
 mod patch;
 mod read;
 mod search;
@@ -21,8 +22,8 @@ use agent_core::Result;
 use self::files::Files;
 use crate::ToolSet;
 
-/// Tools for the files below one directory: `read_file`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`, `multi_edit` and
-/// `apply_patch`.
+/// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`,
+/// `multi_edit`, `apply_patch` and `edit_notebook`.
 ///
 /// No path leads out of the directory: not `..`, not an absolute path, not a symbolic link, even one that is changed between
 /// check and use, since the operating system resolves every path below an open handle of the directory. A file with several
@@ -40,7 +41,7 @@ use crate::ToolSet;
 ///
 /// let dir = tempfile::tempdir().expect("a directory");
 /// let tools = Workspace::open(dir.path())?.read_only().max_file_bytes(1 << 20).tools();
-/// assert_eq!(tools.names(), ["read_file", "list_files", "find_files", "search_files"]);
+/// assert_eq!(tools.names(), ["read_file", "read_many_files", "list_files", "find_files", "search_files"]);
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -103,6 +104,7 @@ impl Workspace {
         let files = || self.files.clone();
         let reading = ToolSet::new("workspace")
             .tool(read::tool(files()))
+            .tool(read::many(files()))
             .tool(list::tool(files()))
             .tool(find::tool(files()))
             .tool(search::tool(files()));
@@ -114,5 +116,6 @@ impl Workspace {
             .tool(edit::EditFile::<edit::OneEdit>::new(files()))
             .tool(edit::EditFile::<edit::ManyEdits>::new(files()))
             .tool(patch::ApplyPatch(files()))
+            .tool(notebook::tool(files()))
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod confinement;
+mod notebooks;
 mod patching;
 mod reading;
 mod searching;
@@ -87,6 +88,7 @@ fn the_tools_have_their_names_parameters_and_effects() {
         .collect();
     let expected = [
         ("read_file", "end_line path start_line", r#"["path"]"#, Effect::Pure),
+        ("read_many_files", "paths", r#"["paths"]"#, Effect::Pure),
         ("list_files", "depth path", "null", Effect::Pure),
         ("find_files", "glob max_results", r#"["glob"]"#, Effect::Pure),
         ("search_files", "context glob max_results pattern", r#"["pattern"]"#, Effect::Pure),
@@ -94,13 +96,14 @@ fn the_tools_have_their_names_parameters_and_effects() {
         ("edit_file", "new_text old_text path replace_all", r#"["path","old_text","new_text"]"#, Effect::Reconcilable),
         ("multi_edit", "edits path", r#"["path","edits"]"#, Effect::Reconcilable),
         ("apply_patch", "input", r#"["input"]"#, Effect::Reconcilable),
+        ("edit_notebook", "cell cell_type mode path source", r#"["path"]"#, Effect::AtMostOnce),
     ];
     assert_eq!(offered.len(), expected.len());
     for ((name, params, required, effect), expected) in offered.iter().zip(expected) {
         assert_eq!((&**name, &**params, &**required, *effect), expected);
     }
     let read_only = fixture.workspace.clone().read_only().tools();
-    assert_eq!(read_only.names(), ["read_file", "list_files", "find_files", "search_files"]);
+    assert_eq!(read_only.names(), ["read_file", "read_many_files", "list_files", "find_files", "search_files"]);
 }
 
 #[test]
