@@ -33,7 +33,7 @@ struct UserQuestion {
 /// A tool by which a model asks the person it works for: `ask_user`. The run waits until there is an answer, in this process or another.
 ///
 /// The question is one of the run, of the kind `ask_user`; its payload is `{"questions": [{"question", "options", "multiple"}]}`. The answer is a list with as
-/// many entries: a text, or a list of texts where several may be chosen. A person may always answer in words of their own.
+/// many entries: a text, which need not be one of the options, or a list of texts where several may be chosen.
 ///
 /// ```
 /// use agent_core::Tool;
@@ -70,11 +70,13 @@ impl Tool for AskUser {
             return Err(Error::tool(format!("'{}' has one option: give two or more, or none", bare.question)));
         }
         let text = json!({"type": "string"});
-        let answers: Vec<Value> = args
-            .questions
-            .iter()
-            .map(|one| if one.multiple { json!({"type": "array", "items": text}) } else { text.clone() })
-            .collect();
+        let answers: Vec<Value> =
+            args.questions
+                .iter()
+                .map(|one| {
+                    if one.multiple { json!({"anyOf": [text, {"type": "array", "items": text}]}) } else { text.clone() }
+                })
+                .collect();
         let many = answers.len();
         let schema = json!({"type": "array", "prefixItems": answers, "minItems": many, "maxItems": many});
         let ask = Ask::new(KIND, json!({"questions": args.questions})).schema(schema);

@@ -60,7 +60,7 @@ impl Change {
         Ok(Changed { text: text.replace(&old, &new), count: matches.count, line: matches.first_lines[0] })
     }
 
-    /// Judges by the file's text whether the change was made, and says `done` if so; where both may be, it does not guess.
+    /// Judges by the file's text whether the change was made; where both may be, it does not guess.
     pub(super) fn was_made(&self, text: &str) -> Reconciled {
         let (old, new) = self.with_line_ends_of(text);
         let has_new = !new.is_empty() && text.contains(&new);
@@ -75,7 +75,9 @@ impl Change {
     /// The two texts as they stand in a file whose lines end with `\r\n`, which a model is not shown.
     fn with_line_ends_of(&self, text: &str) -> (String, String) {
         let (old, new) = (&self.old_text, &self.new_text);
-        if text.contains(old) || old.contains('\r') || !text.contains("\r\n") {
+        // Some lines may end otherwise than most.
+        let is_there = old.contains('\n') && text.contains(old);
+        if is_there || old.contains('\r') || !text.contains("\r\n") {
             return (old.clone(), new.clone());
         }
         (old.replace('\n', "\r\n"), new.replace("\r\n", "\n").replace('\n', "\r\n"))

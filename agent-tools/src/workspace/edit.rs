@@ -69,6 +69,9 @@ impl Edits for ManyEdits {
     }
 }
 
+/// Told where the agent knew another content.
+pub(super) const CHANGED: &str = " [it had changed since you read it]";
+
 /// Replaces texts in a file.
 pub(super) struct EditFile<E> {
     files: Files,
@@ -93,8 +96,7 @@ impl<E: Edits> Tool for EditFile<E> {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let (files, edits) = (self.files.clone(), req.parse::<E>()?);
-        let seen = Seen::of(&files, &req.cx);
-        blocking(move || apply(&files, &edits, &seen)).await.map(ToolOutput::text)
+        blocking(move || apply(&files, &edits, &Seen::new(&files, &req.cx))).await.map(ToolOutput::text)
     }
 
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
@@ -103,7 +105,7 @@ impl<E: Edits> Tool for EditFile<E> {
     }
 }
 
-fn apply(files: &Files, edits: &impl Edits, seen: &Seen) -> Result<String> {
+fn apply(files: &Files, edits: &impl Edits, seen: &Seen<'_>) -> Result<String> {
     let path = files.relative(edits.path())?;
     let _changing = files.changing();
     let before = files.read_text(&path)?;
@@ -118,14 +120,16 @@ fn apply(files: &Files, edits: &impl Edits, seen: &Seen) -> Result<String> {
         first = first.or(Some(changed.line));
     }
     files.replace(&path, text.as_bytes())?;
-    let note = if seen.is_outdated(&path, before.as_bytes()) { " [it had changed since you read it]" } else { "" };
-    seen.note(&path, text.as_bytes());
+    let note = if seen.is_outdated(&path, before.as_bytes()) { CHANGED } else { "" };
+    seen.changed(&path, before.as_bytes(), text.as_bytes());
     let (replaced, line) = (count(replaced as u64, "replacement"), first.unwrap_or(1));
     Ok(format!("edited {}: {replaced} at line {line}{note}", shown(&path)))
 }
 
 /// All were made or none, since the file is replaced as a whole.
 fn reconcile(files: &Files, edits: &impl Edits) -> Result<Reconciled> {
+    // An attempt that was cancelled may still be at work.
+    let _changing = files.changing();
     let text = files.read_text(&files.relative(edits.path())?)?;
     let mut made = edits.changes().iter().map(|change| change.was_made(&text));
     Ok(match made.next() {

@@ -15,7 +15,7 @@ use cap_std::{
     fs::{Dir, File, OpenOptions},
 };
 
-use super::nearest;
+use super::{nearest, seen::Known};
 
 /// The files below one directory. Cheap to clone.
 #[derive(Clone)]
@@ -32,6 +32,8 @@ struct Root {
     what: &'static str,
     /// Held while a file is changed, so that two edits of one file do not undo each other.
     changing: Mutex<()>,
+    /// What agents have seen of the files.
+    known: Known,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,7 @@ impl Files {
         let open = || {
             let paths = [dir.canonicalize()?, std::path::absolute(dir)?];
             let dir = Dir::open_ambient_dir(&paths[0], ambient_authority())?;
-            Ok(Root { dir, paths, what, changing: Mutex::default() })
+            Ok(Root { dir, paths, what, changing: Mutex::default(), known: Known::default() })
         };
         let failed = |e: io::Error| Error::config(format!("cannot open the {what} '{}': {e}", dir.display()));
         Ok(Self { root: Arc::new(open().map_err(failed)?), limits: Limits::default() })
@@ -145,6 +147,10 @@ impl Files {
         Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has {bytes} bytes, more than the limit of {most}")))
     }
 
+    pub(super) fn known(&self) -> &Known {
+        &self.root.known
+    }
+
     /// Held while a file is changed.
     pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
         self.root.changing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -152,11 +158,23 @@ impl Files {
 
     /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. True if it is new.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
-        self.allow_size(path, content.len() as u64)?;
-        self.try_replace(path, content).map_err(|e| self.explain(path, &e))
+        self.replace_like(path, content, None)
     }
 
-    fn try_replace(&self, path: &Path, content: &[u8]) -> io::Result<bool> {
+    /// As [`replace`](Self::replace); a file that is new has the permissions of the file `like`.
+    pub(super) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
+        self.allow_size(path, content.len() as u64)?;
+        self.try_replace(path, content, like).map_err(|e| self.explain(path, &e))
+    }
+
+    /// Refuses a file that is there and must not be replaced or removed.
+    pub(super) fn allow_change(&self, path: &Path) -> Result<()> {
+        let is_fixed = self.root.dir.metadata(path).is_ok_and(|found| found.permissions().readonly());
+        let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
+        if is_fixed { Err(refused()) } else { Ok(()) }
+    }
+
+    fn try_replace(&self, path: &Path, content: &[u8], like: Option<&Path>) -> io::Result<bool> {
         let root = &self.root.dir;
         // A link to a file below the root stays a link: the file that it leads to is replaced.
         let path = match root.symlink_metadata(path) {
@@ -180,6 +198,8 @@ impl Files {
             Err(e) => return Err(e),
         };
         let is_new = permissions.is_none();
+        let like = like.and_then(|like| root.metadata(like).ok()).map(|like| like.permissions());
+        let permissions = permissions.or(like);
         let draft = format!(".{}.draft", new_id());
         let written = folder.open_with(&draft, OpenOptions::new().write(true).create_new(true)).and_then(|mut file| {
             file.write_all(content)?;

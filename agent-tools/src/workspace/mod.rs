@@ -30,8 +30,8 @@ use crate::ToolSet;
 /// hard links may be one from outside, so it is not read unless [`allow_hard_links`](Self::allow_hard_links) says so.
 /// Devices, pipes and sockets are never opened.
 ///
-/// A file is not replaced by an agent that has not seen it as it is: what agents have read is kept in the storage of their tree, with the
-/// conversation. Texts within a file are changed wherever they are found; the agent is told if the file had changed.
+/// A file is not replaced or removed as a whole by an agent that has not been shown all of it as it is, nor in the message that reads it. Parts of it are changed wherever they are
+/// found; the agent is told if the file had changed since. What agents have read is known to this process alone, and to each session apart.
 ///
 /// Listing, finding and searching leave out what `.gitignore` files leave out, and hidden files. Files are replaced as a
 /// whole: a reader sees the old content or the new one, never a part.

@@ -1,11 +1,14 @@
 //! `edit_notebook`.
 
-use agent_core::{Error, Result, Tool, ToolOptions, ToolRequest};
+use std::ops::Range;
+
+use agent_core::{Error, Result, Tool, ToolOptions, ToolRequest, run::new_id};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json, ser::PrettyFormatter};
+use serde_json::{Value, json, ser::PrettyFormatter, value::RawValue};
 
 use super::{
+    edit::CHANGED,
     files::{Files, shown},
     seen::Seen,
 };
@@ -20,9 +23,8 @@ struct EditNotebook {
     /// What is done. Default: replace.
     #[serde(default)]
     mode: Mode,
-    /// The new source of the cell.
-    #[serde(default)]
-    source: String,
+    /// The new source of the cell. Replacing without it keeps the source, and changes the kind alone.
+    source: Option<String>,
     /// The kind of the cell; a new one is code unless it is said.
     cell_type: Option<CellType>,
 }
@@ -48,74 +50,123 @@ pub(super) fn tool(files: Files) -> impl Tool {
     let description = "Replaces, inserts or deletes a cell of a Jupyter notebook. What a cell had put out is removed when its source changes.";
     from_fn("edit_notebook", description, move |args: EditNotebook, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || edit(&files, &args, &Seen::of(&files, &req.cx)))
+        blocking(move || edit(&files, &args, &Seen::new(&files, &req.cx)))
     })
     .with_options(ToolOptions::serial)
 }
 
-fn edit(files: &Files, args: &EditNotebook, seen: &Seen) -> Result<String> {
+/// A notebook's text as far as it is needed: all else stays as it is, to the byte.
+#[derive(Deserialize)]
+struct Notebook<'a> {
+    #[serde(borrow)]
+    cells: &'a RawValue,
+    #[serde(default)]
+    nbformat_minor: u64,
+}
+
+fn edit(files: &Files, args: &EditNotebook, seen: &Seen<'_>) -> Result<String> {
     let path = files.relative(&args.path)?;
     let _changing = files.changing();
-    let mut notebook: Value = serde_json::from_str(&files.read_text(&path)?)
-        .map_err(|e| Error::tool(format!("'{}' is no notebook: {e}", shown(&path))))?;
-    let format = notebook["nbformat_minor"].as_u64().unwrap_or_default();
-    let cells =
-        notebook["cells"].as_array_mut().ok_or_else(|| Error::tool(format!("'{}' has no cells", shown(&path))))?;
-    let at = match &args.cell {
-        Some(cell) => Some(place(cells, cell)?),
-        None => None,
-    };
-    let done = match (args.mode, at) {
+    let text = files.read_text(&path)?;
+    let no_notebook = |e| Error::tool(format!("'{}' is no notebook: {e}", shown(&path)));
+    let notebook: Notebook<'_> = serde_json::from_str(&text).map_err(no_notebook)?;
+    let cells: Vec<&RawValue> = serde_json::from_str(notebook.cells.get()).map_err(no_notebook)?;
+    let at = args.cell.as_ref().map(|cell| place(&cells, cell)).transpose()?;
+    if let Some(Place { by_number: true, .. }) = at {
+        // Another may stand at that number by now.
+        seen.check(&path, text.as_bytes())?;
+    }
+    let places: Vec<_> = cells.iter().map(|cell| within(&text, cell)).collect();
+    let (range, new, done) = match (args.mode, at.map(|place| place.at)) {
         (Mode::Insert, at) => {
-            let at = at.unwrap_or(cells.len());
-            cells.insert(at, new_cell(args, format));
-            format!("inserted cell {at}")
+            let new = written(&new_cell(args, notebook.nbformat_minor));
+            let (at, all) = (at.unwrap_or(cells.len()), within(&text, notebook.cells));
+            let (range, new) = match (places.get(at), places.last()) {
+                (Some(next), _) => (next.start..next.start, format!("{new},\n  ")),
+                (None, Some(last)) => (last.end..last.end, format!(",\n  {new}")),
+                (None, None) => (all, format!("[\n  {new}\n ]")),
+            };
+            (range, new, format!("inserted cell {at}"))
         }
         (_, None) => return Err(Error::tool("say which cell is meant: its id, or its number from 0")),
         (Mode::Delete, Some(at)) => {
-            cells.remove(at);
-            format!("deleted cell {at}")
+            let range = match (at.checked_sub(1).and_then(|before| places.get(before)), places.get(at + 1)) {
+                (_, Some(next)) => places[at].start..next.start,
+                (Some(before), None) => before.end..places[at].end,
+                (None, None) => places[at].clone(),
+            };
+            (range, String::new(), format!("deleted cell {at}"))
         }
         (Mode::Replace, Some(at)) => {
-            replace(&mut cells[at], args);
-            format!("replaced cell {at}")
+            (places[at].clone(), written(&replaced(cells[at], args)?), format!("replaced cell {at}"))
         }
     };
-    let text = written(&notebook);
-    files.replace(&path, text.as_bytes())?;
-    seen.note(&path, text.as_bytes());
-    Ok(format!("{done} of {}", shown(&path)))
+    let edited = [&text[..range.start], &new, &text[range.end..]].concat();
+    let note = if seen.is_outdated(&path, text.as_bytes()) { CHANGED } else { "" };
+    files.replace(&path, edited.as_bytes())?;
+    seen.changed(&path, text.as_bytes(), edited.as_bytes());
+    Ok(format!("{done} of {}{note}", shown(&path)))
+}
+
+struct Place {
+    at: usize,
+    by_number: bool,
 }
 
 /// By id first: one may look like a number.
-fn place(cells: &[Value], cell: &str) -> Result<usize> {
-    let by_id = cells.iter().position(|one| one["id"] == cell);
-    by_id.or_else(|| cell.trim().parse().ok().filter(|at| *at < cells.len())).ok_or_else(|| {
-        Error::tool(format!("there is no cell '{cell}': the notebook has {} cells, numbered from 0", cells.len()))
+fn place(cells: &[&RawValue], wanted: &str) -> Result<Place> {
+    #[derive(Deserialize)]
+    struct Id {
+        id: Option<String>,
+    }
+    let has_id =
+        |cell: &&RawValue| serde_json::from_str::<Id>(cell.get()).is_ok_and(|cell| cell.id.as_deref() == Some(wanted));
+    if let Some(at) = cells.iter().position(has_id) {
+        return Ok(Place { at, by_number: false });
+    }
+    let at = wanted.trim().parse().ok().filter(|at| *at < cells.len());
+    at.map(|at| Place { at, by_number: true }).ok_or_else(|| {
+        Error::tool(format!("there is no cell '{wanted}': the notebook has {} cells, numbered from 0", cells.len()))
     })
 }
 
+/// Where a value stands in the text that it was read from.
+fn within(text: &str, value: &RawValue) -> Range<usize> {
+    let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
+    start..start + value.get().len()
+}
+
 fn new_cell(args: &EditNotebook, format: u64) -> Value {
-    let mut cell = json!({"metadata": {}, "source": source(&args.source)});
+    let mut cell = json!({"metadata": {}, "source": source(args.source.as_deref().unwrap_or_default())});
     set_type(&mut cell, args.cell_type.unwrap_or(CellType::Code));
     // From format 4.5 on, each cell has an id.
     if format >= 5 {
-        cell["id"] = agent_core::run::new_id().rsplit('-').next().unwrap_or_default().into();
+        cell["id"] = new_id().into();
     }
     cell
 }
 
-fn replace(cell: &mut Value, args: &EditNotebook) {
-    cell["source"] = source(&args.source);
+fn replaced(cell: &RawValue, args: &EditNotebook) -> Result<Value> {
+    let mut cell: Value =
+        serde_json::from_str(cell.get()).map_err(|e| Error::tool(format!("the cell is damaged: {e}")))?;
+    if !cell.is_object() {
+        return Err(Error::tool("the cell is damaged: it is no object"));
+    }
+    match &args.source {
+        Some(text) => cell["source"] = source(text),
+        None if args.cell_type.is_none() => return Err(Error::tool("say what is to be changed: source, or cell_type")),
+        None => {}
+    }
     let now = match cell["cell_type"].as_str() {
         Some("markdown") => CellType::Markdown,
         Some("raw") => CellType::Raw,
         _ => CellType::Code,
     };
-    set_type(cell, args.cell_type.unwrap_or(now));
+    set_type(&mut cell, args.cell_type.unwrap_or(now));
+    Ok(cell)
 }
 
-/// Code has outputs and the number of its run, and nothing else has them.
+/// Code has outputs and the number of its run, which are not those of the new source; nothing else has them.
 fn set_type(cell: &mut Value, of: CellType) {
     let Some(cell) = cell.as_object_mut() else { return };
     let name = match of {
@@ -124,11 +175,11 @@ fn set_type(cell: &mut Value, of: CellType) {
         CellType::Raw => "raw",
     };
     cell.insert("cell_type".to_owned(), name.into());
+    cell.remove("outputs");
+    cell.remove("execution_count");
     if matches!(of, CellType::Code) {
-        cell.extend(Map::from_iter([("outputs".to_owned(), json!([])), ("execution_count".to_owned(), Value::Null)]));
-    } else {
-        cell.remove("outputs");
-        cell.remove("execution_count");
+        cell.insert("outputs".to_owned(), json!([]));
+        cell.insert("execution_count".to_owned(), Value::Null);
     }
 }
 
@@ -137,23 +188,13 @@ fn source(text: &str) -> Value {
     text.split_inclusive('\n').collect()
 }
 
-/// As Jupyter writes it: fields in the order of their names, one space for each level.
-fn written(notebook: &Value) -> String {
+/// A cell as Jupyter writes it: fields in the order of their names, one space for each level, two levels down.
+fn written(cell: &Value) -> String {
+    let mut sorted = cell.clone();
+    sorted.sort_all_objects();
     let mut bytes = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b" "));
-    serde::Serialize::serialize(&sorted(notebook), &mut writer).expect("it is JSON");
-    String::from_utf8(bytes).expect("JSON is text") + "\n"
-}
-
-/// Also where a program's features keep fields in the order in which they came.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name.clone(), sorted(value))).collect();
-            fields.sort_by(|a, b| a.0.cmp(&b.0));
-            Value::Object(fields.into_iter().collect())
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
+    serde::Serialize::serialize(&sorted, &mut writer).expect("it is JSON");
+    // No text of JSON has a line feed.
+    String::from_utf8(bytes).expect("JSON is text").replace('\n', "\n  ")
 }

@@ -1,9 +1,14 @@
 //! `read_file` and `read_many_files`.
 
-use std::{borrow::Cow, fmt::Write, ops::ControlFlow, path::Path};
+use std::{
+    borrow::Cow,
+    fmt::Write,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
 
 use agent_core::{
-    Effect, Error, Part, Result, RunCx, Tool, ToolOutput, ToolRequest,
+    Effect, Error, ErrorKind, Part, Result, RunCx, Tool, ToolOutput, ToolRequest,
     message::{Media, Text},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -15,7 +20,7 @@ use super::{
     find::Names,
     seen::Seen,
     text::{cut, is_binary},
-    walk::{Stop, walk},
+    walk::{Ended, Stop, walk},
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
 
@@ -39,23 +44,28 @@ pub(super) fn tool(files: Files) -> impl Tool {
                        the file.";
     from_fn("read_file", description, move |args: ReadFile, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || read(&files, &args, &Seen::of(&files, &req.cx)))
+        blocking(move || read(&files, &args, &Seen::new(&files, &req.cx)))
     })
     .with_options(|o| o.effect(Effect::Pure))
 }
 
-fn read(files: &Files, args: &ReadFile, seen: &Seen) -> Result<ToolOutput> {
+fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<ToolOutput> {
     let path = files.relative(&args.path)?;
     let bytes = files.read(&path)?;
-    seen.note(&path, &bytes);
     if let Some(mime) = image_type(&bytes) {
-        return image(&shown(&path), mime, &bytes);
+        let image = image(&shown(&path), mime, &bytes)?;
+        seen.read(&path, &bytes);
+        return Ok(image);
     }
-    lines(&path, &bytes, (args.start_line, args.end_line), files.limits.output_bytes).map(ToolOutput::text)
+    let lines = lines(&path, &bytes, (args.start_line, args.end_line), files.limits.output_bytes)?;
+    if lines.are_all {
+        seen.read(&path, &bytes);
+    }
+    Ok(ToolOutput::text(lines.text))
 }
 
-/// The largest image that providers take, in bytes.
-const LARGEST_IMAGE: usize = 5 << 20;
+/// The largest image that providers take, in bytes: five MiB of base64, which makes four bytes of three.
+const LARGEST_IMAGE: usize = (5 << 20) / 4 * 3;
 
 fn image(shown: &str, mime: &str, bytes: &[u8]) -> Result<ToolOutput> {
     if bytes.len() > LARGEST_IMAGE {
@@ -79,8 +89,14 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// What a model is shown of a text file.
+struct Lines {
+    text: String,
+    are_all: bool,
+}
+
 /// Lines of a file with their numbers, of about `most` bytes, and what is left out.
-fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>), most: usize) -> Result<String> {
+fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>), most: usize) -> Result<Lines> {
     let shown = shown(path);
     if is_binary(bytes) {
         return Err(Error::tool(format!("'{shown}' is not text: it is a binary file of {} bytes", bytes.len())));
@@ -88,7 +104,7 @@ fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>)
     let text = String::from_utf8_lossy(bytes);
     let total = text.lines().count();
     if total == 0 {
-        return Ok(format!("{shown} (empty)"));
+        return Ok(Lines { text: format!("{shown} (empty)"), are_all: true });
     }
     let (start, end) = (start.unwrap_or(1).max(1), end.unwrap_or(total).min(total));
     if start > total {
@@ -113,7 +129,8 @@ fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>)
     if matches!(text, Cow::Owned(_)) {
         notes.push_str("\n[not all of it is UTF-8: what is not is shown as \u{fffd}]");
     }
-    Ok(format!("{shown} (lines {start}-{last} of {total})\n{}{notes}", lines.trim_end_matches('\n')))
+    let text = format!("{shown} (lines {start}-{last} of {total})\n{}{notes}", lines.trim_end_matches('\n'));
+    Ok(Lines { text, are_all: start == 1 && last == total })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -137,37 +154,56 @@ pub(super) fn many(files: Files) -> impl Tool {
 }
 
 fn read_many(files: &Files, args: &ReadManyFiles, cx: &RunCx) -> Result<String> {
-    let (seen, mut found, mut report) = (Seen::of(files, cx), Vec::new(), Vec::new());
+    let (stop, mut found, mut report) = (Stop::new(cx.clone(), files), Vec::new(), Vec::new());
     for wanted in &args.paths {
-        let path = files.relative(wanted)?;
-        if files.root().metadata(&path).is_ok_and(|there| there.is_file()) {
-            found.push(path);
-            continue;
-        }
-        let (names, before) = (Names::new(wanted)?, found.len());
-        walk(files, Path::new(""), usize::MAX, &Stop::new(cx.clone(), files), &mut |there| {
-            if there.file_type.is_file() && names.contains(there.path) {
-                found.push(there.path.to_owned());
-            }
-            Ok(if found.len() > MOST_FILES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        if found.len() == before {
-            report.push(format!("[no file matches '{wanted}']"));
+        match matching(files, wanted, &stop, &mut found) {
+            Ok(Some(note)) => report.push(note),
+            Ok(None) => {}
+            Err(e) if e.kind() == ErrorKind::Tool => report.push(format!("[{}]", e.message())),
+            Err(e) => return Err(e),
         }
     }
-    let is_too_many = found.len() > MOST_FILES;
-    found.truncate(MOST_FILES);
     // Each has its share, so that the first does not take all of it.
-    let share = files.limits.output_bytes / found.len().max(1);
+    let (share, seen) = (files.limits.output_bytes / found.len().max(1), Seen::new(files, cx));
     for path in &found {
         let read = files.read(path).and_then(|bytes| {
-            seen.note(path, &bytes);
-            lines(path, &bytes, (None, None), share)
+            let lines = lines(path, &bytes, (None, None), share)?;
+            if lines.are_all {
+                seen.read(path, &bytes);
+            }
+            Ok(lines.text)
         });
         report.push(read.unwrap_or_else(|e| format!("[{}]", e.message())));
     }
-    if is_too_many {
-        report.push(format!("[cut at {MOST_FILES} files: narrow the patterns]"));
-    }
     Ok(report.join("\n\n"))
+}
+
+/// Adds the files that are wanted, each once. Says if some are missing.
+fn matching(files: &Files, wanted: &str, stop: &Stop, found: &mut Vec<PathBuf>) -> Result<Option<String>> {
+    let mut add = |path: &Path| {
+        let is_new = !found.iter().any(|known| known == path);
+        if is_new && found.len() == MOST_FILES {
+            return false;
+        }
+        if is_new {
+            found.push(path.to_owned());
+        }
+        true
+    };
+    let (path, too_many) = (files.relative(wanted)?, format!("[cut at {MOST_FILES} files, at '{wanted}': name fewer]"));
+    if files.root().metadata(&path).is_ok_and(|there| there.is_file()) {
+        return Ok((!add(&path)).then_some(too_many));
+    }
+    let (names, mut matched) = (Names::new(&shown(&path))?, false);
+    let ended = walk(files, Path::new(""), usize::MAX, stop, &mut |there| {
+        let fits = there.file_type.is_file() && names.contains(there.path);
+        matched |= fits;
+        Ok(if fits && !add(there.path) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(match ended {
+        Ended::Enough => Some(too_many),
+        Ended::Late => Some(format!("[the time was up: there may be more that match '{wanted}']")),
+        Ended::Complete if !matched => Some(format!("[no file matches '{wanted}']")),
+        Ended::Complete => None,
+    })
 }

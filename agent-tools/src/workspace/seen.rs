@@ -1,62 +1,97 @@
-//! [`Seen`]: what an agent has seen of files.
+//! [`Seen`]: what agents have seen of files.
 
-use std::path::Path;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use agent_core::{Error, GlobalStorage, Result, RunCx};
-use serde_json::Value;
+use agent_core::{Error, Result, RunCx};
 use sha2::{Digest, Sha256};
 
 use super::files::{Files, shown};
 
-/// The part of the storage where it is kept: it outlives a run and a restart, as the conversation does that the files were shown in.
-const SCOPE: &str = "workspace_seen";
+/// What agents know of files, in this process: after a restart they read again before they replace. Beyond this many it is forgotten,
+/// with the same effect.
+const MOST: usize = 10_000;
 
-/// Bytes of a digest that are kept.
-const KEPT: usize = 12;
+/// What is known of each file: whose it is (session and agent), and its real path.
+pub(super) type Known = Mutex<HashMap<(Arc<str>, Arc<str>, PathBuf), Content>>;
 
-/// What an agent has seen of files, so that it does not write over what it has not.
-pub(super) struct Seen {
-    files: Files,
-    storage: GlobalStorage,
-    agent_id: String,
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Content {
+    digest: [u8; 32],
+    /// The step whose calls showed it: the model has it only in the next one. None for what the agent wrote itself.
+    shown_in: Option<(Arc<str>, u32)>,
 }
 
-impl Seen {
-    /// What the run's agent has seen of `files`.
-    pub(super) fn of(files: &Files, cx: &RunCx) -> Self {
-        Self { files: files.clone(), storage: cx.globals().scope(SCOPE), agent_id: cx.ids().agent_id.to_string() }
+/// What one agent has seen of files, so that it does not write over what it has not.
+pub(super) struct Seen<'a> {
+    files: &'a Files,
+    cx: &'a RunCx,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(files: &'a Files, cx: &'a RunCx) -> Self {
+        Self { files, cx }
     }
 
-    /// The agent knows now that this is the file's content.
-    pub(super) fn note(&self, path: &Path, content: &[u8]) {
-        self.storage.set_value(&self.name(path), digest(content));
+    /// The agent is shown all of the file.
+    pub(super) fn read(&self, path: &Path, content: &[u8]) {
+        self.note(path, content, Some(self.step()));
     }
 
-    /// Refuses to replace a content that the agent does not know.
-    pub(super) fn check(&self, path: &Path, content: &[u8]) -> Result<()> {
-        let why = match self.storage.get_value(&self.name(path)) {
-            Some(known) if *known == digest(content) => return Ok(()),
-            Some(_) => "has changed since you read it: read it again",
-            None => "is there already: read it",
-        };
-        Err(Error::tool(format!(
-            "'{}' {why} before you replace it, or change a part of it with edit_file",
-            shown(path)
-        )))
+    /// The agent wrote all of the file.
+    pub(super) fn wrote(&self, path: &Path, content: &[u8]) {
+        self.note(path, content, None);
     }
 
-    /// True if the agent knew another content than this.
+    /// The agent changed a part of the file: it knows the new content if it knew the old one.
+    pub(super) fn changed(&self, path: &Path, old: &[u8], new: &[u8]) {
+        if let Some(known) = self.known(path).filter(|known| known.digest == digest(old)) {
+            self.note(path, new, known.shown_in);
+        }
+    }
+
+    /// True if the agent knew another content.
     pub(super) fn is_outdated(&self, path: &Path, content: &[u8]) -> bool {
-        self.storage.get_value(&self.name(path)).is_some_and(|known| *known != digest(content))
+        self.known(path).is_some_and(|known| known.digest != digest(content))
+    }
+
+    /// Refuses to replace or remove a content that the agent does not know.
+    pub(super) fn check(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let why = match self.known(path) {
+            Some(known) if known.digest != digest(content) => "has changed since you read it: read it again",
+            Some(known) if known.shown_in == Some(self.step()) => "is only now being read: wait for what it says",
+            Some(_) => return Ok(()),
+            None => "is there, and you have not read all of it: read it",
+        };
+        Err(Error::tool(format!("'{}' {why}, before you replace it as a whole", shown(path))))
+    }
+
+    fn note(&self, path: &Path, content: &[u8], shown_in: Option<(Arc<str>, u32)>) {
+        let mut all = self.files.known().lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(self.name(path), Content { digest: digest(content), shown_in });
+    }
+
+    fn known(&self, path: &Path) -> Option<Content> {
+        self.files.known().lock().unwrap_or_else(PoisonError::into_inner).get(&self.name(path)).cloned()
     }
 
     /// One for each file, whichever link leads to it.
-    fn name(&self, path: &Path) -> String {
-        let real = self.files.root().canonicalize(path);
-        format!("{}:{}", self.agent_id, real.as_deref().unwrap_or(path).display())
+    fn name(&self, path: &Path) -> (Arc<str>, Arc<str>, PathBuf) {
+        let (ids, real) = (self.cx.ids(), self.files.root().canonicalize(path));
+        (ids.session.clone(), ids.agent_id.clone(), real.unwrap_or_else(|_| path.to_owned()))
+    }
+
+    fn step(&self) -> (Arc<str>, u32) {
+        (self.cx.ids().run_id.clone(), self.cx.step())
     }
 }
 
-fn digest(content: &[u8]) -> Value {
-    Sha256::digest(content)[..KEPT].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+fn digest(content: &[u8]) -> [u8; 32] {
+    Sha256::digest(content).into()
 }

@@ -24,12 +24,12 @@ pub(super) fn tool(files: Files) -> impl Tool {
                        use edit_file.";
     from_fn("write_file", description, move |args: WriteFile, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || write(&files, &args, &Seen::of(&files, &req.cx)))
+        blocking(move || write(&files, &args, &Seen::new(&files, &req.cx)))
     })
     .with_options(|o| o.effect(Effect::Idempotent).serial())
 }
 
-fn write(files: &Files, args: &WriteFile, seen: &Seen) -> Result<String> {
+fn write(files: &Files, args: &WriteFile, seen: &Seen<'_>) -> Result<String> {
     let path = files.relative(&args.path)?;
     let _changing = files.changing();
     let content = args.content.as_bytes();
@@ -39,7 +39,7 @@ fn write(files: &Files, args: &WriteFile, seen: &Seen) -> Result<String> {
         _ => {}
     }
     let is_new = files.replace(&path, content)?;
-    seen.note(&path, content);
+    seen.wrote(&path, content);
     let (done, lines) =
         (if is_new { "created" } else { "replaced" }, count(args.content.lines().count() as u64, "line"));
     Ok(format!("{done} {} ({lines})", shown(&path)))

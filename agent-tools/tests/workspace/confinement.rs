@@ -47,6 +47,15 @@ async fn no_path_reads_or_writes_outside() {
         let secret = fs::read_to_string(fixture.dir.path().join("secret")).expect("still there");
         assert_eq!(secret, "SECRET\n", "{path}");
     }
+    for path in ["../new", "folder/new", "sub/up/../new", "sub/../../new", "/tmp/new-of-workspace"] {
+        let written = fixture.call("write_file", json!({"path": path, "content": "X"})).await;
+        assert!(written.contains("is outside the workspace"), "{path}: {written}");
+        let patch = |body: &str| json!({"input": format!("*** Begin Patch\n{body}\n*** End Patch")});
+        for body in [format!("*** Add File: {path}\n+X"), format!("*** Update File: hard\n*** Move to: {path}\n+X")] {
+            let patched = fixture.call("apply_patch", patch(&body)).await;
+            assert!(patched.starts_with("ERROR"), "{body}: {patched}");
+        }
+    }
     assert_eq!(fs::read_dir(fixture.dir.path()).expect("reads").count(), 2, "nothing was made outside");
 }
 
@@ -130,6 +139,7 @@ async fn links_within_the_workspace_work_and_stay_links() {
     symlink("real", fixture.root().join("folder")).expect("links");
     symlink("real/file", fixture.root().join("link")).expect("links");
     assert!(fixture.call("read_file", json!({"path": "folder/file"})).await.ends_with("    1| old"));
+    fixture.next_step();
     fixture.call("write_file", json!({"path": "link", "content": "new"})).await;
     assert!(fixture.root().join("link").is_symlink());
     assert_eq!(fixture.content("real/file"), "new");

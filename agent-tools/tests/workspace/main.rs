@@ -3,6 +3,7 @@
 #[cfg(unix)]
 mod confinement;
 mod notebooks;
+#[cfg(unix)]
 mod patching;
 mod reading;
 mod searching;
@@ -63,6 +64,11 @@ impl Fixture {
             Ok(output) => output.to_text(),
             Err(error) => format!("ERROR {}", error.message()),
         }
+    }
+
+    /// The model has seen the results so far.
+    fn next_step(&self) {
+        self.run.next_step();
     }
 
     fn content(&self, path: &str) -> String {

@@ -34,6 +34,7 @@ async fn a_replaced_file_keeps_its_permissions_and_a_read_only_one_its_content()
     for path in ["script", "fixed"] {
         fixture.call("read_file", json!({"path": path})).await;
     }
+    fixture.next_step();
     fixture.call("write_file", json!({"path": "script", "content": "new"})).await;
     let mode = fs::metadata(fixture.root().join("script")).expect("reads").permissions().mode();
     assert_eq!((fixture.content("script").as_str(), mode & 0o777), ("new", 0o750));

@@ -10,17 +10,19 @@ type Alike = fn(&str, &str) -> bool;
 const ALIKE: [Alike; 3] = [|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 
 /// The text with the chunks applied, each after the one before. Lines that stay keep their ends; new ones end as the first line does.
-pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<String> {
+/// With it, the lines at which the chunks were found, counted from 1.
+pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<(String, Vec<usize>)> {
     let whole: Vec<&str> = text.split_inclusive('\n').collect();
     let lines: Vec<&str> = whole.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
     let end = if whole.first().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
     let mut out = Out { text: String::with_capacity(text.len()), end };
-    let mut at = 0;
+    let (mut at, mut places) = (0, Vec::new());
     for chunk in chunks {
-        let start = place(&lines, at, chunk, shown)?;
+        let (start, changes) = place(&lines, at, chunk, shown)?;
+        places.push(start + 1);
         out.kept(&whole[at..start]);
         at = start;
-        for line in &chunk.lines {
+        for line in changes {
             match line {
                 // As it stands in the file, not as the patch spells it.
                 Line::Same(_) => {
@@ -36,7 +38,7 @@ pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<String>
     if !text.is_empty() && !text.ends_with('\n') && out.text.ends_with(end) {
         out.text.truncate(out.text.len() - end.len());
     }
-    Ok(out.text)
+    Ok((out.text, places))
 }
 
 struct Out<'a> {
@@ -63,29 +65,91 @@ impl Out<'_> {
     }
 }
 
-/// Where the lines of a chunk begin, at or after `from`.
-fn place(lines: &[&str], mut from: usize, chunk: &Chunk, shown: &str) -> Result<usize> {
-    for anchor in &chunk.anchors {
-        let found = ALIKE.iter().find_map(|alike| (from..lines.len()).find(|at| alike(lines[*at], anchor)));
-        from = found.ok_or_else(|| Error::tool(format!("'{shown}' has no line '{anchor}' after line {from}")))? + 1;
+/// Where the lines of a chunk begin, at or after `from`; and without the empty lines at its edges if it fits only so, which stand there
+/// for the eye.
+fn place<'a>(lines: &[&str], from: usize, chunk: &'a Chunk, shown: &str) -> Result<(usize, &'a [Line])> {
+    let whole = find(lines, from, chunk, &chunk.lines, shown);
+    let bare = |line: &Line| *line != Line::Same(String::new());
+    let first = chunk.lines.iter().position(bare).unwrap_or(0);
+    let last = chunk.lines.iter().rposition(bare).map_or(0, |last| last + 1);
+    let inner = &chunk.lines[first.min(last)..last];
+    match whole {
+        Err(_) if inner.len() < chunk.lines.len() && !inner.is_empty() => {
+            find(lines, from, chunk, inner, shown).or(whole).map(|at| (at, inner))
+        }
+        found => found.map(|at| (at, &chunk.lines[..])),
     }
-    let old: Vec<&str> = chunk.lines.iter().filter_map(Line::old).collect();
+}
+
+fn find(lines: &[&str], from: usize, chunk: &Chunk, wanted: &[Line], shown: &str) -> Result<usize> {
+    let (from, anchors) = anchored(lines, from, &chunk.anchors);
+    let old: Vec<&str> = wanted.iter().filter_map(Line::old).collect();
     if old.is_empty() {
+        if anchors == Anchors::Missing {
+            let wanted = chunk.anchors.join("', '");
+            return Err(Error::tool(format!("'{shown}' has no line '{wanted}'")));
+        }
         return Ok(if chunk.anchors.is_empty() || chunk.at_end { lines.len() } else { from });
     }
     let last = lines.len().checked_sub(old.len()).filter(|last| *last >= from);
+    let fits = |start: usize, alike: Alike| lines[start..].iter().zip(&old).all(|(line, old)| alike(line, old));
+    if chunk.at_end
+        && let Some(last) = last
+        && ALIKE.iter().any(|alike| fits(last, *alike))
+    {
+        return Ok(last);
+    }
     let found = last.and_then(|last| {
-        ALIKE.iter().find_map(|alike| {
-            let fits = |start: &usize| lines[*start..].iter().zip(&old).all(|(line, old)| alike(line, old));
-            if chunk.at_end && fits(&last) { Some(last) } else { (from..=last).find(fits) }
-        })
+        let at = |alike: &Alike| (from..=last).filter(|start| fits(*start, *alike)).collect::<Vec<_>>();
+        ALIKE.iter().map(at).find(|places| !places.is_empty())
     });
-    found.ok_or_else(|| {
-        let wanted = old.join("\n");
-        Error::tool(format!(
-            "these lines are not in '{shown}' after line {from}; read it again and copy them exactly:\n{wanted}"
-        ))
-    })
+    match found.as_deref() {
+        // What comes first after a line that was named, or after what was changed before, is meant.
+        Some([at]) => Ok(*at),
+        Some([at, ..]) if anchors == Anchors::Found || from > 0 => Ok(*at),
+        Some(places) => {
+            let numbers: Vec<_> = places.iter().take(5).map(|at| (at + 1).to_string()).collect();
+            let wanted = old.join("\n");
+            Err(Error::tool(format!(
+                "these lines are in '{shown}' {} times, at lines {}: add lines around those that are meant, or name the function in a line that begins with @@:\n{wanted}",
+                places.len(),
+                numbers.join(", ")
+            )))
+        }
+        None => {
+            let wanted = old.join("\n");
+            Err(Error::tool(format!(
+                "these lines are not in '{shown}' after line {from}; read it again and copy them exactly:\n{wanted}"
+            )))
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anchors {
+    /// There are none.
+    None,
+    Found,
+    /// One of them is no line of the file: the lines of the chunk must be enough.
+    Missing,
+}
+
+/// The line after the last anchor. One that stands only before is where the chunk is already: a class that is named again.
+fn anchored(lines: &[&str], mut from: usize, anchors: &[String]) -> (usize, Anchors) {
+    let mut state = Anchors::None;
+    for anchor in anchors {
+        let in_lines = |from: usize| {
+            let exact = ALIKE.iter().find_map(|alike| (from..lines.len()).find(|at| alike(lines[*at], anchor)));
+            // A signature may be named by its beginning.
+            exact.or_else(|| (from..lines.len()).find(|at| lines[*at].trim().starts_with(anchor.trim())))
+        };
+        match in_lines(from) {
+            Some(at) => (from, state) = (at + 1, Anchors::Found),
+            None if in_lines(0).is_some() => state = Anchors::Found,
+            None => return (from, Anchors::Missing),
+        }
+    }
+    (from, state)
 }
 
 impl Line {
@@ -107,7 +171,7 @@ mod tests {
         let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
         let changes = parse(&patch)?;
         let [Change::Update { chunks, .. }] = &changes[..] else { panic!("{changes:?}") };
-        apply(text, chunks, "f")
+        apply(text, chunks, "f").map(|(text, _)| text)
     }
 
     #[test]
@@ -122,9 +186,20 @@ mod tests {
             ("@@\n-a\n+A\n@@\n-d\n+D\n*** End of File", "A\nb\nc\nD\n"),
             ("@@ -1,2 +1,2 @@\n a\n-b", "a\nc\nd\n"),
             ("@@ -2,1 +2,1 @@ a\n-b", "a\nc\nd\n"),
+            ("@@ is nowhere\n-b", "a\nc\nd\n"),
+            ("@@ a\n-b\n@@ a\n-c", "a\nd\n"),
+            ("\n@@\n-a\n\n@@\n-c\n", "b\nd\n"),
         ] {
             assert_eq!(patched(text, body).expect("applies"), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn what_is_named_by_its_beginning_and_in_any_script_is_found() {
+        let text = "class A(B):\n    x\nclass C:\n    x\n日本\n";
+        assert_eq!(patched(text, "@@ class C\n-    x").expect("applies"), "class A(B):\n    x\nclass C:\n日本\n");
+        assert_eq!(patched(text, "@@ class A\n-    x").expect("applies"), "class A(B):\nclass C:\n    x\n日本\n");
+        assert!(patched(text, "日本\n+x").expect_err("is refused").message().contains("begin with ' '"));
     }
 
     #[test]
@@ -148,8 +223,10 @@ mod tests {
     fn what_does_not_fit_is_said_with_its_lines() {
         let missing = patched("a\nb\n", " a\n-x").expect_err("is not there");
         assert!(missing.message().ends_with("copy them exactly:\na\nx"), "{missing}");
-        let anchor = patched("a\nb\n", "@@ fn x()\n-b").expect_err("is not there");
-        assert_eq!(anchor.message(), "'f' has no line 'fn x()' after line 0");
+        let anchor = patched("a\nb\n", "@@ fn x()\n+b").expect_err("is not there");
+        assert_eq!(anchor.message(), "'f' has no line 'fn x()'");
+        let twice = patched("a\nb\na\n", "-a\n+c").expect_err("is not clear");
+        assert!(twice.message().contains("2 times, at lines 1, 3: add lines"), "{twice}");
         assert!(patched("a\nb\n", "@@\n-b\n@@\n-a").is_err(), "chunks come in their order");
         assert!(patched("a\nb\na\n", "-a\n*** End of File").is_ok_and(|text| text == "a\nb\n"));
     }
@@ -173,8 +250,8 @@ mod tests {
                 ].concat(),
                 ..Chunk::default()
             };
-            let changed = apply(&text, std::slice::from_ref(&chunk), "f").expect("applies");
-            let back = apply(&changed, &[chunk.reversed()], "f").expect("applies");
+            let (changed, _) = apply(&text, std::slice::from_ref(&chunk), "f").expect("applies");
+            let (back, _) = apply(&changed, &[chunk.reversed()], "f").expect("applies");
             proptest::prop_assert_eq!(back, text);
         }
     }

@@ -3,7 +3,7 @@
 mod apply;
 mod parse;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent_core::{
     Effect, Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::Reconciled,
@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use self::parse::{Change, Chunk, parse};
 use super::{
+    edit::CHANGED,
     files::{Files, shown},
     seen::Seen,
 };
@@ -54,8 +55,9 @@ impl Tool for ApplyPatch {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let (files, args) = (self.0.clone(), req.parse::<PatchArgs>()?);
-        let seen = Seen::of(&files, &req.cx);
-        blocking(move || carry_out(&files, &parse(&args.input)?, &seen)).await.map(ToolOutput::text)
+        blocking(move || carry_out(&files, &parse(&args.input)?, &Seen::new(&files, &req.cx)))
+            .await
+            .map(ToolOutput::text)
     }
 
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
@@ -64,85 +66,147 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// What is to be done to a file.
-enum Step {
-    /// The path is replaced; the other one, which it had before, is removed.
-    Write(PathBuf, String, Option<PathBuf>),
-    Remove(PathBuf),
-}
-
-fn carry_out(files: &Files, changes: &[Change], seen: &Seen) -> Result<String> {
+fn carry_out(files: &Files, changes: &[Change], seen: &Seen<'_>) -> Result<String> {
     let _changing = files.changing();
     // Everything is made before anything is written.
-    let steps = changes.iter().map(|change| step(files, change)).collect::<Result<Vec<_>>>()?;
-    let mut done = Vec::new();
-    for step in &steps {
-        let line = take(files, step, seen).map_err(|e| match done.is_empty() {
-            true => e,
-            false => Error::tool(format!("{}; before that: {}", e.message(), done.join(", "))),
-        })?;
-        done.push(line);
-    }
-    Ok(done.join("\n"))
+    let mut drafts = Drafts { files, seen, made: Vec::new() };
+    let told = changes.iter().map(|change| drafts.take(change)).collect::<Result<Vec<_>>>()?;
+    drafts.write()?;
+    Ok(told.join("\n"))
 }
 
-fn step(files: &Files, change: &Change) -> Result<Step> {
-    let absent = |path: &PathBuf| match files.read_if_there(path) {
-        Ok(None) => Ok(()),
-        _ => Err(Error::tool(format!("'{}' is there already: update it", shown(path)))),
-    };
-    Ok(match change {
-        Change::Add { path, content } => {
-            let path = files.relative(path)?;
-            absent(&path)?;
-            files.allow_size(&path, content.len() as u64)?;
-            Step::Write(path, content.clone(), None)
-        }
-        Change::Delete { path } => {
-            let path = files.relative(path)?;
-            files.read(&path)?;
-            Step::Remove(path)
-        }
-        Change::Update { path, to, chunks } => {
-            let path = files.relative(path)?;
-            let text = apply::apply(&files.read_text(&path)?, chunks, &shown(&path))?;
-            files.allow_size(&path, text.len() as u64)?;
-            match to.as_ref().map(|to| files.relative(to)).transpose()? {
-                Some(to) if to != path => {
-                    absent(&to)?;
-                    Step::Write(to, text, Some(path))
+/// What files are to become; a part of a patch sees what those before it made.
+struct Drafts<'a> {
+    files: &'a Files,
+    seen: &'a Seen<'a>,
+    made: Vec<Draft>,
+}
+
+struct Draft {
+    path: PathBuf,
+    /// What the file was, if it was there.
+    old: Option<String>,
+    /// What it becomes; none if it goes.
+    new: Option<String>,
+    /// The file whose permissions it has if it is new.
+    like: Option<PathBuf>,
+}
+
+impl Drafts<'_> {
+    fn take(&mut self, change: &Change) -> Result<String> {
+        match change {
+            Change::Add { path, content } => {
+                let path = self.files.relative(path)?;
+                self.must_be_absent(&path)?;
+                self.set(&path, Some(content.clone()), None)?;
+                Ok(format!("created {}", shown(&path)))
+            }
+            Change::Delete { path } => {
+                let path = self.files.relative(path)?;
+                let text = self.files.read(&path)?;
+                self.seen.check(&path, &text)?;
+                self.set(&path, None, None)?;
+                Ok(format!("removed {}", shown(&path)))
+            }
+            Change::Update { path, to, chunks } => {
+                let path = self.files.relative(path)?;
+                let before = self.text(&path)?;
+                let (text, places) = apply::apply(&before, chunks, &shown(&path))?;
+                let note = if self.seen.is_outdated(&path, before.as_bytes()) { CHANGED } else { "" };
+                let lines = places.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                let at = if lines.is_empty() { String::new() } else { format!(" at line {lines}") };
+                match to.as_ref().map(|to| self.files.relative(to)).transpose()? {
+                    Some(to) if to != path => {
+                        self.must_be_absent(&to)?;
+                        self.set(&to, Some(text), Some(path.clone()))?;
+                        self.set(&path, None, None)?;
+                        Ok(format!("moved {} to {}{at}{note}", shown(&path), shown(&to)))
+                    }
+                    _ => {
+                        self.set(&path, Some(text), None)?;
+                        Ok(format!("changed {}{at}{note}", shown(&path)))
+                    }
                 }
-                _ => Step::Write(path, text, None),
             }
         }
-    })
-}
+    }
 
-fn take(files: &Files, step: &Step, seen: &Seen) -> Result<String> {
-    match step {
-        Step::Remove(path) => {
-            files.remove(path)?;
-            Ok(format!("removed {}", shown(path)))
+    fn text(&self, path: &Path) -> Result<String> {
+        match self.draft(path) {
+            Some(Draft { new: Some(text), .. }) => Ok(text.clone()),
+            Some(_) => Err(Error::tool(format!("'{}' is removed by the same patch", shown(path)))),
+            None => self.files.read_text(path),
         }
-        Step::Write(path, text, from) => {
-            let is_new = files.replace(path, text.as_bytes())?;
-            seen.note(path, text.as_bytes());
-            if let Some(from) = from {
-                files.remove(from)?;
-                return Ok(format!("moved {} to {}", shown(from), shown(path)));
+    }
+
+    fn must_be_absent(&self, path: &Path) -> Result<()> {
+        let is_there = match self.draft(path) {
+            Some(draft) => draft.new.is_some(),
+            None => self.files.read_if_there(path)?.is_some(),
+        };
+        let taken = || Error::tool(format!("'{}' is there already: update it", shown(path)));
+        if is_there { Err(taken()) } else { Ok(()) }
+    }
+
+    fn draft(&self, path: &Path) -> Option<&Draft> {
+        self.made.iter().find(|draft| draft.path == path)
+    }
+
+    fn set(&mut self, path: &Path, new: Option<String>, like: Option<PathBuf>) -> Result<()> {
+        self.files.allow_change(path)?;
+        self.files.allow_size(path, new.as_ref().map_or(0, String::len) as u64)?;
+        match self.made.iter_mut().find(|draft| draft.path == path) {
+            Some(draft) => draft.new = new,
+            None => {
+                let old = self.files.read_if_there(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                self.made.push(Draft { path: path.to_owned(), old, new, like });
             }
-            Ok(format!("{} {}", if is_new { "created" } else { "changed" }, shown(path)))
         }
+        Ok(())
+    }
+
+    /// What is removed goes last: until then, nothing is lost.
+    fn write(&self) -> Result<()> {
+        let mut done = Vec::new();
+        let (written, removed): (Vec<_>, Vec<_>) = self.made.iter().partition(|draft| draft.new.is_some());
+        for draft in written.into_iter().chain(removed) {
+            self.write_one(draft).map_err(|e| match done.is_empty() {
+                true => e,
+                false => Error::tool(format!("{}; before that was done: {}", e.message(), done.join(", "))),
+            })?;
+            done.push(shown(&draft.path));
+        }
+        Ok(())
+    }
+
+    fn write_one(&self, draft: &Draft) -> Result<()> {
+        let Draft { path, old, new, like } = draft;
+        match (new, old) {
+            (None, None) => {}
+            (None, Some(_)) => self.files.remove(path)?,
+            (Some(new), old) => {
+                self.files.replace_like(path, new.as_bytes(), like.as_deref())?;
+                match old {
+                    Some(old) => self.seen.changed(path, old.as_bytes(), new.as_bytes()),
+                    None if like.is_none() => self.seen.wrote(path, new.as_bytes()),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 /// Judges by the files: each change may look as if it was made, and as if it was not.
 fn reconcile(files: &Files, changes: &[Change]) -> Result<Reconciled> {
+    // An attempt that was cancelled may still be at work.
+    let _changing = files.changing();
     let (mut all_made, mut none_made) = (true, true);
     for change in changes {
+        // One that looks both ways speaks for neither.
         let (made, not_made) = looks(files, change)?;
-        all_made &= made;
-        none_made &= not_made;
+        all_made &= made && !not_made;
+        none_made &= not_made && !made;
     }
     Ok(match (all_made, none_made) {
         (true, false) => Reconciled::Happened(ToolOutput::text("the patch was applied")),
@@ -168,7 +232,9 @@ fn looks(files: &Files, change: &Change) -> Result<(bool, bool)> {
         }
         Change::Update { path, to, chunks } => {
             let reversed: Vec<_> = chunks.iter().map(Chunk::reversed).collect();
-            (fits(to.as_ref().unwrap_or(path), &reversed)?, fits(path, chunks)?)
+            let is_there = |path: &String| Ok::<_, Error>(files.read_if_there(&files.relative(path)?)?.is_some());
+            let Some(to) = to else { return Ok((fits(path, &reversed)?, fits(path, chunks)?)) };
+            (!is_there(path)? && fits(to, &reversed)?, !is_there(to)? && fits(path, chunks)?)
         }
     })
 }

@@ -50,10 +50,18 @@ pub(super) fn parse(patch: &str) -> Result<Vec<Change>> {
         };
         let line = line.trim();
         if line == "*** End Patch" {
-            break;
+            // Some make a patch of each file.
+            while lines.next_if(|line| line.trim() != "*** Begin Patch").is_some() {}
+            if lines.next().is_none() {
+                break;
+            }
         } else if let Some(path) = line.strip_prefix("*** Add File:") {
+            let mut added = Vec::new();
+            while let Some(line) = lines.next_if(|line| !line.starts_with("*** ")) {
+                added.push(line);
+            }
             let mut content = String::new();
-            while let Some(added) = lines.next_if(|line| !line.starts_with("*** ")) {
+            for added in for_the_file(&added) {
                 let text =
                     added.strip_prefix('+').or_else(|| added.trim().is_empty().then_some("")).ok_or_else(|| {
                         Error::tool(format!(
@@ -92,13 +100,12 @@ const END_OF_FILE: &str = "*** End of File";
 
 fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
     let (mut chunks, mut chunk) = (Vec::new(), Chunk::default());
-    // Empty lines before the next file are there for the eye.
-    let length = body.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
-    for line in &body[..length] {
+    for line in for_the_file(body) {
         if let Some(anchor) = line.strip_prefix("@@") {
-            if !chunk.lines.is_empty() {
+            if chunk.lines.iter().any(|line| *line != Line::Same(String::new())) {
                 chunks.push(std::mem::take(&mut chunk));
             }
+            chunk.lines.clear(); // empty ones, for the eye
             // Some write `@@ -1,2 +1,2 @@ fn x()`, as other tools do: the numbers say nothing here.
             let anchor = anchor.rsplit("@@").next().unwrap_or_default();
             let is_numbers = anchor.trim_start().starts_with('-') && anchor.contains(" +");
@@ -109,10 +116,11 @@ fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
             chunk.at_end = true;
             chunks.push(std::mem::take(&mut chunk));
         } else {
-            chunk.lines.push(match line.split_at_checked(1) {
-                Some(("+", text)) => Line::New(text.to_owned()),
-                Some(("-", text)) => Line::Old(text.to_owned()),
-                Some((" ", text)) => Line::Same(text.to_owned()),
+            let text = || line[1..].to_owned();
+            chunk.lines.push(match line.chars().next() {
+                Some('+') => Line::New(text()),
+                Some('-') => Line::Old(text()),
+                Some(' ') => Line::Same(text()),
                 None => Line::Same(String::new()), // an empty line that lost its space
                 Some(_) => {
                     return Err(Error::tool(format!(
@@ -124,6 +132,11 @@ fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
     }
     chunks.extend((!chunk.lines.is_empty()).then_some(chunk));
     Ok(chunks)
+}
+
+/// The lines without the empty ones at their end, which are there for the eye.
+fn for_the_file<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
+    &lines[..lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1)]
 }
 
 fn named(path: &str) -> Result<String> {
