@@ -60,6 +60,15 @@ impl Called {
         self.try_call(self.run.cx(), name, args).await.expect("gives").to_text()
     }
 
+    /// Starts a command in the background, and gives its id.
+    async fn background(&self, command: &str) -> String {
+        let args = json!({"command": command, "run_in_background": true});
+        let started = self.try_call(self.run.cx(), "bash", args).await.expect("starts");
+        let id = started.as_value().expect("a value")["bash_id"].as_str().expect("an id").to_owned();
+        assert_eq!(started.to_text(), format!("started in the background as {id}: bash_output reads what it writes"));
+        id
+    }
+
     async fn bash(&self, command: &str) -> String {
         self.call("bash", json!({"command": command})).await
     }
@@ -71,7 +80,7 @@ async fn a_command_gives_what_it_writes_and_how_it_ended() {
     assert_eq!(shell.bash("echo out; echo err >&2").await, "out\nerr");
     assert_eq!(shell.bash("true").await, "[no output]");
     assert_eq!(shell.bash("printf nothing-more; exit 3").await, "nothing-more\n[exit code 3]");
-    assert_eq!(shell.bash("kill -9 $$").await, "[exit code 137]");
+    assert!(shell.bash("kill -9 $$").await.ends_with("[exit code 137]"), "128 and the number of the signal");
 }
 
 #[tokio::test]
@@ -89,6 +98,10 @@ async fn each_call_is_a_shell_of_its_own_and_input_is_at_its_end() {
     assert_eq!(shell.bash("ls; echo [$X]; cat").await, "d\n[]");
 }
 
+async fn fixture_len(shell: &Called, file: &str) -> usize {
+    shell.sandbox.read(file).await.expect("is there").len()
+}
+
 #[tokio::test]
 async fn of_a_long_output_both_ends_are_shown_and_the_whole_is_a_file() {
     let shell = Called::set(|shell| shell.max_output_bytes(200));
@@ -97,6 +110,10 @@ async fn of_a_long_output_both_ends_are_shown_and_the_whole_is_a_file() {
     assert!(shown.starts_with("1\n2\n") && shown.ends_with("9999\n10000") && shown.len() < 400, "{shown}");
     let file = output.as_value().expect("a value")["file"].as_str().expect("a file").to_owned();
     assert!(shown.contains(&file), "{shown}");
+    let flood =
+        shell.try_call(shell.run.cx(), "bash", json!({"command": "yes | head -c 20000000"})).await.expect("gives");
+    let kept = flood.as_value().expect("a value")["file"].as_str().expect("a file").to_owned();
+    assert_eq!(fixture_len(&shell, &kept).await, 8 << 20, "{flood:?}");
     let whole: String = (1..=10_000).map(|n| format!("{n}\n")).collect();
     assert_eq!(shell.sandbox.read(&file).await.expect("is there"), whole);
     assert_eq!(shell.bash(&format!("sed -n 5000p {file}")).await, "5000");
@@ -119,30 +136,43 @@ async fn a_command_that_takes_too_long_is_ended_with_what_it_wrote_until_then() 
 async fn a_command_in_the_background_is_read_given_input_and_ended() {
     let shell = Called::new();
     let line = "while read -r word; do echo \"got $word\"; done; echo over; sleep 1000";
-    let started = shell.call("bash", json!({"command": line, "run_in_background": true})).await;
-    assert!(started.starts_with("started in the background as bash_1: "), "{started}");
-    assert_eq!(shell.call("bash_output", json!({"bash_id": "bash_1"})).await, "[it runs]");
+    let id = shell.background(line).await;
+    assert_eq!(shell.call("bash_output", json!({"bash_id": id})).await, "[it runs]");
     for word in ["one", "two"] {
         let text = format!("{word}\n");
-        assert_eq!(shell.call("bash_input", json!({"bash_id": "bash_1", "text": text})).await, "written");
-        let said = shell.call("bash_output", json!({"bash_id": "bash_1", "wait": 60_000})).await;
+        assert_eq!(shell.call("bash_input", json!({"bash_id": id, "text": text})).await, "written");
+        let said = shell.call("bash_output", json!({"bash_id": id, "wait": 60_000})).await;
         assert_eq!(said, format!("got {word}\n[it runs]"));
     }
-    shell.call("bash_input", json!({"bash_id": "bash_1", "text": "", "end": true})).await;
-    assert_eq!(shell.call("bash_output", json!({"bash_id": "bash_1", "wait": 60_000})).await, "over\n[it runs]");
-    let ended = shell.call("kill_bash", json!({"bash_id": "bash_1"})).await;
+    shell.call("bash_input", json!({"bash_id": id, "text": "", "end": true})).await;
+    assert_eq!(shell.call("bash_output", json!({"bash_id": id, "wait": 60_000})).await, "over\n[it runs]");
+    let ended = shell.call("kill_bash", json!({"bash_id": id})).await;
     assert!(ended.starts_with("[ended by signal 9") || ended.starts_with("[exit code 137"), "{ended}");
-    let gone = shell.try_call(shell.run.cx(), "bash_output", json!({"bash_id": "bash_1"})).await.expect_err("is gone");
+    let gone = shell.try_call(shell.run.cx(), "bash_output", json!({"bash_id": id})).await.expect_err("is gone");
     assert!(gone.message().contains("there is none"), "{gone}");
+}
+
+#[tokio::test]
+async fn one_that_reads_no_input_is_told_of_and_can_still_be_ended() {
+    let shell = Called::new();
+    let id = shell.background("exec <&-; sleep 1000").await;
+    let text = "x".repeat(1 << 20);
+    let mut refused = None;
+    for _ in 0..20 {
+        let args = json!({"bash_id": id, "text": text});
+        refused = refused.or(shell.try_call(shell.run.cx(), "bash_input", args).await.err());
+    }
+    assert!(refused.expect("is refused").message().contains("input"));
+    assert!(shell.call("kill_bash", json!({"bash_id": id})).await.starts_with("[e"));
 }
 
 #[tokio::test]
 async fn one_that_ended_by_itself_is_told_once_with_its_code() {
     let shell = Called::new();
-    shell.call("bash", json!({"command": "echo done; exit 4", "run_in_background": true})).await;
+    let id = shell.background("echo done; exit 4").await;
     let mut said = String::new();
     while !said.contains("exit code") {
-        said += &shell.call("bash_output", json!({"bash_id": "bash_1", "wait": 60_000})).await;
+        said += &shell.call("bash_output", json!({"bash_id": id, "wait": 60_000})).await;
     }
     assert!(said.starts_with("done\n") && said.ends_with("[exit code 4]"), "{said}");
 }
@@ -151,7 +181,7 @@ async fn one_that_ended_by_itself_is_told_once_with_its_code() {
 async fn a_session_has_commands_of_its_own_and_no_more_than_it_may() {
     let shell = Called::set(|shell| shell.max_tasks(1));
     let background = json!({"command": "sleep 1000", "run_in_background": true});
-    shell.call("bash", background.clone()).await;
+    let id = shell.background("sleep 1000").await;
     let full = shell.try_call(shell.run.cx(), "bash", background).await.expect_err("is full");
     assert!(full.message().contains("kill_bash"), "{full}");
     let parts = RunParts::new(
@@ -160,13 +190,12 @@ async fn a_session_has_commands_of_its_own_and_no_more_than_it_may() {
         shell.run.engine().log().clone(),
     );
     let other = RunDriver::new(parts);
-    let foreign =
-        shell.try_call(other.cx(), "kill_bash", json!({"bash_id": "bash_1"})).await.expect_err("is not its own");
+    let foreign = shell.try_call(other.cx(), "kill_bash", json!({"bash_id": id})).await.expect_err("is not its own");
     assert!(foreign.message().contains("there is none"), "{foreign}");
     for tool in &shell.tools {
         tool.close().await.expect("closes");
     }
-    assert!(shell.try_call(shell.run.cx(), "bash_output", json!({"bash_id": "bash_1"})).await.is_err());
+    assert!(shell.try_call(shell.run.cx(), "bash_output", json!({"bash_id": id})).await.is_err());
 }
 
 #[tokio::test]

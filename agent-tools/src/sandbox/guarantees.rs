@@ -10,15 +10,15 @@ use std::fmt;
 pub struct Guarantees {
     /// What keeps the programs in, in a few words.
     pub by: String,
-    /// Files outside are neither read nor written nor changed in any way, but for those that are given.
+    /// Files outside are neither read nor written nor changed in any way, but for those that are given. Their names and sizes may be learned.
     pub files: bool,
     /// Nothing is reached over a network, nor over a socket of the host.
     pub network: bool,
-    /// Processes of the host are neither seen nor sent signals.
+    /// Processes of the host are neither read, nor changed, nor sent signals.
     pub processes: bool,
     /// The number of processes is limited: a fork bomb stays small.
     pub process_count: bool,
-    /// The memory of all processes together is limited; that of each one always is.
+    /// The memory of all processes together is limited. Without it, that of each process is, but for what it shares with others.
     pub memory: bool,
     /// Nothing outlives the command that started it, nor the process of the application, however that ends.
     pub no_survivors: bool,

@@ -36,7 +36,7 @@ pub use self::{
     guarantees::Guarantees,
     limits::Limits,
     memory::MemorySandbox,
-    process::{Driver, Exit, Process},
+    process::{Driver, Exit, Input, Process},
 };
 
 /// A place in which programs run and files lie.

@@ -18,10 +18,14 @@ const GRACE: Duration = Duration::from_millis(200);
 /// A program that runs in a [`Sandbox`](super::Sandbox). Dropping it kills the program, with all that it started.
 pub struct Process {
     output: mpsc::Receiver<Bytes>,
-    input: Option<mpsc::Sender<Bytes>>,
+    input: Option<Input>,
     exit: Ending,
     kill: Box<dyn Fn() + Send + Sync>,
 }
+
+/// The standard input of a [`Process`]; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Input(mpsc::Sender<Bytes>);
 
 /// The other end of a [`Process`]: who implements a [`Sandbox`](super::Sandbox) moves bytes through it.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ pub struct Driver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
-    /// The code that it gave; none if a signal ended it.
+    /// The code that it gave; none if a signal ended it. In most sandboxes a signal is told as shells tell it, by 128 and its number.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -57,7 +61,8 @@ impl Process {
         let (output, read) = mpsc::channel(PIECES);
         let (write, input) = mpsc::channel(PIECES);
         let (exit, ending) = oneshot::channel();
-        let process = Self { output: read, input: Some(write), exit: Ending::Open(ending), kill: Box::new(kill) };
+        let process =
+            Self { output: read, input: Some(Input(write)), exit: Ending::Open(ending), kill: Box::new(kill) };
         (process, Driver { output, input, exit })
     }
 
@@ -70,18 +75,10 @@ impl Process {
         }
     }
 
-    /// Writes to its standard input.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it reads no more.
-    pub async fn write(&self, input: impl Into<Bytes>) -> Result<()> {
-        let closed = || Error::tool("the program reads no more input");
-        self.input.as_ref().ok_or_else(closed)?.send(input.into()).await.map_err(|_| closed())
-    }
-
-    /// Ends its standard input.
-    pub fn close_input(&mut self) {
-        self.input = None;
+    /// Its standard input, which ends when it is dropped; none if it was taken before. If it is not taken, the input stays open as long as
+    /// the process is held.
+    pub fn take_input(&mut self) -> Option<Input> {
+        self.input.take()
     }
 
     /// Kills it, with all that it started.
@@ -97,6 +94,16 @@ impl Process {
         self.exit.wait().await;
         let Ending::Known(exit) = self.exit else { unreachable!("it was waited for") };
         exit.ok_or_else(|| Error::tool("the sandbox lost the program: how it ended is not known"))
+    }
+}
+
+impl Input {
+    /// Writes to it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the program reads no more.
+    pub async fn write(&self, input: impl Into<Bytes>) -> Result<()> {
+        self.0.send(input.into()).await.map_err(|_| Error::tool("the program reads no more input"))
     }
 }
 

@@ -15,7 +15,11 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Shell, task::Tasks, transcript::Transcript};
+use super::{
+    Shell,
+    task::Tasks,
+    transcript::{Transcript, WHOLE},
+};
 use crate::{
     sandbox::{Command, Exit},
     schema,
@@ -57,17 +61,16 @@ impl Bash {
     }
 
     async fn run(&self, command: Command, longest: Duration, req: &ToolRequest) -> Result<ToolOutput> {
-        let most = self.shell.limits.output;
         let mut process = self.shell.sandbox.start(command).await?;
-        process.close_input();
-        let mut said = Transcript::default();
+        drop(process.take_input());
+        let mut said = Transcript::new(self.shell.limits.output, WHOLE);
         let ended = {
             let run = async {
                 while let Some(piece) = process.output().await {
                     if req.cx.is_observed() {
                         req.progress(String::from_utf8_lossy(&piece));
                     }
-                    said.push(&piece, most);
+                    said.push(&piece);
                 }
                 process.exit().await
             };
@@ -81,15 +84,15 @@ impl Bash {
     }
 
     async fn report(&self, said: &Transcript, ended: &Ended) -> Result<ToolOutput> {
-        let (sandbox, most) = (&self.shell.sandbox, self.shell.limits.output);
-        let file = if said.is_too_long(most) {
+        let sandbox = &self.shell.sandbox;
+        let file = if said.is_too_long() {
             let number = self.outputs.fetch_add(1, Ordering::Relaxed);
             let file = format!("{}/output-{number}.txt", sandbox.temp_dir());
             sandbox.write(&file, Bytes::copy_from_slice(said.whole())).await.is_ok().then_some(file)
         } else {
             None
         };
-        let mut shown = said.shown(most, file.as_deref());
+        let mut shown = said.shown(file.as_deref());
         let note = match ended {
             Ended::With(exit) if exit.is_success() => None,
             Ended::With(exit) => Some(exit.to_string()),

@@ -8,17 +8,15 @@ const REPEATS: usize = 4;
 /// The text without escape sequences; of a line that was written over, what was written last; of many same lines, one and their number.
 pub(super) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let plain = strip_str(&text).to_string();
-    let mut out = String::with_capacity(plain.len());
-    let mut run: Option<(&str, usize)> = None;
-    for line in plain.split('\n') {
-        let line = written_over(line);
+    let mut out = String::with_capacity(text.len());
+    let mut run: Option<(String, usize)> = None;
+    for line in text.split('\n') {
+        // Each for itself: a sequence that does not end must not take the lines after it with it.
+        let plain = strip_str(line).to_string();
+        let line = written_over(&plain);
         match &mut run {
             Some((same, times)) if *same == line && !line.is_empty() => *times += 1,
-            _ => {
-                flush(&mut out, run);
-                run = Some((line, 1));
-            }
+            _ => flush(&mut out, run.replace((line.to_owned(), 1))),
         }
     }
     flush(&mut out, run);
@@ -31,10 +29,10 @@ fn written_over(line: &str) -> &str {
     line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default()
 }
 
-fn flush(out: &mut String, run: Option<(&str, usize)>) {
+fn flush(out: &mut String, run: Option<(String, usize)>) {
     let Some((line, times)) = run else { return };
     if times < REPEATS {
-        (0..times).for_each(|_| out.extend([line, "\n"]));
+        (0..times).for_each(|_| out.extend([line.as_str(), "\n"]));
     } else {
         out.push_str(&format!("{line}\n[the line above {} more times]\n", times - 1));
     }
@@ -58,6 +56,7 @@ mod tests {
             ("\n\n\n\n\nx", "\n\n\n\n\nx"),
             ("ä\u{1b}[Kö\n", "äö\n"),
             ("tab\there\n", "tab\there\n"),
+            ("\u{1b}]lost\nkept\n", "\nkept\n"),
         ] {
             assert_eq!(clean(said.as_bytes()), expected, "{said:?}");
         }

@@ -4,35 +4,25 @@ use std::{
     collections::BTreeMap,
     mem,
     pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use agent_core::{Error, Result, RunCx};
-use bytes::Bytes;
-use tokio::{
-    sync::{Notify, mpsc},
-    time::timeout,
-};
+use agent_core::{Error, Result, RunCx, run::new_id};
+use tokio::{sync::Notify, time::timeout};
 
 use super::{Shell, transcript::Transcript};
-use crate::sandbox::{Command, Exit, Process};
+use crate::sandbox::{Command, Exit, Input, Process};
 
-/// Pieces of input that wait for a program to read them.
-const INPUTS: usize = 16;
+/// How long a program is given to take its input.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Commands in the background, by session and name. Dropped, all of them end.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
-    by_name: Mutex<ByName>,
-    last: AtomicU64,
-}
+pub(super) struct Tasks(Mutex<ByName>);
 
-/// Names are those within a session.
-type ByName = BTreeMap<(Arc<str>, String), Arc<Task>>;
+/// Names are those within a session. None is a place that is taken for a command that is about to start.
+type ByName = BTreeMap<(Arc<str>, String), Option<Arc<Task>>>;
 
 /// One of them.
 #[derive(Debug)]
@@ -40,12 +30,13 @@ pub(super) struct Task {
     state: Mutex<State>,
     /// Something was written, or it ended.
     news: Notify,
-    orders: mpsc::Sender<Order>,
-    /// The most bytes that are shown at once.
-    most: usize,
+    /// None once its input has ended.
+    input: tokio::sync::Mutex<Option<Input>>,
+    /// Somebody wants it to end.
+    kill: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// What nobody has read yet.
     unread: Transcript,
@@ -53,45 +44,50 @@ struct State {
     ended: Option<Option<Exit>>,
 }
 
-#[derive(Debug)]
-pub(super) enum Order {
-    Write(String),
-    CloseInput,
-    Kill,
-}
-
 impl Tasks {
     /// Starts a command, and gives its name.
     pub(super) async fn start(&self, shell: &Shell, command: Command, cx: &RunCx) -> Result<String> {
-        let session = cx.ids().session.clone();
-        let running = self.lock().iter().filter(|((of, _), task)| *of == session && task.is_running()).count();
-        if running >= shell.limits.tasks {
-            return Err(Error::tool(format!(
-                "{running} commands run in the background already: end one with kill_bash"
-            )));
+        let key = self.reserve(shell.limits.tasks, cx)?;
+        match shell.sandbox.start(command).await {
+            Ok(process) => {
+                self.lock().insert(key.clone(), Some(Task::run(process, shell.limits.output)));
+                Ok(key.1)
+            }
+            Err(e) => {
+                self.lock().remove(&key);
+                Err(e)
+            }
         }
-        let process = shell.sandbox.start(command).await?;
-        let (orders, given) = mpsc::channel(INPUTS);
-        let (state, news) = (Mutex::default(), Notify::new());
-        let task = Arc::new(Task { state, news, orders, most: shell.limits.output });
-        // It ends when nobody holds the sender of its orders any more.
-        tokio::spawn(drive(process, given, Arc::downgrade(&task)));
-        let name = format!("bash_{}", self.last.fetch_add(1, Ordering::Relaxed) + 1);
-        self.lock().insert((session, name.clone()), task);
-        Ok(name)
+    }
+
+    /// A new name in the run's session, of which no more than `most` are taken.
+    fn reserve(&self, most: usize, cx: &RunCx) -> Result<(Arc<str>, String)> {
+        let session = cx.ids().session.clone();
+        let mut tasks = self.lock();
+        let taken = tasks.keys().filter(|(of, _)| *of == session).count();
+        if taken >= most {
+            let what = "end one with kill_bash, or read one that has ended with bash_output";
+            return Err(Error::tool(format!("there are {taken} commands in the background already: {what}")));
+        }
+        // A name is never used again, not even after a restart: a model may remember it.
+        let id = new_id();
+        let key = (session, format!("bash_{}", &id[id.len() - 8..]));
+        tasks.insert(key.clone(), None);
+        Ok(key)
     }
 
     /// The one of this name in the run's session.
     pub(super) fn find(&self, name: &str, cx: &RunCx) -> Result<Arc<Task>> {
         let session = &cx.ids().session;
         let tasks = self.lock();
-        tasks.get(&(session.clone(), name.to_owned())).cloned().ok_or_else(|| {
+        tasks.get(&(session.clone(), name.to_owned())).cloned().flatten().ok_or_else(|| {
             let mine = tasks.keys().filter(|(of, _)| of == session).map(|(_, name)| name.as_str());
             let there_are = match mine.collect::<Vec<_>>().join(", ") {
                 none if none.is_empty() => "there is none".to_owned(),
                 names => format!("there are {names}"),
             };
-            Error::tool(format!("no command in the background is called '{name}': {there_are}. They end with the application that started them"))
+            let why = "They end with the application that started them";
+            Error::tool(format!("no command in the background is called '{name}': {there_are}. {why}"))
         })
     }
 
@@ -101,15 +97,27 @@ impl Tasks {
     }
 
     pub(super) fn end_all(&self) {
-        mem::take(&mut *self.lock());
+        for task in mem::take(&mut *self.lock()).into_values().flatten() {
+            task.kill();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, ByName> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Task {
+    fn run(mut process: Process, most: usize) -> Arc<Self> {
+        let (input, kill) = (process.take_input(), Arc::new(Notify::new()));
+        let state = State { unread: Transcript::new(most, most), ended: None };
+        let task = Self { state: Mutex::new(state), news: Notify::new(), input: tokio::sync::Mutex::new(input), kill };
+        let task = Arc::new(task);
+        // The program ends when nobody can ask for it any more, too.
+        tokio::spawn(drive(process, task.kill.clone(), Arc::downgrade(&task)));
+        task
+    }
+
     /// Waits until it has written something or ended, for a while.
     pub(super) async fn news(&self, longest: Duration) {
         self.wait(longest, |state| state.ended.is_some() || !state.unread.is_empty()).await;
@@ -138,19 +146,26 @@ impl Task {
     /// What was written since the last time, and how it ended.
     pub(super) fn read(&self) -> (String, Option<Option<Exit>>) {
         let mut state = self.lock();
-        (mem::take(&mut state.unread).shown(self.most, None), state.ended)
+        (state.unread.take().shown(None), state.ended)
     }
 
-    /// Tells it something.
+    /// Gives it input, and then ends that if `is_all`.
     ///
     /// # Errors
-    /// If it has ended.
-    pub(super) async fn order(&self, order: Order) -> Result<()> {
-        self.orders.send(order).await.map_err(|_| Error::tool("the command has ended"))
+    /// If it reads no more, or not in time.
+    pub(super) async fn write(&self, text: String, is_all: bool) -> Result<()> {
+        let mut input = self.input.lock().await;
+        let open = input.as_ref().ok_or_else(|| Error::tool("its input has ended"))?;
+        let late = |_| Error::tool("the command does not read its input: nothing of this was written");
+        timeout(PATIENCE, open.write(text)).await.map_err(late)??;
+        if is_all {
+            *input = None;
+        }
+        Ok(())
     }
 
-    fn is_running(&self) -> bool {
-        self.lock().ended.is_none()
+    pub(super) fn kill(&self) {
+        self.kill.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -158,50 +173,30 @@ impl Task {
     }
 }
 
-/// Moves a program's output to its task and orders to the program, until it has ended or nobody can ask for it any more.
-async fn drive(mut process: Process, mut orders: mpsc::Receiver<Order>, task: Weak<Task>) {
-    let mut has_output = true;
+/// Moves a program's output to its task, until it has ended, or was killed, or nobody can ask for it any more.
+async fn drive(mut process: Process, kill: Arc<Notify>, task: Weak<Task>) {
     loop {
-        tokio::select! {
-            next = next(&mut process, has_output) => {
-                let Some(task) = task.upgrade() else { return };
-                let mut state = task.lock();
-                match next {
-                    Next::Output(piece) => state.unread.push(&piece, task.most),
-                    Next::NoMore => has_output = false,
-                    Next::Ended(exit) => state.ended = Some(exit),
-                }
-                let is_over = state.ended.is_some();
-                drop(state);
-                task.news.notify_waiters();
-                if is_over {
-                    return;
-                }
+        let piece = tokio::select! {
+            piece = process.output() => piece,
+            () = kill.notified() => {
+                process.kill();
+                continue;
             }
-            order = orders.recv() => match order {
-                // A program that reads nothing must not keep its output from being read; one that has ended is about to say so.
-                Some(Order::Write(text)) => drop(timeout(PATIENCE, process.write(text)).await),
-                Some(Order::CloseInput) => process.close_input(),
-                Some(Order::Kill) => process.kill(),
-                None => return,
-            },
+        };
+        let Some(task) = task.upgrade() else { return };
+        let Some(piece) = piece else { break };
+        task.lock().unread.push(&piece);
+        task.news.notify_waiters();
+    }
+    // It may have closed its output, and go on.
+    let exit = loop {
+        tokio::select! {
+            exit = process.exit() => break exit.ok(),
+            () = kill.notified() => process.kill(),
         }
+    };
+    if let Some(task) = task.upgrade() {
+        task.lock().ended = Some(exit);
+        task.news.notify_waiters();
     }
 }
-
-enum Next {
-    Output(Bytes),
-    NoMore,
-    Ended(Option<Exit>),
-}
-
-async fn next(process: &mut Process, has_output: bool) -> Next {
-    if has_output {
-        process.output().await.map_or(Next::NoMore, Next::Output)
-    } else {
-        Next::Ended(process.exit().await.ok())
-    }
-}
-
-/// How long a program is given to take its input.
-const PATIENCE: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::task::{Order, Tasks};
+use super::task::Tasks;
 use crate::{ToolExt, from_fn};
 
 /// The longest that a model may wait for output.
@@ -55,11 +55,7 @@ pub(super) fn input(tasks: Arc<Tasks>) -> impl Tool {
     from_fn("bash_input", description, move |args: InputArgs, req: ToolRequest| {
         let tasks = tasks.clone();
         async move {
-            let task = tasks.find(&args.bash_id, &req.cx)?;
-            task.order(Order::Write(args.text)).await?;
-            if args.end {
-                task.order(Order::CloseInput).await?;
-            }
+            tasks.find(&args.bash_id, &req.cx)?.write(args.text, args.end).await?;
             Ok::<_, Error>("written")
         }
     })
@@ -78,8 +74,7 @@ pub(super) fn kill(tasks: Arc<Tasks>) -> impl Tool {
         let tasks = tasks.clone();
         async move {
             let task = tasks.find(&args.bash_id, &req.cx)?;
-            // One that has ended already takes no order.
-            drop(task.order(Order::Kill).await);
+            task.kill();
             task.end(ENDING).await;
             read(&tasks, &args.bash_id, &req)
         }

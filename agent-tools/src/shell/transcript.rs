@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 
 use super::clean::clean;
 
-/// The most bytes of a command's output that are kept whole, for the file.
-const WHOLE: usize = 16 << 20;
+/// The most bytes of a command's output that are kept for its file.
+pub(super) const WHOLE: usize = 8 << 20;
 
-/// What a command has written: its beginning for the file, and its end.
-#[derive(Debug, Default)]
+/// What a command has written: its beginning, and its end.
+#[derive(Debug)]
 pub(super) struct Transcript {
+    /// The most bytes that are kept of the beginning, and of what a model is shown.
+    most_kept: usize,
+    most_shown: usize,
     whole: Vec<u8>,
     /// The newest bytes, which come after what was kept whole.
     newest: VecDeque<u8>,
@@ -18,12 +21,23 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    pub(super) fn push(&mut self, piece: &[u8], most: usize) {
+    /// An empty one, of which a model is shown about `most` bytes and the first `kept` are kept.
+    pub(super) fn new(most: usize, kept: usize) -> Self {
+        Self { most_kept: kept.max(most), most_shown: most, whole: Vec::new(), newest: VecDeque::new(), total: 0 }
+    }
+
+    /// What was written so far; from now on it begins anew.
+    pub(super) fn take(&mut self) -> Self {
+        let next = Self::new(self.most_shown, self.most_kept);
+        std::mem::replace(self, next)
+    }
+
+    pub(super) fn push(&mut self, piece: &[u8]) {
         self.total += piece.len() as u64;
-        let (fits, rest) = piece.split_at(piece.len().min(WHOLE - self.whole.len()));
+        let (fits, rest) = piece.split_at(piece.len().min(self.most_kept - self.whole.len()));
         self.whole.extend_from_slice(fits);
         self.newest.extend(rest);
-        let too_many = self.newest.len().saturating_sub(most);
+        let too_many = self.newest.len().saturating_sub(self.most_shown);
         self.newest.drain(..too_many);
     }
 
@@ -32,7 +46,8 @@ impl Transcript {
     }
 
     /// True if a model is not shown all of it.
-    pub(super) fn is_too_long(&self, most: usize) -> bool {
+    pub(super) fn is_too_long(&self) -> bool {
+        let most = self.most_shown;
         self.whole.len() > most && (self.total > self.whole.len() as u64 || clean(&self.whole).len() > most)
     }
 
@@ -41,9 +56,9 @@ impl Transcript {
         &self.whole
     }
 
-    /// What a model is shown: all of it, or both ends within about `most` bytes, with a note of what is between and where the whole is.
-    pub(super) fn shown(&self, most: usize, file: Option<&str>) -> String {
-        let all = clean(&self.whole);
+    /// What a model is shown: all of it, or both ends, with a note of what is between and where the whole is.
+    pub(super) fn shown(&self, file: Option<&str>) -> String {
+        let (most, all) = (self.most_shown, clean(&self.whole));
         if self.newest.is_empty() && all.len() <= most {
             return all;
         }
@@ -52,7 +67,7 @@ impl Transcript {
         let (head, tail) = (head(&all, most / 2), tail(&end, most / 2));
         let place = match file {
             Some(file) if self.newest.is_empty() => format!("the whole is in {file}"),
-            Some(file) => format!("its first {WHOLE} bytes are in {file}"),
+            Some(file) => format!("its first {} bytes are in {file}", self.whole.len()),
             None => "it is not kept".to_owned(),
         };
         format!("{head}\n[cut: the output has {} bytes; {place}]\n{tail}", self.total)
@@ -81,47 +96,49 @@ mod tests {
     use super::*;
 
     fn said(pieces: &[&str], most: usize) -> Transcript {
-        let mut said = Transcript::default();
-        pieces.iter().for_each(|piece| said.push(piece.as_bytes(), most));
+        let mut said = Transcript::new(most, WHOLE);
+        pieces.iter().for_each(|piece| said.push(piece.as_bytes()));
         said
     }
 
     #[test]
     fn what_fits_is_shown_whole_and_of_the_rest_both_ends() {
         let short = said(&["one\n", "two\n"], 100);
-        assert!(!short.is_too_long(100));
-        assert_eq!(short.shown(100, None), "one\ntwo\n");
+        assert!(!short.is_too_long());
+        assert_eq!(short.shown(None), "one\ntwo\n");
         let lines: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let long = said(&[&lines], 60);
-        assert!(long.is_too_long(60));
-        let shown = long.shown(60, Some("/tmp/out"));
+        assert!(long.is_too_long());
+        let shown = long.shown(Some("/tmp/out"));
         assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("line 98\nline 99\n"), "{shown}");
         assert!(shown.contains("\n[cut: the output has 790 bytes; the whole is in /tmp/out]\n"), "{shown}");
     }
 
     #[test]
     fn of_a_flood_the_beginning_is_kept_and_the_newest_is_shown() {
-        let mut flood = Transcript::default();
+        let mut flood = said(&[], 100);
         let piece = "0123456789abcde\n".repeat(1 << 16);
-        (0..20).for_each(|_| flood.push(piece.as_bytes(), 100));
-        flood.push(b"the end\n", 100);
+        (0..10).for_each(|_| flood.push(piece.as_bytes()));
+        flood.push(b"the end\n");
         assert_eq!(flood.whole().len(), WHOLE);
-        let shown = flood.shown(100, Some("f"));
-        assert!(shown.ends_with("the end\n") && shown.contains("its first 16777216 bytes are in f"), "{shown}");
+        let shown = flood.shown(Some("f"));
+        assert!(shown.ends_with("the end\n") && shown.contains("its first 8388608 bytes are in f"), "{shown}");
         assert!(shown.len() < 300);
+        assert_eq!(flood.take().total, 10 * (1 << 20) + 8);
+        assert_eq!((flood.total, flood.shown(None).as_str()), (0, ""), "it begins anew");
     }
 
     #[test]
     fn many_bytes_that_say_little_are_shown_whole() {
         let progress = said(&[&"10%\r".repeat(1000), "done\n"], 100);
-        assert!(!progress.is_too_long(100));
-        assert_eq!(progress.shown(100, None), "done\n");
+        assert!(!progress.is_too_long());
+        assert_eq!(progress.shown(None), "done\n");
     }
 
     #[test]
     fn a_character_is_never_cut() {
         let long = "ä".repeat(1000);
-        let shown = said(&[&long], 101).shown(101, None);
+        let shown = said(&[&long], 101).shown(None);
         assert!(shown.starts_with("ä") && shown.ends_with("ä") && !shown.contains('\u{fffd}'));
     }
 }

@@ -9,7 +9,7 @@ use std::{
         linux::net::SocketAddrExt,
         unix::{
             fs::MetadataExt,
-            net::{SocketAddr, UnixListener},
+            net::{SocketAddr, UnixDatagram, UnixListener},
             process::CommandExt,
         },
     },
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent_tools::sandbox::{Command, Limits, Sandbox};
+use agent_tools::sandbox::{Command, Isolation, Limits, LocalSandbox, Sandbox};
 
 use crate::{Place, isolations};
 
@@ -108,6 +108,19 @@ const ATTEMPTS: &[(&str, &str)] = &[
         "modes by a descriptor",
         "perl -e 'syscall(257, -100, q({host}/secret), 2097152, 0) and chmod 0777, q(/proc/self/fd/3)'",
     ),
+    (
+        "a datagram to a path",
+        "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) and send(A, q(x), 0, sockaddr_un(q({host}/datagrams)))'",
+    ),
+    (
+        "newer calls",
+        "perl -e 'syscall(463, -100, q({host}/secret), 0, q(user.x), pack(q(PLL), q(1), 1, 0), 16); syscall(466, -100, q({host}/secret), 0, q(user.y)); syscall(469, -100, q({host}/secret), qq(\\0) x 24, 24, 0)'",
+    ),
+    ("a device of characters", "mknod kmsg c 1 11 && head -c 1 kmsg && echo SECRET-4711"),
+    (
+        "a key of the application",
+        "perl -e 'print q(SECRET-4711) if syscall(249, q(user), q({name}), 0, 0) >= 0 or syscall(250, 11, -3, 0, 0) >= 0'",
+    ),
     ("owners", "chown 12345:12345 {host}/secret; chgrp 12345 {host}/secret; perl -e 'chown 1, 1, q({host}/secret)'"),
     ("times", "touch -d 2001-01-01 {host}/secret; perl -e 'utime 1, 1, q({host}/secret)'"),
     (
@@ -182,6 +195,7 @@ struct Host {
     tcp: TcpListener,
     udp: UdpSocket,
     sockets: Vec<UnixListener>,
+    datagrams: UnixDatagram,
     victim: Child,
     name: String,
     before: BTreeMap<PathBuf, (u32, u32, i64, String)>,
@@ -202,9 +216,12 @@ impl Host {
         tcp.set_nonblocking(true).expect("sets");
         udp.set_nonblocking(true).expect("sets");
         sockets.iter().for_each(|socket| socket.set_nonblocking(true).expect("sets"));
+        let datagrams = UnixDatagram::bind(dir.join("datagrams")).expect("binds");
+        datagrams.set_nonblocking(true).expect("sets");
         let victim =
             process::Command::new("sleep").arg0(SECRET).arg("1000").env("KEY", SECRET).current_dir(&dir).spawn();
-        let mut host = Self { dir, tcp, udp, sockets, victim: victim.expect("starts"), name, before: BTreeMap::new() };
+        let mut host =
+            Self { dir, tcp, udp, sockets, datagrams, victim: victim.expect("starts"), name, before: BTreeMap::new() };
         host.before = host.seen();
         host
     }
@@ -240,6 +257,7 @@ impl Host {
         let late = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock, "{what}: somebody called");
         late(self.tcp.accept().map(drop).expect_err("nobody").kind());
         late(self.udp.recv(&mut [0; 9]).map(drop).expect_err("nobody").kind());
+        late(self.datagrams.recv(&mut [0; 9]).map(drop).expect_err("nobody").kind());
         self.sockets.iter().for_each(|socket| late(socket.accept().map(drop).expect_err("nobody").kind()));
         assert!(self.victim.try_wait().expect("is a child").is_none(), "{what}: a process of the host was ended");
         let status = fs::read_to_string(format!("/proc/{}/stat", self.victim.id())).expect("runs");
@@ -287,9 +305,32 @@ async fn the_same_files_are_read_and_written_where_the_sandbox_is_given_them() {
         assert!(said.starts_with(SECRET) && !said.contains("socket"), "{isolation:?}: {said}");
         let call = "perl -MIO::Socket::INET -e 'print q(called) if IO::Socket::INET->new(q(127.0.0.1:{port}))'";
         assert_eq!(given.run(&host.line(call)).await.0, "called", "{isolation:?}");
+        let by_path = "perl -MIO::Socket::UNIX -e 'print q(called) if IO::Socket::UNIX->new(q({host}/socket))'";
+        assert_eq!(given.run(&host.line(by_path)).await.0, "", "{isolation:?}: a network is no socket of the host");
         assert_eq!(fs::read_to_string(host.dir.join("secret")).expect("reads"), SECRET);
         let given = Place::new(isolation, |b| b.writable(&host.dir));
         assert_eq!(given.run(&host.line("echo x > {host}/new && cat {host}/new")).await.0, "x\n", "{isolation:?}");
+    }
+}
+
+/// What may be read may not be changed, though its owner may do much with an open descriptor.
+#[tokio::test]
+async fn what_may_only_be_read_stays_as_it_is() {
+    for isolation in isolations() {
+        let place = Place::new(isolation, |b| b);
+        let mut host = Host::new(place.host());
+        let given = Place::new(isolation, |b| b.readable(host.dir.join("secret")));
+        for attempt in [
+            "echo x > {host}/secret; chmod 777 {host}/secret; touch {host}/secret",
+            "perl -e 'open F, q(<), q({host}/secret) or exit; chmod 04777, *F; chown 1, 1, *F; utime 1, 1, *F'",
+            "perl -e 'open F, q(<), q({host}/secret) or exit; syscall(190, fileno F, q(user.x), q(1), 1, 0)'",
+            "perl -e 'open F, q(<), q({host}/secret) or exit; ioctl(F, 0x40086602, pack(q(Q), 0x10))'",
+            "perl -e 'open F, q(<), q(/usr/bin/env) or exit; chmod 0700, *F and print q(SECRET)'",
+        ] {
+            let (said, _) = given.run(&host.line(attempt)).await;
+            assert!(!said.contains("SECRET"), "{attempt} ({isolation:?}): {said}");
+            host.is_unharmed(&format!("{attempt} ({isolation:?})"));
+        }
     }
 }
 
@@ -367,6 +408,67 @@ async fn nothing_stays_when_its_command_has_ended() {
             assert_eq!(fs::read(&beat).unwrap_or_default(), before, "{what} ({isolation:?}): it still beats");
         }
     }
+}
+
+#[tokio::test]
+async fn a_kill_at_any_moment_of_the_start_leaves_nothing() {
+    for isolation in isolations() {
+        let place = Place::new(isolation, |b| b);
+        for delay in 0..60 {
+            let beat = "while :; do date +%N > beat; sleep 0.01; done";
+            let start = place.sandbox.start(Command::shell(beat));
+            // The start is given up in the middle, or what it gave is dropped.
+            drop(tokio::time::timeout(Duration::from_micros(500 * delay), start).await);
+        }
+        // What is under way when its start is given up ends as soon as it has come so far.
+        let (beat, began) = (place.host().join("root/beat"), Instant::now());
+        let beats = || {
+            let seen = |_| {
+                std::thread::sleep(Duration::from_millis(20));
+                fs::metadata(&beat).and_then(|beat| beat.modified()).ok()
+            };
+            (0..20).map(seen).collect::<std::collections::BTreeSet<_>>().len() > 1
+        };
+        while beats() {
+            assert!(began.elapsed() < Duration::from_secs(50), "{isolation:?}: it still beats");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_stands_around_a_program_is_not_looked_for_where_programs_write() {
+    for isolation in isolations() {
+        let place = Place::new(isolation, |b| b.env("PATH", "bin:/usr/bin:/bin"));
+        let mut host = Host::new(place.host());
+        let planted = "mkdir bin; for p in sh bwrap setpriv unshare; do printf '#!/bin/sh\ncat {host}/secret; touch {host}/new\n' > bin/$p; done; chmod +x bin/* || cp /bin/true bin";
+        place.run(&host.line(planted)).await;
+        let (said, _) = place.run("true").await;
+        assert!(!said.contains(SECRET), "{isolation:?}: {said}");
+        host.is_unharmed(&format!("{isolation:?}"));
+        let refused = LocalSandbox::builder(place.sandbox.path()).env("LD_PRELOAD", "x.so").build();
+        assert!(refused.expect_err("is refused").to_string().contains("LD_PRELOAD"));
+    }
+}
+
+#[test]
+fn paths_where_programs_could_put_something_else_are_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for path in ["work/vendor", "given/below"] {
+        fs::create_dir_all(dir.path().join(path)).expect("creates");
+    }
+    let (work, given) = (dir.path().join("work"), dir.path().join("given"));
+    let builder = || LocalSandbox::builder(&work).isolation(Isolation::None);
+    for (refused, why) in [
+        (builder().readable(work.join("vendor")), "where programs can write"),
+        (builder().writable(dir.path()), "where programs can write"),
+        (builder().writable(&given).readable(given.join("below")), "where programs can write"),
+        (builder().readable(dir.path().join("nowhere")), "cannot give"),
+        (builder().writable("nowhere"), "cannot give"),
+    ] {
+        let refused = refused.build().expect_err("is refused");
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
+    assert!(builder().readable(&given).build().is_ok());
 }
 
 #[tokio::test]

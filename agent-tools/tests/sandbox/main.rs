@@ -44,7 +44,7 @@ impl Place {
 async fn run(sandbox: &dyn Sandbox, command: Command) -> (String, Exit) {
     let running = async {
         let mut process = sandbox.start(command).await.expect("starts");
-        process.close_input();
+        drop(process.take_input());
         let mut all = Vec::new();
         while let Some(piece) = process.output().await {
             all.extend_from_slice(&piece);

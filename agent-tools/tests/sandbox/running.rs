@@ -40,14 +40,15 @@ async fn input_is_read_as_it_comes() {
     for isolation in isolations() {
         let place = Place::new(isolation, |b| b);
         let mut cat = place.sandbox.start(Command::new("cat")).await.expect("starts");
+        let input = cat.take_input().expect("is there");
         for word in ["one\n", "two\n"] {
-            cat.write(word).await.expect("reads");
+            input.write(word).await.expect("reads");
             assert_eq!(cat.output().await.expect("writes"), word, "{isolation:?}");
         }
-        cat.close_input();
+        drop(input);
         assert_eq!(cat.output().await, None);
         assert_eq!(cat.exit().await.expect("ends"), Exit::code(0));
-        assert!(cat.write("three").await.is_err());
+        assert!(cat.take_input().is_none());
     }
 }
 
@@ -57,6 +58,10 @@ async fn a_program_that_is_not_there_ends_with_127_and_a_directory_that_is_not_t
         let place = Place::new(isolation, |b| b);
         let (said, exit) = place.run("no-such-program").await;
         assert_eq!(exit, Exit::code(127), "{said}");
+        let (said, exit) = run(&place.sandbox, Command::new("no-such-program")).await;
+        assert_eq!(exit, Exit::code(127), "{said}");
+        let (_, exit) = run(&place.sandbox, Command::shell("kill -9 $$")).await;
+        assert_eq!(exit, Exit::code(137), "128 and the signal's number");
         for dir in ["nowhere", "..", "/etc"] {
             let refused = place.sandbox.start(Command::new("true").dir(dir)).await.expect_err("is refused");
             assert_eq!(refused.kind(), ErrorKind::Tool, "{refused}");

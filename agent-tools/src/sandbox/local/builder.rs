@@ -6,13 +6,15 @@ use agent_core::{Error, Result};
 
 use super::{
     LocalSandbox,
-    jail::{Isolation, Jail, Room},
+    jail::{Isolation, Jail},
+    launch::check_env,
+    room::Room,
     temp::Temp,
 };
 use crate::{sandbox::Limits, workspace::files::Files};
 
 /// Where programs are looked for, unless a `PATH` is given.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Makes a [`LocalSandbox`].
 #[derive(Clone, Debug)]
@@ -39,14 +41,15 @@ impl LocalSandboxBuilder {
         }
     }
 
-    /// Lets programs read, and run, what is below a path: a toolchain in a home directory, say.
+    /// Lets programs read, and run, what is below a path: a toolchain in a home directory, say. It must be there, and not where programs can
+    /// write.
     #[must_use]
     pub fn readable(mut self, path: impl Into<PathBuf>) -> Self {
         self.readable.push(path.into());
         self
     }
 
-    /// Lets programs change what is below a path beside the directory: a cache of packages, say.
+    /// Lets programs change what is below a path beside the directory: a cache of packages, say. It must be there.
     #[must_use]
     pub fn writable(mut self, path: impl Into<PathBuf>) -> Self {
         self.writable.push(path.into());
@@ -93,9 +96,10 @@ impl LocalSandboxBuilder {
     /// Makes it. Starts a program or two, to see what holds on this machine.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory is not one, or if what must keep the programs in does not work here: the message
-    /// says what to install.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory or another path is not there, if a path that is given lies where programs can write, for a
+    /// variable that begins with `LD_`, or if what must keep the programs in does not work here: the message says what to install.
     pub fn build(self) -> Result<LocalSandbox> {
+        check_env(self.env.keys())?;
         let work = Files::open_root(&self.dir, "sandbox")?;
         let no_temp = |e| Error::config("the sandbox cannot make a temporary directory").with_source(e);
         let temp_dir = Temp::new().map_err(no_temp)?;
@@ -107,7 +111,8 @@ impl LocalSandboxBuilder {
             readable: self.readable,
             writable: self.writable,
             network: self.network,
-        };
+        }
+        .checked()?;
         utf8(room.work.clone())?;
         let jail = Jail::choose(self.isolation, room)?;
         let guarantees = jail.guarantees();

@@ -62,6 +62,8 @@ impl Cgroup {
                 groups.0.push(group.clone());
             }
             fs::write(group.join(file), limit)?;
+            // Where there is swap, memory would only move there.
+            let _ = fs::write(group.join("memory.swap.max"), "0");
         }
         Ok(groups)
     }
@@ -71,17 +73,28 @@ impl Cgroup {
         self.0.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
-    /// Kills what is in it.
-    pub(super) fn kill(&self) {
-        for _ in 0..ROUNDS {
-            let listed = self.0.iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
-            let pids: Vec<_> = listed.flat_map(|pids| pids.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-            if pids.is_empty() {
-                return;
+    /// Kills what is in it now. True if that was nothing.
+    pub(super) fn kill(&self) -> bool {
+        let mut was_empty = true;
+        for group in &self.0 {
+            let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            was_empty &= listed.trim().is_empty();
+            // Newer kernels kill a group at once; in older ones it is done process by process.
+            if !was_empty && fs::write(group.join("cgroup.kill"), "1").is_err() {
+                for pid in listed.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+                    // One that has ended by itself is no error.
+                    let _ = kill_process(pid, Signal::KILL);
+                }
             }
-            for pid in pids.iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
-                // One that has ended by itself is no error.
-                let _ = kill_process(pid, Signal::KILL);
+        }
+        was_empty
+    }
+
+    /// Kills until nothing is left.
+    pub(super) fn end(&self) {
+        for _ in 0..ROUNDS {
+            if self.kill() {
+                return;
             }
             thread::sleep(PAUSE);
         }

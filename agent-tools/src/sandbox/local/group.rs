@@ -1,11 +1,15 @@
 //! [`Group`]: the processes of one command.
 
 use std::{
-    process::Child,
-    sync::{Mutex, PoisonError},
+    io,
+    process::{Child, ExitStatus},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+};
 
 use super::cgroup::Cgroup;
 
@@ -24,30 +28,46 @@ struct State {
 impl Group {
     /// The leader has started.
     pub(super) fn started(&self, child: &Child, cgroup: Option<Cgroup>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.leader = Some(pid(child));
+        let mut state = self.lock();
+        state.leader = Some(Pid::from_child(child));
         state.cgroup = cgroup;
         if state.is_killed {
             state.kill();
         }
     }
 
-    /// Kills all of them, at once or as soon as they have started.
+    /// Kills all of them, at once or as soon as they have started. It waits for nothing.
     pub(super) fn kill(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.is_killed = true;
         state.kill();
     }
 
-    /// Waits until the leader has ended, and kills what it left behind.
-    pub(super) fn wait(&self, child: &mut Child) -> std::io::Result<std::process::ExitStatus> {
+    pub(super) fn is_killed(&self) -> bool {
+        self.lock().is_killed
+    }
+
+    /// Waits until the leader has ended, and ends what it left behind.
+    pub(super) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         // The number of a leader that has ended is its own until it is waited for.
-        waitid(WaitId::Pid(pid(child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.kill();
-        state.leader = None;
-        state.cgroup = None;
+        let leader = Pid::from_child(child);
+        let ended = retry_on_intr(|| waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        let cgroup = {
+            let mut state = self.lock();
+            if ended.is_ok() {
+                state.kill();
+            }
+            state.leader = None;
+            state.cgroup.take()
+        };
+        if let Some(cgroup) = cgroup {
+            cgroup.end();
+        }
         child.wait()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,8 +81,4 @@ impl State {
             cgroup.kill();
         }
     }
-}
-
-fn pid(child: &Child) -> Pid {
-    Pid::from_child(child)
 }

@@ -2,37 +2,28 @@
 
 use std::{
     ffi::OsString,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use agent_core::{Error, Result};
 
-use super::{bubblewrap, cgroup, landlock};
+use super::{bubblewrap, cgroup, landlock, room::Room, seccomp};
 use crate::sandbox::Guarantees;
 
 /// What keeps the programs of a [`LocalSandbox`](super::LocalSandbox) in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// The program `bwrap`: namespaces in which nothing else is there.
+    /// The program `bwrap`, 0.8 or newer: namespaces in which nothing else is there.
     Bubblewrap,
-    /// Rules of the kernel (landlock, from Linux 6.2 on, and seccomp), with namespaces for processes where users may make them. It needs no
-    /// package.
+    /// Rules of the kernel (landlock, from Linux 6.2 on, and seccomp) and namespaces for processes. It needs no package, but leave for users
+    /// to make namespaces.
     Landlock,
     /// Nothing: programs do what the application's user can do. Limits hold, and a command's processes end with it where they can be
     /// found.
     None,
-}
-
-/// What programs are given.
-#[derive(Debug)]
-pub(super) struct Room {
-    pub(super) work: PathBuf,
-    pub(super) temp: PathBuf,
-    pub(super) readable: Vec<PathBuf>,
-    pub(super) writable: Vec<PathBuf>,
-    pub(super) network: bool,
 }
 
 /// What keeps programs in, as it was found to work.
@@ -40,59 +31,43 @@ pub(super) struct Room {
 pub(super) struct Jail {
     isolation: Isolation,
     room: Room,
+    tools: Tools,
     /// Programs can be ended with the application, by `setpriv`.
     dies_with_us: bool,
-    /// `unshare` makes namespaces.
-    namespaces: bool,
-    /// The kernel keeps signals in.
-    signals: bool,
     /// Control groups can be made.
     pub(super) groups: bool,
 }
 
-/// The system's own programs, which are there on each machine or are read by most.
-pub(super) const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"];
+/// Programs that stand around the one that is confined, by their paths: they run outside, and must not be looked for where programs can
+/// write.
+#[derive(Debug)]
+struct Tools {
+    sh: PathBuf,
+    bash: Option<PathBuf>,
+    bwrap: Option<PathBuf>,
+    setpriv: Option<PathBuf>,
+    unshare: Option<PathBuf>,
+}
 
-/// What programs need of `/etc`: nothing that is a secret.
-pub(super) const ETC: [&str; 25] = [
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/ca-certificates.conf",
-    "/etc/fonts",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hosts",
-    "/etc/inputrc",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/login.defs",
-    "/etc/magic",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/passwd",
-    "/etc/perl",
-    "/etc/pki/tls/certs",
-    "/etc/protocols",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/ssl/certs",
-    "/etc/timezone",
-];
+impl Tools {
+    fn find() -> Result<Self> {
+        let no_shell = || Error::config("the sandbox needs a shell, 'sh', in the PATH of the application");
+        Ok(Self {
+            sh: found("sh").ok_or_else(no_shell)?,
+            bash: found("bash"),
+            bwrap: found("bwrap"),
+            setpriv: found("setpriv"),
+            unshare: found("unshare"),
+        })
+    }
+}
 
 impl Jail {
     /// The one that is wanted, or the best that works here.
     pub(super) fn choose(wanted: Option<Isolation>, room: Room) -> Result<Self> {
-        let mut jail = Self {
-            isolation: Isolation::None,
-            room,
-            dies_with_us: works(&["setpriv", "--pdeathsig", "KILL", "true"]),
-            namespaces: false,
-            signals: false,
-            groups: cgroup::is_usable(),
-        };
+        let (tools, groups) = (Tools::find()?, cgroup::is_usable());
+        let mut jail = Self { isolation: Isolation::None, room, tools, dies_with_us: false, groups };
+        jail.dies_with_us = jail.pdeathsig().is_some_and(|line| tried(line).is_ok());
         let candidates = match wanted {
             Some(one) => vec![one],
             None => vec![Isolation::Bubblewrap, Isolation::Landlock],
@@ -100,95 +75,119 @@ impl Jail {
         let mut reasons = Vec::new();
         for isolation in candidates {
             jail.isolation = isolation;
-            let tried = match isolation {
-                Isolation::Bubblewrap => bubblewrap::try_out(&jail.room),
-                Isolation::Landlock => landlock::try_out(&jail.room).and_then(|signals| {
-                    jail.signals = signals;
-                    jail.namespaces = works(&jail.unshare());
-                    let open = "the kernel keeps signals in from Linux 6.12 on, and users may not make namespaces here";
-                    if jail.signals || jail.namespaces { Ok(()) } else { Err(open.to_owned()) }
-                }),
-                Isolation::None => Ok(()),
-            };
-            match tried {
+            match jail.try_out() {
                 Ok(()) => return Ok(jail),
-                Err(reason) => reasons.push(reason),
+                Err(reason) => reasons.push(format!("{isolation:?}: {reason}")),
             }
         }
         let what = "install the package bubblewrap, or choose Isolation::None if the programs are trusted";
         Err(Error::config(format!("no sandbox works here ({}): {what}", reasons.join("; "))))
     }
 
+    /// Says why it does not work here.
+    fn try_out(&self) -> Result<(), String> {
+        match self.isolation {
+            Isolation::None => Ok(()),
+            Isolation::Bubblewrap if self.tools.bwrap.is_none() => Err("bwrap is not installed".to_owned()),
+            Isolation::Bubblewrap => tried(self.prefix(&self.room.work)),
+            Isolation::Landlock => {
+                let no_unshare = || "unshare is not installed".to_owned();
+                tried(self.namespaces().ok_or_else(no_unshare)?)?;
+                landlock::try_out(&self.room)
+            }
+        }
+    }
+
     pub(super) fn guarantees(&self) -> Guarantees {
-        let no_network = !self.room.network;
         let limited = Guarantees {
             process_count: self.groups || !rustix::process::geteuid().is_root(),
             memory: self.groups,
             ..Guarantees::none("nothing")
         };
+        let kept = |by: &str| Guarantees {
+            by: by.to_owned(),
+            files: true,
+            network: !self.room.network,
+            processes: true,
+            ..limited.clone()
+        };
         match self.isolation {
-            Isolation::Bubblewrap => Guarantees {
-                by: "bubblewrap".to_owned(),
-                files: true,
-                network: no_network,
-                processes: true,
-                no_survivors: true,
-                ..limited
-            },
-            Isolation::Landlock => Guarantees {
-                by: if self.namespaces { "landlock, seccomp and namespaces" } else { "landlock and seccomp" }
-                    .to_owned(),
-                files: true,
-                network: no_network,
-                processes: true,
-                no_survivors: self.namespaces && self.dies_with_us,
-                ..limited
-            },
-            Isolation::None => limited,
+            Isolation::Bubblewrap => Guarantees { no_survivors: true, ..kept("bubblewrap") },
+            Isolation::Landlock => {
+                Guarantees { no_survivors: self.dies_with_us, ..kept("landlock, seccomp and namespaces") }
+            }
+            Isolation::None => Guarantees { process_count: self.groups, ..limited },
         }
+    }
+
+    /// True if something keeps programs in.
+    pub(super) fn is_closed(&self) -> bool {
+        self.isolation != Isolation::None
+    }
+
+    pub(super) fn shell(&self) -> &Path {
+        &self.tools.sh
+    }
+
+    pub(super) fn bash(&self) -> Option<&Path> {
+        self.tools.bash.as_deref()
     }
 
     /// What stands before a program in the command that is really run.
     pub(super) fn prefix(&self, dir: &Path) -> Vec<OsString> {
-        let mut prefix: Vec<OsString> = Vec::new();
-        if self.isolation == Isolation::Bubblewrap {
-            return bubblewrap::prefix(&self.room, dir);
+        match (self.isolation, &self.tools.bwrap) {
+            (Isolation::Bubblewrap, Some(bwrap)) => bubblewrap::prefix(bwrap, &self.room, dir),
+            (Isolation::Bubblewrap, None) => unreachable!("it was tried"),
+            (Isolation::Landlock, _) => {
+                let dying = self.pdeathsig().filter(|_| self.dies_with_us).unwrap_or_default();
+                dying.into_iter().chain(self.namespaces().unwrap_or_default()).collect()
+            }
+            (Isolation::None, _) => self.pdeathsig().filter(|_| self.dies_with_us).unwrap_or_default(),
         }
-        if self.dies_with_us {
-            prefix.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from));
-        }
-        if self.namespaces {
-            let unshare = self.unshare();
-            prefix.extend(unshare.iter().take(unshare.len() - 1).map(OsString::from));
-        }
-        prefix
     }
 
     /// Keeps this thread in, and with it what it starts.
     pub(super) fn enter(&self) -> Result<(), String> {
-        if self.isolation == Isolation::Landlock { landlock::enter(&self.room) } else { Ok(()) }
+        match self.isolation {
+            Isolation::Bubblewrap => seccomp::enter_beside_namespaces().map_err(|e| e.to_string()),
+            Isolation::Landlock => landlock::enter(&self.room),
+            Isolation::None => Ok(()),
+        }
     }
 
-    /// `true` in namespaces of its own. The owner of files stays their owner; what it may do to the host's processes goes.
-    fn unshare(&self) -> Vec<&'static str> {
-        let mut line = vec!["unshare", "--user", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL"];
+    fn pdeathsig(&self) -> Option<Vec<OsString>> {
+        let setpriv = self.tools.setpriv.as_ref()?;
+        Some([setpriv.into()].into_iter().chain(["--pdeathsig", "KILL", "--"].map(OsString::from)).collect())
+    }
+
+    /// The owner of files stays their owner inside; what it may do to the host's processes goes.
+    fn namespaces(&self) -> Option<Vec<OsString>> {
+        let unshare = self.tools.unshare.as_ref()?;
+        let mut line: Vec<OsString> = vec![unshare.into()];
+        line.extend(["--user", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL"].map(OsString::from));
         if !self.room.network {
-            line.push("--net");
+            line.push("--net".into());
         }
-        line.extend(["--", "true"]);
-        line
+        line.push("--".into());
+        Some(line)
     }
 }
 
-/// True if the command ends well.
-pub(super) fn works(line: &[impl AsRef<std::ffi::OsStr>]) -> bool {
-    let quiet = Command::new(&line[0])
-        .args(&line[1..])
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    quiet.is_ok_and(|status| status.success())
+/// A program in a folder of the application's `PATH`. A relative folder is none: it may be one where programs can write.
+fn found(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(is_program)
+}
+
+/// Runs `true` behind the line, and says what it complains about.
+fn tried(mut line: Vec<OsString>) -> Result<(), String> {
+    line.push("true".into());
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).env_clear().env("PATH", super::builder::PATH).stdin(Stdio::null());
+    let output = command.output().map_err(|e| e.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or("it does not work here").to_owned();
+    if output.status.success() { Ok(()) } else { Err(last) }
 }

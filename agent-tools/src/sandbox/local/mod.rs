@@ -7,6 +7,7 @@ mod group;
 mod jail;
 mod landlock;
 mod launch;
+mod room;
 mod seccomp;
 mod temp;
 
@@ -27,12 +28,13 @@ use crate::{blocking::blocking, workspace::files::Files};
 ///
 /// With [`bwrap`](Isolation::Bubblewrap) installed (the package `bubblewrap`), a program sees a system of its own: the directory, a
 /// temporary one, `/usr` and what it needs of `/etc`; its own processes; a network of its own that leads nowhere. Without it,
-/// [landlock and seccomp](Isolation::Landlock) refuse what a program must not do: then it also cannot open sockets of any kind, see `/proc`
-/// or change modes and owners by path (`chmod` fails). Both leave nothing behind when a command ends, or when the application dies.
+/// [landlock and seccomp](Isolation::Landlock) refuse what a program must not do: then it also cannot open sockets, see `/proc`, watch files,
+/// or change their modes, owners and times. Both leave nothing behind when a command ends, or when the application dies.
 /// [`guarantees`](Sandbox::guarantees) says what holds on this machine, and [`build`](LocalSandboxBuilder::build) refuses a
 /// machine on which files, network and processes cannot be kept, unless [`Isolation::None`] is asked for.
 ///
-/// The space that programs take on the disk is not limited, only the size of each file.
+/// The space that programs take on the disk is not limited, only the size of each file. What they write into the directory is theirs: who runs
+/// it later outside (hooks of git, settings of a shell) runs what they wrote.
 ///
 /// ```
 /// use agent_tools::sandbox::{Command, LocalSandbox, Sandbox};
@@ -102,6 +104,7 @@ impl LocalSandbox {
             }
             None => self.path().to_owned(),
         };
+        launch::check_env(command.env.keys())?;
         let env = self.env.iter().cloned().chain(command.env).collect();
         let program = [command.program].into_iter().chain(command.args).collect();
         Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone() })

@@ -1,7 +1,7 @@
 //! The system calls that programs are refused. Landlock decides about opening files; this is about what it leaves open: other ways to
 //! change a file, sockets, and the parts of the kernel that ordinary programs do without.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use libc::{EPERM, c_long};
 use seccompiler::{
@@ -9,21 +9,17 @@ use seccompiler::{
     apply_filter,
 };
 
-/// What concerns the machine, other processes, or the kernel itself.
+/// What concerns the machine, or the kernel itself, and what nobody needs who makes a room with namespaces.
 const SYSTEM: &[c_long] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_adjtimex,
     libc::SYS_bpf,
-    libc::SYS_chroot,
     libc::SYS_clock_adjtime,
     libc::SYS_clock_settime,
     libc::SYS_delete_module,
     libc::SYS_fanotify_init,
     libc::SYS_finit_module,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fsopen,
     libc::SYS_init_module,
     // It opens sockets and files by a way that this filter does not see.
     libc::SYS_io_uring_enter,
@@ -32,45 +28,62 @@ const SYSTEM: &[c_long] = &[
     libc::SYS_kexec_file_load,
     libc::SYS_kexec_load,
     libc::SYS_keyctl,
-    libc::SYS_mount,
-    libc::SYS_mount_setattr,
-    libc::SYS_move_mount,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    libc::SYS_open_tree,
     libc::SYS_perf_event_open,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_pivot_root,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_ptrace,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_reboot,
     libc::SYS_request_key,
-    libc::SYS_setdomainname,
-    libc::SYS_sethostname,
-    libc::SYS_setns,
     libc::SYS_settimeofday,
     libc::SYS_swapoff,
     libc::SYS_swapon,
     libc::SYS_syslog,
-    libc::SYS_umount2,
     libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
 ];
 
-/// What changes a file by its path, which landlock does not look at.
+/// Mounts, namespaces and other processes.
+const AROUND: &[c_long] = &[
+    libc::SYS_chroot,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_umount2,
+];
+
+/// What changes or watches a file that landlock lets a program at most read: an open descriptor is enough for its owner.
 const METADATA: &[c_long] = &[
+    libc::SYS_fchmod,
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
+    libc::SYS_fchown,
     libc::SYS_fchownat,
+    libc::SYS_fremovexattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_inotify_add_watch,
     libc::SYS_lremovexattr,
     libc::SYS_lsetxattr,
     libc::SYS_removexattr,
     libc::SYS_setxattr,
+    libc::SYS_utimensat,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]
@@ -85,29 +98,70 @@ const METADATA: &[c_long] = &[
     libc::SYS_utimes,
 ];
 
-/// The same calls under the numbers of x32 programs, which the filter's own check of the architecture lets pass.
+/// Calls that are newer than this list. The C library falls back on older ones.
+const NEW: RangeInclusive<c_long> = 463..=511;
+
+/// Commands of `ioctl` that change a file's flags, on any descriptor of it: FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR.
+const SETS_FLAGS: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
+
+/// Numbers of x32 programs, which the filter's own check of the architecture lets pass: most calls have the same with this bit, and some
+/// have others.
 const X32: c_long = 0x4000_0000;
+const X32_OWN: RangeInclusive<c_long> = 512..=547;
+
+/// Kinds of sockets that may send to any path, without a `connect` that could be refused.
+const DATAGRAMS: [i32; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
 /// Refuses this thread the calls, for good.
 pub(super) fn enter(network: bool) -> Result<(), Error> {
-    let mut calls: BTreeMap<c_long, Vec<SeccompRule>> = BTreeMap::new();
-    for call in SYSTEM.iter().chain(METADATA) {
-        calls.insert(*call, Vec::new());
+    let mut calls = Calls::default();
+    calls.refuse(SYSTEM.iter().chain(AROUND).chain(METADATA).copied().chain(NEW));
+    for command in SETS_FLAGS {
+        calls.refuse_if(libc::SYS_ioctl, 1, SeccompCmpOp::Eq, command)?;
     }
-    if !network {
-        // Also for sockets of the host's own programs, which have paths that landlock does not look at. A pair of connected
-        // ones (`socketpair`) stays allowed.
-        calls.insert(libc::SYS_socket, Vec::new());
+    // Sockets of the host's own programs have paths, which landlock does not look at. A pair of connected ones stays allowed.
+    for kind in DATAGRAMS {
+        calls.refuse_if(libc::SYS_socketpair, 1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs().into())?;
     }
-    // Times of a file that the program has open are its own; with a path they may be those of any file.
-    let by_path = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-    calls.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![by_path])?]);
-    if cfg!(target_arch = "x86_64") {
-        let again: Vec<_> = calls.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
-        calls.extend(again);
+    if network {
+        calls.refuse_if(libc::SYS_socket, 0, SeccompCmpOp::Eq, libc::AF_UNIX.unsigned_abs().into())?;
+    } else {
+        calls.refuse([libc::SYS_socket]);
     }
-    let refuse = SeccompAction::Errno(EPERM.unsigned_abs());
-    let architecture = std::env::consts::ARCH.try_into()?;
-    let filter: BpfProgram = SeccompFilter::new(calls, SeccompAction::Allow, refuse, architecture)?.try_into()?;
-    apply_filter(&filter)
+    calls.apply()
+}
+
+/// Refuses this thread what namespaces do not keep from it: they must still be made.
+pub(super) fn enter_beside_namespaces() -> Result<(), Error> {
+    let mut calls = Calls::default();
+    calls.refuse(SYSTEM.iter().copied());
+    calls.apply()
+}
+
+/// Calls that are refused, each with the conditions of which one must hold; without any, always.
+#[derive(Default)]
+struct Calls(BTreeMap<c_long, Vec<SeccompRule>>);
+
+impl Calls {
+    fn refuse(&mut self, calls: impl IntoIterator<Item = c_long>) {
+        self.0.extend(calls.into_iter().map(|call| (call, Vec::new())));
+    }
+
+    fn refuse_if(&mut self, call: c_long, argument: u8, op: SeccompCmpOp, value: u64) -> Result<(), Error> {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?;
+        self.0.entry(call).or_default().push(SeccompRule::new(vec![condition])?);
+        Ok(())
+    }
+
+    fn apply(mut self) -> Result<(), Error> {
+        if cfg!(target_arch = "x86_64") {
+            let again: Vec<_> = self.0.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
+            self.0.extend(again);
+            self.refuse(X32_OWN.map(|call| call | X32));
+        }
+        let refuse = SeccompAction::Errno(EPERM.unsigned_abs());
+        let architecture = std::env::consts::ARCH.try_into()?;
+        let filter: BpfProgram = SeccompFilter::new(self.0, SeccompAction::Allow, refuse, architecture)?.try_into()?;
+        apply_filter(&filter)
+    }
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tempfile::TempDir;
 
 const PREFIX: &str = "agent-sandbox-";
@@ -27,8 +27,11 @@ impl Temp {
     pub(super) fn new() -> io::Result<Self> {
         sweep(&std::env::temp_dir());
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
-        let lock = File::create(dir.path().join(LOCK))?;
+        let draft = dir.path().join("draft");
+        let lock = File::create(&draft)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        // From its first moment on it is held.
+        fs::rename(draft, dir.path().join(LOCK))?;
         let path = dir.path().join("tmp");
         fs::create_dir(&path)?;
         Ok(Self { path, _lock: lock, _dir: dir })
@@ -47,7 +50,8 @@ fn sweep(folder: &Path) {
             continue;
         }
         // One that has no lock yet is being made.
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(lock) = open(entry.path().join(LOCK), flags, Mode::empty()) else { continue };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             drop(fs::remove_dir_all(entry.path()));
         }

@@ -1,0 +1,68 @@
+//! [`Room`]: what programs are given.
+
+use std::path::{Path, PathBuf};
+
+use agent_core::{Error, Result};
+
+/// What programs are given, by real paths.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) work: PathBuf,
+    pub(super) temp: PathBuf,
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) network: bool,
+}
+
+/// The system's own programs, which are there on each machine or are read by most.
+pub(super) const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"];
+
+/// What programs need of `/etc`: nothing that is a secret.
+pub(super) const ETC: [&str; 25] = [
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/fonts",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/login.defs",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/timezone",
+];
+
+impl Room {
+    /// The room with paths as they really are. A path that lies where programs can write is refused: a program could put a link to anything in its
+    /// place.
+    pub(super) fn checked(mut self) -> Result<Self> {
+        for path in self.readable.iter_mut().chain(&mut self.writable) {
+            let missing = |e| Error::config(format!("the sandbox cannot give '{}': {e}", path.display()));
+            *path = path.canonicalize().map_err(missing)?;
+        }
+        let writable: Vec<&Path> = self.writable.iter().chain([&self.work, &self.temp]).map(PathBuf::as_path).collect();
+        for path in self.readable.iter().map(PathBuf::as_path).chain(writable.iter().copied()) {
+            if let Some(above) = writable.iter().find(|above| **above != path && path.starts_with(above)) {
+                let (path, above) = (path.display(), above.display());
+                return Err(Error::config(format!(
+                    "the sandbox is given '{path}', which lies in '{above}', where programs can write: give one of them"
+                )));
+            }
+        }
+        Ok(self)
+    }
+}
