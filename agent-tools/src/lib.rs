@@ -7,6 +7,7 @@
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * [`Workspace`] is a set of tools for the files below one directory.
+//! * `web` reads pages and searches (feature `web`).
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -45,6 +46,8 @@ mod arguments;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
+#[cfg(feature = "web")]
+mod http;
 mod output;
 mod partial_json;
 mod resource;
@@ -54,6 +57,8 @@ mod set;
 #[cfg(feature = "skills")]
 mod skills;
 mod structured;
+#[cfg(feature = "web")]
+pub mod web;
 #[cfg(feature = "workspace")]
 mod workspace;
 

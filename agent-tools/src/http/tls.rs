@@ -1,0 +1,19 @@
+//! TLS as the whole framework has it: rustls with ring, and the roots that the machine trusts.
+
+use std::sync::Arc;
+
+use agent_core::{Error, Result};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+pub(super) fn config() -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    // The provider is named, since rustls refuses to choose where an application has brought in a second one.
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions();
+    let config = config.map_err(|e| Error::config("TLS cannot be set up").with_source(e))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
