@@ -7,7 +7,7 @@
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * [`Workspace`] is a set of tools for the files below one directory.
-//! * `web` reads pages and searches (feature `web`).
+//! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`).
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -46,8 +46,10 @@ mod arguments;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
-#[cfg(feature = "web")]
+#[cfg(any(feature = "openapi", feature = "web"))]
 mod http;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 mod output;
 mod partial_json;
 mod resource;

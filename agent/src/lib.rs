@@ -11,7 +11,7 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files and the web | `macros`, `json-schema`, `skills`, `web`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, the web and APIs | `macros`, `json-schema`, `openapi`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -90,6 +90,7 @@ mod guide {
         abilities: "guide/abilities",
         batches: "guide/batches",
         network: "guide/network",
+        openapi: "guide/openapi",
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         providers: "guide/providers",

@@ -38,6 +38,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    #[cfg(feature = "web")]
     pub(crate) fn get(url: Url) -> Self {
         Self { method: Method::GET, url, headers: HeaderMap::new(), body: None }
     }
@@ -84,6 +85,7 @@ impl Http {
     }
 
     /// True if this port was allowed for a private address.
+    #[cfg(feature = "web")]
     pub(crate) fn names_port(&self, port: u16) -> bool {
         self.reach.names_port(port)
     }

@@ -2,16 +2,19 @@
 
 mod address;
 mod body;
+mod bounded;
 mod exchange;
 mod reach;
 mod tls;
 
 pub(crate) use self::{
     body::{Body, TooMuch},
+    bounded::bounded,
     exchange::{Call, Exchange, Http, host},
     reach::{Reach, System},
 };
 
+#[cfg(feature = "web")]
 pub use self::reach::Resolver;
 
 /// Takes secrets out of a text that others will read.

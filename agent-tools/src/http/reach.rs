@@ -36,6 +36,8 @@ const METADATA_HOSTS: &[&str] =
 ///     }
 /// }
 /// ```
+// Public where `web` shows it.
+#[cfg_attr(not(feature = "web"), allow(unreachable_pub))]
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
     /// The addresses. Those that are not of the public internet are not connected to, whoever names them.
@@ -115,6 +117,7 @@ impl Reach {
     }
 
     /// True if this port was allowed for a private address.
+    #[cfg(feature = "web")]
     pub(crate) fn names_port(&self, port: u16) -> bool {
         self.exceptions.iter().any(|exception| exception.port == Some(port))
     }

@@ -1,11 +1,20 @@
 //! TLS as the whole framework has it: rustls with ring, and the roots that the machine trusts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agent_core::{Error, Result};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
+/// The configuration, which is made once: reading the machine's roots takes a while.
 pub(super) fn config() -> Result<ClientConfig> {
+    static MADE: OnceLock<ClientConfig> = OnceLock::new();
+    match MADE.get() {
+        Some(made) => Ok(made.clone()),
+        None => make().map(|made| MADE.get_or_init(|| made).clone()),
+    }
+}
+
+fn make() -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {

@@ -11,6 +11,7 @@ use super::{
     fence::fenced,
     page::{Content, Page},
 };
+use crate::http::bounded;
 
 /// Characters that are shown at once, unless the model says otherwise.
 const SHOWN: usize = 20_000;
@@ -55,7 +56,7 @@ impl Tool for WebFetch {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let args: Args = req.parse()?;
-        let page = self.0.bounded(&req.cx, self.0.fetcher.page(&args.url)).await?;
+        let page = bounded(&req.cx, self.0.fetcher.limits.time, self.0.fetcher.page(&args.url)).await?;
         show(&page, &args, &req.idempotency_key())
     }
 }

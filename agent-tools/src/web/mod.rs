@@ -49,10 +49,7 @@ mod search;
 mod search_tool;
 mod table;
 
-use std::{fmt, sync::Arc, time::Duration};
-
-use agent_core::{Error, ErrorKind, Result, Retry, RunCx};
-use tokio::time::timeout;
+use std::{fmt, sync::Arc};
 
 pub use self::{
     builder::WebBuilder,
@@ -90,22 +87,6 @@ impl Web {
         match &self.engine {
             Some(engine) => tools.tool(WebSearch { shared: self.shared.clone(), engine: engine.clone() }),
             None => tools,
-        }
-    }
-}
-
-impl Shared {
-    /// The work, ended by its own time, the run's deadline and the run's cancellation.
-    async fn bounded<T>(&self, cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let most =
-            cx.deadline().map_or(Duration::MAX, agent_core::run::RunDeadline::left).min(self.fetcher.limits.time);
-        let late = |_| {
-            let message = format!("there was no whole answer within {most:.0?}: try another source");
-            Err(Error::tool(message).with_retry(Retry::Temporary(None)))
-        };
-        tokio::select! {
-            () = cx.cancellation().cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
-            done = timeout(most, work) => done.unwrap_or_else(late),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{Hit, Query, SearchEngine, Shared, fence::fenced};
+use crate::http::bounded;
 
 /// Hits that are shown, unless the model says otherwise.
 const SHOWN: usize = 8;
@@ -56,7 +57,9 @@ impl Tool for WebSearch {
         if text.is_empty() || text.len() > LONGEST {
             return Err(Error::tool(format!("a query has between 1 and {LONGEST} bytes")));
         }
-        let hits = self.shared.bounded(&req.cx, self.engine.search(&Query::new(text).count(count))).await?;
+        let hits =
+            bounded(&req.cx, self.shared.fetcher.limits.time, self.engine.search(&Query::new(text).count(count)))
+                .await?;
         let shown: Vec<_> = hits.iter().filter(|hit| self.may_be_read(hit)).take(count).collect();
         let mut output = match shown.is_empty() {
             true => "Nothing was found. Try other or fewer words.".to_owned(),

@@ -12,8 +12,9 @@ use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::{
-    server::{Answer, Server, answer, fetch, inside, page, tool},
+    server::{Answer, Server, answer, page},
     support::call_in,
+    tools::{builder, fetch, inside, tool},
 };
 
 /// Largest page in these tests.
@@ -46,7 +47,7 @@ async fn every_encoding_is_undone_and_a_bomb_in_it_does_not_go_off() {
         let server =
             Server::start(move |path, _| answer("200 OK", &headers, if path == "/bomb" { &bomb } else { &small }))
                 .await;
-        let web = server.builder().max_bytes(MOST).build().expect("builds");
+        let web = builder(&server).max_bytes(MOST).build().expect("builds");
         let text = fetch(&web, &server.url("/")).await.expect(encoding);
         assert_eq!(inside(&text), "hello, web", "{encoding}");
         let e = fetch(&web, &server.url("/bomb")).await.expect_err(encoding);
@@ -73,7 +74,7 @@ async fn a_bomb_in_a_bomb_and_what_is_no_encoding_are_refused() {
     for (encoding, body, expected) in cases {
         let headers = format!("content-type: text/plain\r\ncontent-encoding: {encoding}\r\n");
         let server = Server::start(move |_, _| answer("200 OK", &headers, &body)).await;
-        let web = server.builder().max_bytes(MOST).build().expect("builds");
+        let web = builder(&server).max_bytes(MOST).build().expect("builds");
         match (fetch(&web, &server.url("/")).await, expected) {
             (Ok(text), Ok(expected)) => assert_eq!(inside(&text), expected),
             (Err(e), Err(why)) => assert!(e.contains(why), "{encoding}: {e}"),
@@ -103,7 +104,7 @@ async fn bodies_without_end_are_left() {
     ];
     for (name, answer) in cases {
         let server = Server::start(move |_, _| answer.clone()).await;
-        let web = server.builder().max_bytes(MOST).build().expect("builds");
+        let web = builder(&server).max_bytes(MOST).build().expect("builds");
         let started = Instant::now();
         fetch(&web, &server.url("/")).await.expect_err(name);
         assert!(started.elapsed() < Duration::from_secs(20), "{name}");
@@ -121,7 +122,7 @@ async fn a_body_that_hangs_is_left_in_time() {
     ];
     for case in cases {
         let server = Server::start(move |_, _| case.clone()).await;
-        let web = server.builder().timeout(Duration::from_millis(100)).build().expect("builds");
+        let web = builder(&server).timeout(Duration::from_millis(100)).build().expect("builds");
         let e = fetch(&web, &server.url("/")).await.expect_err("hangs");
         assert!(e.contains("no whole answer within"), "{e}");
     }
@@ -130,7 +131,7 @@ async fn a_body_that_hangs_is_left_in_time() {
 #[tokio::test]
 async fn the_runs_deadline_and_its_end_are_the_calls_too() {
     let server = Server::start(|_, _| Answer { hangs: true, ..Answer::default() }).await;
-    let web = server.builder().build().expect("builds");
+    let web = builder(&server).build().expect("builds");
     let tool = tool(&web, "web_fetch");
     let parts = |run: &RunDriver| {
         RunParts::new(run.cx().ids().clone(), run.engine().emitter().clone(), run.engine().log().clone())
@@ -156,7 +157,7 @@ async fn the_runs_deadline_and_its_end_are_the_calls_too() {
 async fn a_page_of_exactly_the_limit_is_read() {
     for (length, read) in [(MOST, true), (MOST + 1, false)] {
         let server = Server::start(move |_, _| page("text/plain", vec![b'a'; length])).await;
-        let web = server.builder().max_bytes(MOST).build().expect("builds");
+        let web = builder(&server).max_bytes(MOST).build().expect("builds");
         assert_eq!(fetch(&web, &server.url("/")).await.is_ok(), read, "{length}");
     }
 }
@@ -165,6 +166,6 @@ async fn a_page_of_exactly_the_limit_is_read() {
 async fn what_breaks_off_is_no_page() {
     let cut = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nsome";
     let server = Server::start(move |_, _| Answer { bytes: cut.to_vec(), ..Answer::default() }).await;
-    let e = fetch(&server.builder().build().expect("builds"), &server.url("/")).await.expect_err("broke off");
+    let e = fetch(&builder(&server).build().expect("builds"), &server.url("/")).await.expect_err("broke off");
     assert!(e.contains("broke off"), "{e}");
 }

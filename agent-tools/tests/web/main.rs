@@ -3,9 +3,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/server.rs"]
+mod server;
+
 mod bodies;
 mod pages;
 mod refusals;
 mod robots;
 mod search;
-mod server;
+mod tools;

@@ -6,7 +6,10 @@ use agent_core::ErrorKind;
 use agent_tools::web::Web;
 use tokio::net::TcpListener;
 
-use crate::server::{Names, Server, fetch, page, redirect};
+use crate::{
+    server::{Server, page, redirect},
+    tools::{Names, builder, fetch},
+};
 
 fn public() -> Web {
     Web::builder().ignore_robots().apart(Duration::ZERO).build().expect("builds")
@@ -81,7 +84,7 @@ async fn what_was_judged_is_connected_to_and_is_not_resolved_again() {
     let server =
         Server::start(|path, _| if path == "/a" { redirect("/b") } else { page("text/plain", "inside") }).await;
     let names = Names::new([("name.example", vec![vec!["127.0.0.1"], vec!["127.0.0.2"]])]);
-    let web = server.builder().resolver(names).build().expect("builds");
+    let web = builder(&server).resolver(names).build().expect("builds");
     let url = |path: &str| format!("http://name.example:{}{path}", server.port);
     let e = fetch(&web, &url("/a")).await.expect_err("the redirect is resolved again, and leads elsewhere");
     assert!(e.contains("not on the public internet"), "{e}");
@@ -92,7 +95,7 @@ async fn what_was_judged_is_connected_to_and_is_not_resolved_again() {
 async fn of_several_addresses_only_those_outside_count() {
     let server = Server::start(|_, _| page("text/plain", "here")).await;
     let names = Names::new([("both.example", vec![vec!["127.0.0.2", "10.0.0.1", "127.0.0.1"]])]);
-    let web = server.builder().resolver(names).build().expect("builds");
+    let web = builder(&server).resolver(names).build().expect("builds");
     assert!(fetch(&web, &format!("http://both.example:{}/", server.port)).await.expect("is read").contains("here"));
 }
 
@@ -116,7 +119,7 @@ async fn a_redirect_is_judged_as_its_beginning_was() {
     for target in targets {
         let to = target.clone();
         let server = Server::start(move |_, _| redirect(&to)).await;
-        let web = server.builder().deny("denied.example").build().expect("builds");
+        let web = builder(&server).deny("denied.example").build().expect("builds");
         fetch(&web, &server.url("/")).await.expect_err(&target);
         assert_eq!(server.seen().len(), 1, "{target}");
     }
@@ -131,13 +134,13 @@ async fn redirects_end_after_five() {
         if left == 0 { page("text/plain", "arrived") } else { redirect(&format!("/{}", left - 1)) }
     });
     let server = server.await;
-    let web = server.builder().build().expect("builds");
+    let web = builder(&server).build().expect("builds");
     let arrived = fetch(&web, &server.url("/5")).await.expect("five are followed");
     assert!(arrived.starts_with(&format!("Source: {}\n", server.url("/0"))), "{arrived}");
     let e = fetch(&web, &server.url("/6")).await.expect_err("six are not");
     assert!(e.contains("more than 5 times"), "{e}");
     let round = Server::start(|_, _| redirect("/")).await;
-    fetch(&round.builder().build().expect("builds"), &round.url("/")).await.expect_err("no end");
+    fetch(&builder(&round).build().expect("builds"), &round.url("/")).await.expect_err("no end");
     assert_eq!(round.seen().len(), 6);
 }
 

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use agent_tools::web::{Web, WebBuilder};
 
-use crate::server::{Answer, Server, answer, fetch, page, redirect};
+use crate::{
+    server::{Answer, Server, answer, page, redirect},
+    tools::fetch,
+};
 
 fn respectful(server: &Server) -> WebBuilder {
     Web::builder().allow_private(format!("127.0.0.1:{}", server.port)).apart(Duration::ZERO)

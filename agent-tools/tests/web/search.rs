@@ -9,8 +9,9 @@ use agent_tools::{
 use serde_json::json;
 
 use crate::{
-    server::{Answer, Server, answer, inside, page, tool},
+    server::{Answer, Server, answer, page},
     support::call,
+    tools::{inside, tool},
 };
 
 const KEY: &str = "key/that+is=secret";

@@ -1,22 +1,11 @@
-//! A server that a test writes, and tools that may reach it.
+//! A server on loopback that a test writes.
 
-use std::{
-    collections::HashMap,
-    io,
-    net::IpAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
-use agent_core::{Result, Tool, async_trait};
-use agent_tools::web::{Resolver, Web, WebBuilder};
-use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-
-use crate::support::call;
 
 /// What is answered: bytes, and then perhaps others for ever.
 #[derive(Clone, Default)]
@@ -62,12 +51,6 @@ impl Server {
         Self { port, seen }
     }
 
-    /// A server that gives each path its page, and 404 for others.
-    pub(crate) async fn pages(pages: impl IntoIterator<Item = (&'static str, Answer)>) -> Self {
-        let pages: HashMap<_, _> = pages.into_iter().collect();
-        Self::start(move |path, _| pages.get(path).cloned().unwrap_or_else(|| answer("404 Not Found", "", ""))).await
-    }
-
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -80,11 +63,6 @@ impl Server {
     /// The paths that were asked for.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.seen().iter().map(|head| head.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
-    }
-
-    /// Tools that may reach this server, and ask nothing of robots.
-    pub(crate) fn builder(&self) -> WebBuilder {
-        Web::builder().allow_private(format!("127.0.0.1:{}", self.port)).ignore_robots().apart(Duration::ZERO)
     }
 }
 
@@ -120,47 +98,4 @@ fn is_whole(request: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
     body.len() >= length.unwrap_or(0)
-}
-
-/// Resolves names as the test says; the last answer stands.
-pub(crate) struct Names(pub(crate) Mutex<HashMap<&'static str, Vec<Vec<IpAddr>>>>);
-
-impl Names {
-    pub(crate) fn new(names: impl IntoIterator<Item = (&'static str, Vec<Vec<&'static str>>)>) -> Self {
-        let parse = |answers: Vec<Vec<&str>>| {
-            let one = |answer: Vec<&str>| answer.iter().map(|ip| ip.parse().expect("an address")).collect();
-            answers.into_iter().map(one).collect()
-        };
-        Self(Mutex::new(names.into_iter().map(|(name, answers)| (name, parse(answers))).collect()))
-    }
-}
-
-#[async_trait]
-impl Resolver for Names {
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let mut names = self.0.lock().expect("no panic");
-        let answers = names.get_mut(host.trim_end_matches('.')).ok_or_else(|| io::Error::other("not known"))?;
-        Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
-    }
-}
-
-/// What `web_fetch` of these tools says, or its error's message.
-pub(crate) async fn fetch(web: &Web, url: &str) -> Result<String, String> {
-    fetch_with(web, json!({"url": url})).await
-}
-
-pub(crate) async fn fetch_with(web: &Web, args: Value) -> Result<String, String> {
-    let output = call(&*tool(web, "web_fetch"), args).await;
-    output.map(|output| output.to_text()).map_err(|e| e.message().to_owned())
-}
-
-pub(crate) fn tool(web: &Web, name: &str) -> Arc<dyn Tool> {
-    web.tools().into_iter().find(|tool| tool.spec().name == name).expect("the tool is there")
-}
-
-/// What stands between the delimiters of an output.
-pub(crate) fn inside(output: &str) -> &str {
-    let (_, rest) = output.split_once("<untrusted id=").expect("a beginning");
-    let (_, rest) = rest.split_once(">\n").expect("a line");
-    rest.rsplit_once("\n</untrusted id=").expect("an end").0
 }

@@ -1,0 +1,285 @@
+//! One operation: what the model is told of it, and what is needed to do it.
+
+use std::collections::BTreeMap;
+
+use agent_core::{Effect, Error, Result};
+use reqwest::{Method, header::HeaderName};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::{
+    auth::{Auth, Credential},
+    description::description,
+    document::{Document, fields, is_set, list, text},
+    place::{Place, Style},
+    schema::{Schemas, checked},
+};
+
+/// Headers that belong to HTTP or to the framework, whatever a document says.
+const OWN_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+/// The header under which a repeated request changes nothing more.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Longest name of an argument that is not made shorter; providers take 64.
+const LONGEST_ARGUMENT: usize = 48;
+
+/// An operation of an API.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+    pub(super) effect: Effect,
+    pub(super) method: Method,
+    /// Below the base, with names in braces.
+    pub(super) path: String,
+    pub(super) base: Url,
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) body: Option<Body>,
+    pub(super) credentials: Vec<Credential>,
+    /// A header for the call's key.
+    pub(super) idempotency: Option<HeaderName>,
+}
+
+/// A parameter, and the argument that it is.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    pub(super) argument: String,
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) style: Style,
+}
+
+/// How a body is written, and the arguments that it is made of.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) form: Form,
+    /// The arguments that are its fields, each with the field's name; none if the argument `body` is all of it.
+    pub(super) fields: Option<Vec<(String, String)>>,
+    pub(super) required: bool,
+}
+
+/// How a body is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json(String),
+    Urlencoded,
+    Text(String),
+}
+
+/// Where an operation stands in its document.
+pub(super) struct Site<'a> {
+    pub(super) document: &'a Document,
+    pub(super) auth: &'a Auth,
+    /// The server that the application chose.
+    pub(super) server: Option<&'a Url>,
+    pub(super) path: &'a str,
+    pub(super) item: &'a Value,
+    pub(super) method: &'a Method,
+    pub(super) operation: &'a Value,
+}
+
+/// The arguments of an operation while they are collected.
+#[derive(Default)]
+struct Arguments {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl Arguments {
+    fn add(&mut self, name: &str, schema: Value, required: bool) {
+        self.properties.insert(name.to_owned(), schema);
+        if required {
+            self.required.push(name.to_owned());
+        }
+    }
+
+    /// Adds an argument for what is called `name`: by the same name if providers take it and no other has it.
+    fn name(&mut self, name: &str, place: &str, schema: Value, required: bool) -> String {
+        let known = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+        let plain: String = name.chars().map(known).take(LONGEST_ARGUMENT).collect();
+        let plain = if plain == name { plain } else { plain.trim_matches('_').to_owned() };
+        let plain = if plain.is_empty() { place.to_owned() } else { plain };
+        let others = [format!("{plain}_{place}")].into_iter().chain((2..).map(|number| format!("{plain}_{number}")));
+        let free = std::iter::once(plain.clone()).chain(others).find(|name| !self.properties.contains_key(name));
+        let free = free.expect("there is always another number");
+        self.add(&free, schema, required);
+        free
+    }
+
+    fn schema(self) -> Value {
+        let mut schema = json!({"type": "object", "properties": self.properties});
+        if !self.required.is_empty() {
+            schema["required"] = self.required.into();
+        }
+        schema
+    }
+}
+
+impl Operation {
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config), with why no tool can be made of it.
+    pub(super) fn read(site: &Site<'_>, name: String) -> Result<Self> {
+        let root = site.document.root();
+        let requirements = site.operation.get("security").or_else(|| root.get("security"));
+        let credentials = site.auth.of(requirements).map_err(Error::config)?;
+        let (mut schemas, mut arguments) = (Schemas::new(site.document), Arguments::default());
+        let (mut parameters, mut idempotency) = (Vec::new(), None);
+        for ((place, named), parameter) in declared(site)? {
+            let lower = named.to_ascii_lowercase();
+            let own = place == Place::Header && OWN_HEADERS.contains(&lower.as_str());
+            if own || credentials.iter().any(|credential| credential.fills(place, &named)) {
+                continue;
+            }
+            if place == Place::Header && lower == IDEMPOTENCY_KEY {
+                idempotency = Some(HeaderName::from_static(IDEMPOTENCY_KEY));
+                continue;
+            }
+            let (style, schema) = form_of(parameter, place, &named, &mut schemas)?;
+            let needed = place == Place::Path || is_set(parameter, "required");
+            let argument = arguments.name(&named, place.name(), schema, needed);
+            parameters.push(Parameter { argument, name: named, place, style });
+        }
+        let body = body(site, &mut schemas, &mut arguments)?;
+        let schema = checked(&name, arguments.schema())?;
+        let effect = match (site.method.as_str(), &idempotency) {
+            ("GET" | "HEAD" | "OPTIONS", _) => Effect::Pure,
+            ("PUT" | "DELETE", _) | (_, Some(_)) => Effect::Idempotent,
+            _ => Effect::AtMostOnce,
+        };
+        let description = description(site, &parameters);
+        let (method, path, base) = (site.method.clone(), site.path.to_owned(), server(site)?);
+        Ok(Self { name, description, schema, effect, method, path, base, parameters, body, credentials, idempotency })
+    }
+}
+
+/// The parameters, by place and name; those of the operation stand for those of its path.
+fn declared<'a>(site: &Site<'a>) -> Result<BTreeMap<(Place, String), &'a Value>> {
+    let mut all = BTreeMap::new();
+    for parameter in list(site.item, "parameters").chain(list(site.operation, "parameters")) {
+        let parameter = site.document.resolve(parameter)?;
+        let (name, place) = (text(parameter, "name"), text(parameter, "in"));
+        let known =
+            Place::named(place).ok_or_else(|| Error::config(format!("its parameter '{name}' is in '{place}'")))?;
+        if known == Place::Header && HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return Err(Error::config(format!("its parameter '{name}' is no header")));
+        }
+        all.insert((known, name.to_owned()), parameter);
+    }
+    Ok(all)
+}
+
+/// How a parameter is written, and its schema with what is said of it.
+fn form_of(parameter: &Value, place: Place, name: &str, schemas: &mut Schemas<'_>) -> Result<(Style, Value)> {
+    let (style, schema) = match fields(parameter, "content").next() {
+        Some((_, content)) => (Style::Json, content.get("schema")),
+        None => {
+            let style = parameter.get("style").and_then(Value::as_str);
+            let explode = parameter.get("explode").and_then(Value::as_bool);
+            let known = Style::of(place, style, explode);
+            let unknown = || {
+                Error::config(format!(
+                    "the style '{}' of its parameter '{name}' is not known",
+                    style.unwrap_or_default()
+                ))
+            };
+            (known.ok_or_else(unknown)?, parameter.get("schema"))
+        }
+    };
+    let mut written = schema.map_or_else(|| Ok(json!({"type": "string"})), |schema| schemas.write(schema))?;
+    let said = text(parameter, "description").trim();
+    if let Some(object) = written.as_object_mut().filter(|_| !said.is_empty()) {
+        object.insert("description".to_owned(), said.into());
+    }
+    Ok((style, written))
+}
+
+/// The body: its fields beside the parameters where that is clear, or else as the argument `body`.
+fn body(site: &Site<'_>, schemas: &mut Schemas<'_>, arguments: &mut Arguments) -> Result<Option<Body>> {
+    let Some(declared) = site.operation.get("requestBody") else { return Ok(None) };
+    let declared = site.document.resolve(declared)?;
+    let required = is_set(declared, "required");
+    let forms: Vec<_> = fields(declared, "content").collect();
+    let rank = |mime: &str| match Form::of(mime) {
+        Some(Form::Json(_)) => 0,
+        Some(Form::Urlencoded) => 1,
+        Some(Form::Text(_)) => 2,
+        None => 3,
+    };
+    let Some((mime, content)) = forms.into_iter().min_by_key(|(mime, _)| rank(mime)) else { return Ok(None) };
+    let Some(form) = Form::of(mime) else {
+        if !required {
+            return Ok(None);
+        }
+        return Err(Error::config(format!("its body is '{mime}', and JSON, forms and text are written")));
+    };
+    let written = content.get("schema").map_or_else(|| Ok(json!({})), |schema| schemas.write(schema))?;
+    let apart =
+        |properties: &Map<String, Value>| properties.keys().all(|name| !arguments.properties.contains_key(name));
+    if let Some((properties, needed)) =
+        Schemas::plain_object(&written).filter(|(properties, _)| apart(properties) && !matches!(form, Form::Text(_)))
+    {
+        let mut argument = |(name, schema): (&String, &Value)| {
+            (arguments.name(name, "body", schema.clone(), required && needed.contains(name)), name.clone())
+        };
+        let fields = properties.iter().map(&mut argument).collect();
+        return Ok(Some(Body { form, fields: Some(fields), required }));
+    }
+    if arguments.properties.contains_key("body") {
+        return Err(Error::config("it has both a body and a parameter of that name"));
+    }
+    let written = if matches!(form, Form::Text(_)) { json!({"type": "string"}) } else { written };
+    arguments.add("body", written, required);
+    Ok(Some(Body { form, fields: None, required }))
+}
+
+impl Form {
+    fn of(mime: &str) -> Option<Self> {
+        let bare = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match bare.as_str() {
+            "application/x-www-form-urlencoded" => Some(Self::Urlencoded),
+            "*/*" | "application/*" => Some(Self::Json("application/json".to_owned())),
+            _ if bare == "application/json" || bare.ends_with("+json") => Some(Self::Json(bare)),
+            _ if bare.starts_with("text/") && !bare.contains('*') => Some(Self::Text(bare)),
+            _ => None,
+        }
+    }
+}
+
+/// The server: the one that was chosen, or the first that is named closest to the operation.
+fn server(site: &Site<'_>) -> Result<Url> {
+    if let Some(chosen) = site.server {
+        return Ok(chosen.clone());
+    }
+    let named = [site.operation, site.item, site.document.root()].into_iter().find_map(|at| list(at, "servers").next());
+    let missing = "the document names no server: give one with .server(\"https://api.example.org\")";
+    let named = named.ok_or_else(|| Error::config(missing))?;
+    let mut address = text(named, "url").to_owned();
+    for (name, variable) in fields(named, "variables") {
+        address = address.replace(&format!("{{{name}}}"), text(variable, "default"));
+    }
+    let unusable =
+        || Error::config(format!("the document's server '{address}' is not an address: give one with .server(..)"));
+    let url = Url::parse(&address).map_err(|e| unusable().with_source(e))?;
+    let usable = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+    match usable {
+        false => Err(unusable()),
+        true if url.scheme() == "http" && site.auth.has_secrets() => Err(Error::config(format!(
+            "'{address}' is not encrypted, so no secret is sent there: if it may be, give it with .server(..)"
+        ))),
+        true => Ok(url),
+    }
+}
