@@ -1,6 +1,6 @@
 //! One request and its answer.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, Retry};
 use reqwest::{
@@ -21,7 +21,7 @@ const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// Makes exchanges with addresses that may be reached. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Http {
     reach: Arc<Reach>,
     tls: ClientConfig,
@@ -106,6 +106,12 @@ impl Http {
             .no_zstd()
             .no_deflate();
         client.build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("reach", &self.reach).field("agent", &self.agent).finish_non_exhaustive()
     }
 }
 

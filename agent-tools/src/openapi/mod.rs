@@ -44,6 +44,7 @@
 
 mod answer;
 mod auth;
+mod body;
 mod builder;
 mod description;
 mod document;
@@ -52,6 +53,7 @@ mod operation;
 mod place;
 mod request;
 mod schema;
+mod server;
 mod tool;
 
 use std::sync::Arc;

@@ -9,10 +9,12 @@ use url::Url;
 
 use super::{
     auth::{Auth, Credential},
+    body::{Body, body},
     description::description,
     document::{Document, fields, is_set, list, text},
     place::{Place, Style},
     schema::{Schemas, checked},
+    server::server,
 };
 
 /// Headers that belong to HTTP or to the framework, whatever a document says.
@@ -63,23 +65,6 @@ pub(super) struct Parameter {
     pub(super) style: Style,
 }
 
-/// How a body is written, and the arguments that it is made of.
-#[derive(Debug)]
-pub(super) struct Body {
-    pub(super) form: Form,
-    /// The arguments that are its fields, each with the field's name; none if the argument `body` is all of it.
-    pub(super) fields: Option<Vec<(String, String)>>,
-    pub(super) required: bool,
-}
-
-/// How a body is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Json(String),
-    Urlencoded,
-    Text(String),
-}
-
 /// Where an operation stands in its document.
 pub(super) struct Site<'a> {
     pub(super) document: &'a Document,
@@ -94,13 +79,13 @@ pub(super) struct Site<'a> {
 
 /// The arguments of an operation while they are collected.
 #[derive(Default)]
-struct Arguments {
-    properties: Map<String, Value>,
+pub(super) struct Arguments {
+    pub(super) properties: Map<String, Value>,
     required: Vec<String>,
 }
 
 impl Arguments {
-    fn add(&mut self, name: &str, schema: Value, required: bool) {
+    pub(super) fn add(&mut self, name: &str, schema: Value, required: bool) {
         self.properties.insert(name.to_owned(), schema);
         if required {
             self.required.push(name.to_owned());
@@ -108,7 +93,7 @@ impl Arguments {
     }
 
     /// Adds an argument for what is called `name`: by the same name if providers take it and no other has it.
-    fn name(&mut self, name: &str, place: &str, schema: Value, required: bool) -> String {
+    pub(super) fn name(&mut self, name: &str, place: &str, schema: Value, required: bool) -> String {
         let known = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
         let plain: String = name.chars().map(known).take(LONGEST_ARGUMENT).collect();
         let plain = if plain == name { plain } else { plain.trim_matches('_').to_owned() };
@@ -205,81 +190,4 @@ fn form_of(parameter: &Value, place: Place, name: &str, schemas: &mut Schemas<'_
         object.insert("description".to_owned(), said.into());
     }
     Ok((style, written))
-}
-
-/// The body: its fields beside the parameters where that is clear, or else as the argument `body`.
-fn body(site: &Site<'_>, schemas: &mut Schemas<'_>, arguments: &mut Arguments) -> Result<Option<Body>> {
-    let Some(declared) = site.operation.get("requestBody") else { return Ok(None) };
-    let declared = site.document.resolve(declared)?;
-    let required = is_set(declared, "required");
-    let forms: Vec<_> = fields(declared, "content").collect();
-    let rank = |mime: &str| match Form::of(mime) {
-        Some(Form::Json(_)) => 0,
-        Some(Form::Urlencoded) => 1,
-        Some(Form::Text(_)) => 2,
-        None => 3,
-    };
-    let Some((mime, content)) = forms.into_iter().min_by_key(|(mime, _)| rank(mime)) else { return Ok(None) };
-    let Some(form) = Form::of(mime) else {
-        if !required {
-            return Ok(None);
-        }
-        return Err(Error::config(format!("its body is '{mime}', and JSON, forms and text are written")));
-    };
-    let written = content.get("schema").map_or_else(|| Ok(json!({})), |schema| schemas.write(schema))?;
-    let apart =
-        |properties: &Map<String, Value>| properties.keys().all(|name| !arguments.properties.contains_key(name));
-    if let Some((properties, needed)) =
-        Schemas::plain_object(&written).filter(|(properties, _)| apart(properties) && !matches!(form, Form::Text(_)))
-    {
-        let mut argument = |(name, schema): (&String, &Value)| {
-            (arguments.name(name, "body", schema.clone(), required && needed.contains(name)), name.clone())
-        };
-        let fields = properties.iter().map(&mut argument).collect();
-        return Ok(Some(Body { form, fields: Some(fields), required }));
-    }
-    if arguments.properties.contains_key("body") {
-        return Err(Error::config("it has both a body and a parameter of that name"));
-    }
-    let written = if matches!(form, Form::Text(_)) { json!({"type": "string"}) } else { written };
-    arguments.add("body", written, required);
-    Ok(Some(Body { form, fields: None, required }))
-}
-
-impl Form {
-    fn of(mime: &str) -> Option<Self> {
-        let bare = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match bare.as_str() {
-            "application/x-www-form-urlencoded" => Some(Self::Urlencoded),
-            "*/*" | "application/*" => Some(Self::Json("application/json".to_owned())),
-            _ if bare == "application/json" || bare.ends_with("+json") => Some(Self::Json(bare)),
-            _ if bare.starts_with("text/") && !bare.contains('*') => Some(Self::Text(bare)),
-            _ => None,
-        }
-    }
-}
-
-/// The server: the one that was chosen, or the first that is named closest to the operation.
-fn server(site: &Site<'_>) -> Result<Url> {
-    if let Some(chosen) = site.server {
-        return Ok(chosen.clone());
-    }
-    let named = [site.operation, site.item, site.document.root()].into_iter().find_map(|at| list(at, "servers").next());
-    let missing = "the document names no server: give one with .server(\"https://api.example.org\")";
-    let named = named.ok_or_else(|| Error::config(missing))?;
-    let mut address = text(named, "url").to_owned();
-    for (name, variable) in fields(named, "variables") {
-        address = address.replace(&format!("{{{name}}}"), text(variable, "default"));
-    }
-    let unusable =
-        || Error::config(format!("the document's server '{address}' is not an address: give one with .server(..)"));
-    let url = Url::parse(&address).map_err(|e| unusable().with_source(e))?;
-    let usable = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
-    match usable {
-        false => Err(unusable()),
-        true if url.scheme() == "http" && site.auth.has_secrets() => Err(Error::config(format!(
-            "'{address}' is not encrypted, so no secret is sent there: if it may be, give it with .server(..)"
-        ))),
-        true => Ok(url),
-    }
 }

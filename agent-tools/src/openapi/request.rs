@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use url::{Url, form_urlencoded};
 
 use super::{
-    operation::{Form, Operation},
+    body::Form,
+    operation::Operation,
     place::{Place, Style, encoded},
 };
 use crate::http::Call;

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, oneshot};
 const STACK: usize = 32 << 20;
 
 /// Most threads at once.
-const MOST: usize = 4;
+const MOST: usize = 2;
 
 /// Runs work that may take long, panic, or use much of the stack.
 #[derive(Clone, Debug)]

@@ -44,7 +44,7 @@ impl Default for WebBuilder {
             denied: Vec::new(),
             private: Vec::new(),
             user_agent: USER_AGENT.to_owned(),
-            limits: Limits { bytes: 5 << 20, time: Duration::from_secs(30), images: false },
+            limits: Limits { bytes: 5 << 20, time: Duration::from_secs(30), images: false, pdf: true },
             ignore_robots: false,
             apart: Duration::from_millis(500),
             cache_bytes: 32 << 20,
@@ -109,6 +109,13 @@ impl WebBuilder {
     /// Shows the model images (PNG, JPEG, GIF, WebP). Default: they are refused.
     pub fn images(mut self, shown: bool) -> Self {
         self.limits.images = shown;
+        self
+    }
+
+    /// Reads the text of PDFs. Default: it does. A PDF that is made to do harm can take much memory before its reader gives it up: where
+    /// that matters, and pages are not those of an [allowed](Self::allow) host, leave them out.
+    pub fn pdf(mut self, read: bool) -> Self {
+        self.limits.pdf = read;
         self
     }
 

@@ -48,6 +48,7 @@ pub(super) struct Limits {
     pub(super) bytes: usize,
     pub(super) time: Duration,
     pub(super) images: bool,
+    pub(super) pdf: bool,
 }
 
 impl Fetcher {
@@ -104,9 +105,9 @@ impl Fetcher {
         }
         let content_type = exchange.header("content-type").unwrap_or_default().to_owned();
         let source = Source { url: exchange.url, content_type };
-        source.check(self.limits.images)?;
+        source.check(&self.limits)?;
         let body = exchange.body.read(self.limits.bytes).await.map_err(|why| self.unread(&at, why))?;
-        source.page(body, self.limits.bytes, &self.apart).await
+        source.page(body, self.limits, &self.apart).await
     }
 
     fn unread(&self, host: &str, why: TooMuch) -> Error {
@@ -134,9 +135,9 @@ impl Fetcher {
         let robots = match self.robots.get(at.as_str()) {
             Some(robots) => robots,
             None => {
-                let late = |_| Err(Error::tool("robots.txt did not come in time"));
+                let late = |_| Err(closed(&at, "did not come in time"));
                 let had = tokio::time::timeout(ROBOTS_TIME, self.get_robots(&at, robot)).await.unwrap_or_else(late);
-                // A site that cannot be reached now is asked again the next time.
+                // What cannot be had now is asked for again the next time.
                 let robots = Arc::new(had?);
                 self.robots.insert(at.into(), robots.clone());
                 robots
@@ -160,18 +161,26 @@ impl Fetcher {
                 url = without_fragment(next?);
                 continue;
             }
-            return Ok(match exchange.status.as_u16() {
+            return match exchange.status.as_u16() {
                 200..=299 => match exchange.body.read(robots::MOST_BYTES).await {
-                    Ok(bytes) => Robots::read(&String::from_utf8_lossy(&bytes), robot),
-                    Err(_) => Robots::none(),
+                    Ok(bytes) => Ok(Robots::read(&String::from_utf8_lossy(&bytes), robot)),
+                    Err(_) => Err(closed(at, "is too large or damaged")),
                 },
-                429 => Robots::none(),
-                400..=499 => Robots::all(),
-                _ => Robots::none(),
-            });
+                400..=428 | 430..=499 => Ok(Robots::all()),
+                _ => Err(closed(at, "cannot be had now")),
+            };
         }
         Ok(Robots::all())
     }
+}
+
+/// The error for a site of which it is not known what it lets be read: then it is nothing.
+fn closed(robots: &Url, why: &str) -> Error {
+    let host = host(robots);
+    Error::tool(format!(
+        "robots.txt of '{host}' {why}, and without it nothing there is read: try it later, or use another source"
+    ))
+    .with_retry(Retry::Temporary(None))
 }
 
 /// Models write addresses without a scheme, and with spaces around.

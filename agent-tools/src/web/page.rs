@@ -6,7 +6,7 @@ use agent_core::{Error, Result, message::Media};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use url::Url;
 
-use super::{apart::Apart, charset, html, pdf};
+use super::{apart::Apart, charset, fetch::Limits, html, pdf};
 
 /// What a model is shown of an address.
 #[derive(Clone, Debug)]
@@ -48,10 +48,11 @@ impl Source {
     ///
     /// # Errors
     /// Of kind [`Tool`](agent_core::ErrorKind::Tool): names the type.
-    pub(super) fn check(&self, images: bool) -> Result<()> {
+    pub(super) fn check(&self, limits: &Limits) -> Result<()> {
         let mime = self.mime();
         match kind(&mime) {
-            Some(Kind::Image) if !images => {
+            Some(Kind::Pdf) if !limits.pdf => Err(Error::tool("this is a PDF, and PDFs are not read here")),
+            Some(Kind::Image) if !limits.images => {
                 Err(Error::tool(format!("this is an image ({mime}), and images are not shown here")))
             }
             Some(_) => Ok(()),
@@ -70,10 +71,10 @@ impl Source {
     ///
     /// # Errors
     /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if it is not what it says, or takes too long.
-    pub(super) async fn page(self, body: Vec<u8>, most: usize, apart: &Apart) -> Result<Page> {
+    pub(super) async fn page(self, body: Vec<u8>, limits: Limits, apart: &Apart) -> Result<Page> {
         let mime = self.mime();
-        let kind = sniffed(kind(&mime), &mime, &body)?;
-        apart.run(kind.name(), move |end| self.convert(kind, &mime, &body, most, end)).await
+        let kind = sniffed(kind(&mime), &mime, &body, &limits)?;
+        apart.run(kind.name(), move |end| self.convert(kind, &mime, &body, limits.bytes, end)).await
     }
 
     fn convert(self, kind: Kind, mime: &str, body: &[u8], most: usize, end: Instant) -> Result<Page> {
@@ -150,14 +151,14 @@ fn kind(mime: &str) -> Option<Kind> {
 }
 
 /// The kind, after a look at the body: what is no text is not shown as one, and an image is what it says.
-fn sniffed(kind: Option<Kind>, mime: &str, body: &[u8]) -> Result<Kind> {
+fn sniffed(kind: Option<Kind>, mime: &str, body: &[u8], limits: &Limits) -> Result<Kind> {
     let lie = || Error::tool(format!("the content is not the '{mime}' that the server says it is"));
     match kind {
         Some(Kind::Image) if !is_image(mime, body) => Err(lie()),
         Some(kind @ (Kind::Image | Kind::Html)) => Ok(kind),
         Some(Kind::Pdf) if !has_early(body, b"%PDF-") => Err(lie()),
         Some(Kind::Pdf) => Ok(Kind::Pdf),
-        _ if mime.is_empty() && has_early(body, b"%PDF-") => Ok(Kind::Pdf),
+        _ if mime.is_empty() && limits.pdf && has_early(body, b"%PDF-") => Ok(Kind::Pdf),
         _ if mime.is_empty() && looks_like_html(body) => Ok(Kind::Html),
         _ if is_binary(body) => Err(Error::tool("the content is not text")),
         _ => Ok(Kind::Text),

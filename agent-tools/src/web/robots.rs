@@ -23,11 +23,6 @@ impl Robots {
         Self::default()
     }
 
-    /// Nothing: what a site counts as whose `robots.txt` cannot be had.
-    pub(super) fn none() -> Self {
-        Self { rules: vec![Rule { pattern: b"/".to_vec(), allow: false }] }
-    }
-
     /// Reads the groups for this agent, or else those for all. The agent is a word: `agent-tools`.
     pub(super) fn read(text: &str, agent: &str) -> Self {
         let (mut own, mut any) = (None::<Vec<Rule>>, Vec::new());
@@ -138,7 +133,7 @@ mod tests {
             assert_eq!(robots.allows(path), expected, "{path}");
         }
         assert!(!Robots::read(text, "someone").allows("/x"), "the group for all");
-        assert!(Robots::read("", "x").allows("/") && Robots::all().allows("/") && !Robots::none().allows("/x"));
+        assert!(Robots::read("", "x").allows("/") && Robots::all().allows("/"));
         assert!(Robots::read("User-agent: a\nUser-agent: b\nDisallow: /x", "a").allows("/y"));
         assert!(!Robots::read("User-agent: a\nUser-agent: b\nDisallow: /x", "a").allows("/x"), "two agents, one group");
     }

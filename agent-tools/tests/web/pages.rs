@@ -94,6 +94,16 @@ async fn each_type_of_content_is_shown_as_it_is_best_read_or_refused() {
 }
 
 #[tokio::test]
+async fn a_pdf_is_refused_where_it_is_not_wanted() {
+    for mime in ["application/pdf", ""] {
+        let server = Server::start(move |_, _| page(mime, pdf(&["Hello"]))).await;
+        let web = builder(&server).pdf(false).build().expect("builds");
+        let shown = fetch(&web, &server.url("/")).await;
+        assert!(!shown.is_ok_and(|text| text.contains("[page 1]")), "{mime}");
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_pdf_costs_an_error_and_no_more() {
     let whole = pdf(&["Hello bees"]);
     for at in (20..whole.len()).step_by(7) {

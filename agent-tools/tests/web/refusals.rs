@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use agent_core::ErrorKind;
 use agent_tools::web::Web;
-use tokio::net::TcpListener;
+use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use crate::{
     server::{Server, page, redirect},
@@ -163,6 +163,20 @@ async fn lists_of_hosts_and_other_refusals_are_said() {
     }
     let long = format!("https://docs.example/{}", "x".repeat(5_000));
     assert!(fetch(&public(), &long).await.expect_err("too long").contains("longer than"));
+}
+
+#[tokio::test]
+async fn https_is_spoken_and_a_server_without_it_is_an_error() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let greeted = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("somebody");
+        stream.read_u8().await.expect("a byte")
+    });
+    let web = Web::builder().allow_private(address.to_string()).ignore_robots().build().expect("builds");
+    let e = fetch(&web, &format!("https://{address}/")).await.expect_err("no TLS");
+    assert!(e.contains("cannot be connected to"), "{e}");
+    assert_eq!(greeted.await.expect("no panic"), 0x16, "a handshake of TLS began");
 }
 
 #[test]

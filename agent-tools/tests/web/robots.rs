@@ -57,6 +57,10 @@ async fn a_site_without_robots_is_open_and_one_that_fails_is_closed() {
     for (number, (robots, read)) in cases.into_iter().enumerate() {
         let server = site(robots).await;
         let web = respectful(&server).build().expect("builds");
-        assert_eq!(fetch(&web, &server.url("/open")).await.is_ok(), read, "case {number}");
+        for _ in 0..2 {
+            assert_eq!(fetch(&web, &server.url("/open")).await.is_ok(), read, "case {number}");
+        }
+        let asked = server.paths().iter().filter(|path| *path == "/robots.txt").count();
+        assert!(read || asked >= 2, "what failed is asked for again (case {number})");
     }
 }
