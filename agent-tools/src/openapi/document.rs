@@ -3,6 +3,8 @@
 use agent_core::{Error, Result};
 use serde_json::{Map, Value};
 
+use super::yaml::Yaml;
+
 /// Largest document, in bytes.
 const LARGEST: usize = 32 << 20;
 /// Most references that are followed from one to the next.
@@ -21,7 +23,7 @@ impl Document {
         }
         let document: Value = match text.trim_start().starts_with('{') {
             true => serde_json::from_str(text).map_err(|e| unread("JSON", e))?,
-            false => serde_yaml_ng::from_str(text).map_err(|e| unread("YAML", e))?,
+            false => serde_yaml_ng::from_str(text).map(|Yaml(document)| document).map_err(|e| unread("YAML", e))?,
         };
         match document.get("openapi").and_then(Value::as_str) {
             Some(version) if version.starts_with("3.") => Ok(Self(document)),

@@ -55,6 +55,7 @@ mod request;
 mod schema;
 mod server;
 mod tool;
+mod yaml;
 
 use std::sync::Arc;
 

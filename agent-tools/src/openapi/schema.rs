@@ -4,16 +4,18 @@ use agent_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, is_set, reference};
+use crate::http::cut;
 
 /// Most schemas of one operation: references are written out, which can make much of little.
-const MOST: usize = 1_500;
+const MOST: usize = 400;
+/// Longest description of a schema, in bytes.
+const LONGEST: usize = 500;
 /// Deepest schema that is written out.
 const DEEPEST: usize = 24;
 
 /// Keywords that are kept as they are.
 const KEPT: &[&str] = &[
     "title",
-    "description",
     "format",
     "default",
     "enum",
@@ -123,6 +125,10 @@ impl<'a> Schemas<'a> {
             }
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_number() => value.clone(),
             "required" => self.required(value, fields)?,
+            "description" => match value.as_str() {
+                Some(said) if said.len() > LONGEST => format!("{}..", cut(said, LONGEST)).into(),
+                _ => value.clone(),
+            },
             _ if KEPT.contains(&keyword) => value.clone(),
             _ => return Ok(()),
         };

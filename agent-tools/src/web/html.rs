@@ -82,7 +82,7 @@ fn clean(page: &Rc<Node>, base: &Url) -> bool {
             cut |= !children.is_empty();
             children.clear();
         }
-        children.retain(|child| is_shown(child));
+        children.retain(is_shown);
         if children.len() > MANY {
             *children = std::mem::take(&mut *children).into_iter().flat_map(|child| [child, nothing()]).collect();
         }
@@ -96,7 +96,7 @@ fn nothing() -> Rc<Node> {
 }
 
 /// Elements that are hidden are left out: a reader does not see them, so a model should not be told what they say.
-fn is_shown(node: &Node) -> bool {
+fn is_shown(node: &Rc<Node>) -> bool {
     let has = |name: &str, value: &str| attribute(node, name).is_some_and(|v| v.trim().eq_ignore_ascii_case(value));
     let hidden_by_style = || {
         let style = attribute(node, "style").unwrap_or_default().to_ascii_lowercase();
@@ -109,17 +109,20 @@ fn is_shown(node: &Node) -> bool {
             let leads = has("role", "navigation") || has("role", "contentinfo");
             let hidden = attribute(node, "hidden").is_some() || has("aria-hidden", "true") || hidden_by_style();
             let picture = tag(node) == "img" && attribute(node, "src").is_none_or(|src| src.starts_with("data:"));
-            !(DROPPED.contains(&tag(node)) || leads || hidden || picture)
+            // Such as the mark beside a heading that links to it.
+            let empty = tag(node) == "a" && !walk(node).any(|inner| tag(&inner) == "img") && text(node).is_empty();
+            !(DROPPED.contains(&tag(node)) || leads || hidden || picture || empty)
         }
         _ => false,
     }
 }
 
-/// Makes the address in an attribute absolute. What leads nowhere on the web is taken away.
+/// Makes the address in an attribute absolute. What leads nowhere on the web, or to another place of the same page, is taken
+/// away.
 fn link(node: &Node, name: &str, base: &Url) {
     let Some(written) = attribute(node, name) else { return };
     let leads = |url: &Url| matches!(url.scheme(), "http" | "https" | "mailto") && url.as_str().len() <= LONGEST_LINK;
-    let url = base.join(written.trim()).ok().filter(leads);
+    let url = base.join(written.trim()).ok().filter(|url| leads(url) && !written.trim().starts_with('#'));
     set_attribute(node, name, url.as_ref().map(Url::as_str));
 }
 
@@ -165,6 +168,14 @@ mod tests {
                         ![picture](https://example.org/a/p.png)no script\n\n```rust\nfn main() {}\n```";
         assert_eq!(page.markdown, expected);
         assert!(!page.cut);
+    }
+
+    #[test]
+    fn links_within_a_page_are_text_and_empty_ones_nothing() {
+        let page = shown(
+            "<h2>Bees<a href='#bees'></a></h2><pre><code><a href='#1'>1</a> let x;</code></pre><p><a href='#top'>up</a> <a href=/x> </a></p>",
+        );
+        assert_eq!(page.markdown, "## Bees\n\n```\n1 let x;\n```\n\nup");
     }
 
     #[test]
