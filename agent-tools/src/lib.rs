@@ -9,6 +9,7 @@
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
+//! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`).
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -48,6 +49,10 @@ mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
+#[cfg(any(feature = "openapi", feature = "web"))]
+mod http;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 mod output;
 mod partial_json;
 mod resource;
@@ -61,6 +66,8 @@ mod shell;
 #[cfg(feature = "skills")]
 mod skills;
 mod structured;
+#[cfg(feature = "web")]
+pub mod web;
 #[cfg(feature = "workspace")]
 mod workspace;
 

@@ -11,7 +11,7 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, the workspace tools, commands in sandboxes | `macros`, `json-schema`, `sandbox`, `skills`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web and APIs | `macros`, `json-schema`, `openapi`, `sandbox`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
@@ -90,6 +90,7 @@ mod guide {
         abilities: "guide/abilities",
         batches: "guide/batches",
         network: "guide/network",
+        openapi: "guide/openapi",
         permissions: "guide/permissions",
         prompts: "guide/prompts",
         providers: "guide/providers",
@@ -104,6 +105,7 @@ mod guide {
         testing: "guide/testing",
         tools: "guide/tools",
         tools_and_models: "guide/tools-and-models",
+        web: "guide/web",
         wires: "guide/wires",
         porting_agentflow: "porting/agentflow",
         porting_haystack: "porting/haystack",

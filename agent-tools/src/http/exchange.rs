@@ -1,0 +1,179 @@
+//! One request and its answer.
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use reqwest::{
+    Client, Method, Response, StatusCode,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
+    redirect::Policy,
+};
+use rustls::ClientConfig;
+use url::Url;
+
+use super::{Body, Reach, tls};
+
+/// What is decoded.
+const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
+
+/// Longest time that making a connection may take.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Makes exchanges with addresses that may be reached. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Http {
+    reach: Arc<Reach>,
+    tls: ClientConfig,
+    agent: HeaderValue,
+}
+
+/// A request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Call {
+    #[cfg(feature = "web")]
+    pub(crate) fn get(url: Url) -> Self {
+        Self { method: Method::GET, url, headers: HeaderMap::new(), body: None }
+    }
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+}
+
+impl Http {
+    pub(crate) fn new(reach: Reach, agent: &str) -> Result<Self> {
+        let agent = HeaderValue::from_str(agent)
+            .map_err(|e| Error::config(format!("'{agent}' is not a name for a user agent")).with_source(e))?;
+        Ok(Self { reach: Arc::new(reach), tls: tls::config()?, agent })
+    }
+
+    /// Sends a request to the URL's host, at an address that may be reached. Redirects are not followed.
+    ///
+    /// A client is made for each exchange: what it connects to are the addresses that were judged, and neither a second
+    /// resolution, nor a proxy, nor a connection that is kept open for another host.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](ErrorKind::Tool): the host may not be reached, or cannot.
+    pub(crate) async fn send(&self, call: Call) -> Result<Exchange> {
+        let addresses: Arc<[SocketAddr]> = self.reach.addresses(&call.url).await?.into();
+        let client = self.client(addresses.clone())?;
+        let host = host(&call.url);
+        let mut request = client.request(call.method, call.url.clone()).headers(call.headers);
+        request = request.header(ACCEPT_ENCODING, ENCODINGS);
+        if let Some(body) = call.body {
+            request = request.body(body);
+        }
+        let answer = request.send().await.map_err(|e| unreached(&host, e))?;
+        // What the client did is looked at once more: one that connects elsewhere has a fault, and gives nothing away.
+        if answer.remote_addr().is_some_and(|peer| !addresses.contains(&peer)) {
+            return Err(Error::new(ErrorKind::Unexpected, "the client connected to an address that was not judged"));
+        }
+        Ok(Exchange::new(call.url, answer))
+    }
+
+    /// True if this port was allowed for a private address.
+    #[cfg(feature = "web")]
+    pub(crate) fn names_port(&self, port: u16) -> bool {
+        self.reach.names_port(port)
+    }
+
+    fn client(&self, addresses: Arc<[SocketAddr]>) -> Result<Client> {
+        let client = Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .dns_resolver(Arc::new(Judged(addresses)))
+            .redirect(Policy::none())
+            .user_agent(self.agent.clone())
+            .connect_timeout(CONNECT_TIME)
+            .pool_max_idle_per_host(0)
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate();
+        client.build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("reach", &self.reach).field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+impl Exchange {
+    fn new(url: Url, answer: Response) -> Self {
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        Self { url, status, body: Body::new(&headers, answer), headers }
+    }
+
+    /// Where a redirect leads.
+    pub(crate) fn location(&self) -> Option<Result<Url>> {
+        let follows = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+        let location = self.headers.get(LOCATION).filter(|_| follows)?;
+        let text = String::from_utf8_lossy(location.as_bytes());
+        Some(self.url.join(&text).map_err(|e| {
+            Error::tool(format!("'{}' redirects to something that is not an address", host(&self.url))).with_source(e)
+        }))
+    }
+
+    /// Whether asking again may help.
+    pub(crate) fn retry(&self) -> Retry {
+        match self.status.as_u16() {
+            429 | 500 | 502..=504 => {
+                let seconds = self.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                Retry::Temporary(seconds.map(Duration::from_secs))
+            }
+            _ => Retry::Permanent,
+        }
+    }
+
+    /// A header, if it is a text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// The host of a URL, and its port if that is not the usual one.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The error without the URL, which may hold a key.
+pub(crate) fn unreached(host: &str, e: reqwest::Error) -> Error {
+    let what = if e.is_timeout() {
+        "did not answer in time"
+    } else if e.is_connect() {
+        "cannot be connected to"
+    } else {
+        "broke the connection off"
+    };
+    Error::tool(format!("'{host}' {what}: try it later, or use another source"))
+        .with_retry(Retry::Temporary(None))
+        .with_source(e.without_url())
+}
+
+/// Answers every name with addresses that were judged.
+struct Judged(Arc<[SocketAddr]>);
+
+impl Resolve for Judged {
+    fn resolve(&self, _: Name) -> Resolving {
+        let addresses = self.0.to_vec();
+        Box::pin(async move { Ok(Box::new(addresses.into_iter()) as Addrs) })
+    }
+}

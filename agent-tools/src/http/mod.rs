@@ -1,0 +1,39 @@
+//! HTTP for tools: which addresses may be reached, one exchange with one of them, and its body within limits.
+
+mod address;
+mod body;
+mod bounded;
+mod exchange;
+mod reach;
+mod tls;
+
+pub(crate) use self::{
+    body::{Body, TooMuch},
+    bounded::bounded,
+    exchange::{Call, Exchange, Http, host},
+    reach::{Reach, System},
+};
+
+#[cfg(feature = "web")]
+pub use self::reach::Resolver;
+
+/// Takes secrets out of a text that others will read.
+pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
+        let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        for form in [*secret, &encoded, &secret.replace('/', "\\/")] {
+            text = text.replace(form, "[redacted]");
+        }
+    }
+    text
+}
+
+/// A shorter secret keeps nothing safe, and taking it out would mangle texts.
+const SHORTEST_SECRET: usize = 6;
+
+/// The first `most` bytes of a text, or a few fewer: no character is cut.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}

@@ -1,0 +1,121 @@
+//! What an API answers, for a model.
+
+use agent_core::{Error, Part, Result, Retry, ToolOutput};
+use serde_json::Value;
+
+use super::{document::text, operation::Operation};
+use crate::http::{Exchange, TooMuch, cut, redacted};
+
+/// Most bytes of an answer that the model is shown.
+const SHOWN: usize = 24_000;
+/// Most bytes of an error that the model is shown.
+const ERROR: usize = 1_500;
+
+/// # Errors
+/// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the API refuses or fails, or what it sends cannot be read.
+pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usize) -> Result<ToolOutput> {
+    let (status, retry) = (exchange.status, exchange.retry());
+    let request = format!("{} {}", operation.method, operation.path);
+    let mime = exchange.header("content-type").unwrap_or_default().to_ascii_lowercase();
+    let next = exchange.header("link").and_then(next).map(|next| format!("\n[there is a next page: {next}]"));
+    let secrets: Vec<_> = operation.credentials.iter().flat_map(super::auth::Credential::spellings).collect();
+    let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
+    let clean = |text: &str| redacted(text, &secrets);
+    if !status.is_success() {
+        let said = problem(&exchange.body.beginning(ERROR * 8).await);
+        let said = clean(&said);
+        let said = if said.is_empty() { String::new() } else { format!(": {}", cut(&said, ERROR)) };
+        return Err(
+            Error::tool(format!("{request} answered {status}{said}{}", advice(status.as_u16()))).with_retry(retry)
+        );
+    }
+    let unread = |why| match why {
+        TooMuch::Large => Error::tool(format!(
+            "{request} answered more than {} KiB: ask for less, with filters or smaller pages",
+            most >> 10
+        )),
+        TooMuch::Broken(e) => Error::tool(format!("the answer to {request} is damaged or broke off"))
+            .with_retry(Retry::Temporary(None))
+            .with_source(e),
+        TooMuch::Encoding(name) => {
+            Error::tool(format!("the answer to {request} is compressed with '{name}', which is not known"))
+        }
+    };
+    let bytes = exchange.body.read(most).await.map_err(unread)?;
+    if bytes.is_empty() {
+        return Ok(ToolOutput::text(format!("done ({status})")));
+    }
+    let Ok(body) = String::from_utf8(bytes) else {
+        return Ok(ToolOutput::text(format!(
+            "done ({status}); the answer is '{}', which is not shown",
+            cut(&mime, 80)
+        )));
+    };
+    let body = clean(&body);
+    let value = mime.contains("json").then(|| serde_json::from_str::<Value>(&body).ok()).flatten();
+    let mut shown = value.as_ref().map_or_else(|| body.trim().to_owned(), Value::to_string);
+    if shown.len() > SHOWN {
+        let total = shown.len();
+        shown = format!(
+            "{}\n[cut: {SHOWN} of {total} bytes are shown; ask for less, with filters or smaller pages]",
+            cut(&shown, SHOWN)
+        );
+    }
+    shown.push_str(&next.map(|next| clean(&next)).unwrap_or_default());
+    let shown = vec![Part::text(shown)];
+    Ok(value.map_or_else(|| ToolOutput::parts(shown.clone()), |value| ToolOutput::value(value).shown_as(shown.clone())))
+}
+
+/// What a model can do about a status.
+fn advice(status: u16) -> &'static str {
+    match status {
+        400 | 422 => "\n[change the arguments]",
+        401 | 403 => "\n[this is not allowed, and other arguments seldom help: tell the user]",
+        404 | 410 => "\n[there is no such thing: look for it with another tool]",
+        409 | 412 => "\n[something else changed it: read it again first]",
+        429 => "\n[too many requests: wait]",
+        500..=599 => "\n[the API failed: try it later]",
+        _ => "",
+    }
+}
+
+/// The words of an error: those of a problem (RFC 9457) or of the usual fields, or else all of it.
+fn problem(body: &str) -> String {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Ok(value) = serde_json::from_str::<Value>(body) else { return one_line(body) };
+    let (title, detail) = (text(&value, "title"), text(&value, "detail"));
+    if title.is_empty() && detail.is_empty() {
+        return value.to_string();
+    }
+    let known = ["title", "detail", "type", "status", "instance"];
+    let more = value.as_object().into_iter().flatten().filter(|(name, _)| !known.contains(&name.as_str()));
+    let more: Vec<_> = more.map(|(name, value)| format!("{name}: {value}")).collect();
+    let said = [one_line(title), one_line(detail), more.join("; ")];
+    said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+/// The address of a `Link` to the next page.
+fn next(link: &str) -> Option<&str> {
+    let of_next = |part: &&str| part.contains("rel=\"next\"") || part.contains("rel=next");
+    let part = link.split(',').find(of_next)?;
+    Some(cut(part.split_once('<')?.1.split_once('>')?.0, 500))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_by_its_words() {
+        let body =
+            r#"{"type": "about:blank", "title": "Bad", "detail": "No\n such pet", "errors": ["id"], "status": 400}"#;
+        assert_eq!(problem(body), r#"Bad: No such pet: errors: ["id"]"#);
+        assert_eq!(problem(r#"{"error":{"message":"no"}}"#), r#"{"error":{"message":"no"}}"#);
+        assert_eq!(problem(" <h1>\n oh"), "<h1> oh");
+        assert_eq!(
+            next(r#"<https://a.example/?page=1>; rel="prev", <https://a.example/?page=3>; rel="next""#),
+            Some("https://a.example/?page=3")
+        );
+        assert_eq!(next("<x>; rel=last"), None);
+    }
+}

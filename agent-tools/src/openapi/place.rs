@@ -1,0 +1,155 @@
+//! Where a parameter goes, and how its value is written there.
+
+use serde_json::Value;
+
+/// Where a parameter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Path,
+    Query,
+    Header,
+    Cookie,
+}
+
+/// How a value of several parts is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `a,b`: in paths, headers and cookies, and in queries that do not explode.
+    Commas,
+    /// `name=a&name=b`, and `x=1&y=2` for an object.
+    Exploded,
+    /// `x=1,y=2` for an object in a path or a header.
+    Pairs,
+    /// `a b`.
+    Spaces,
+    /// `a|b`.
+    Pipes,
+    /// `name[x]=1&name[y]=2`.
+    Deep,
+    /// As JSON.
+    Json,
+}
+
+impl Place {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "path" => Some(Self::Path),
+            "query" => Some(Self::Query),
+            "header" => Some(Self::Header),
+            "cookie" => Some(Self::Cookie),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+impl Style {
+    /// The style of a parameter; none if it is not known.
+    pub(super) fn of(place: Place, style: Option<&str>, explode: Option<bool>) -> Option<Self> {
+        let explode =
+            explode.unwrap_or(matches!(style, None | Some("form")) && matches!(place, Place::Query | Place::Cookie));
+        match (place, style) {
+            (Place::Path | Place::Header, None | Some("simple")) => {
+                Some(if explode { Self::Pairs } else { Self::Commas })
+            }
+            (Place::Query, None | Some("form")) => Some(if explode { Self::Exploded } else { Self::Commas }),
+            (Place::Cookie, None | Some("form")) => Some(Self::Commas),
+            (Place::Query, Some("spaceDelimited")) => Some(if explode { Self::Exploded } else { Self::Spaces }),
+            (Place::Query, Some("pipeDelimited")) => Some(if explode { Self::Exploded } else { Self::Pipes }),
+            (Place::Query, Some("deepObject")) => Some(Self::Deep),
+            _ => None,
+        }
+    }
+
+    /// The value as pairs of a query or a form.
+    pub(super) fn pairs(self, name: &str, value: &Value) -> Vec<(String, String)> {
+        match (self, value) {
+            (_, Value::Null) => Vec::new(),
+            (Self::Exploded, Value::Array(all)) => all.iter().map(|one| (name.to_owned(), plain(one))).collect(),
+            (Self::Exploded, Value::Object(all)) => all.iter().map(|(key, one)| (key.clone(), plain(one))).collect(),
+            (Self::Deep, Value::Object(all)) => {
+                let pair = |(key, one): (&String, &Value)| match one {
+                    Value::Array(list) => list.iter().map(|one| (format!("{name}[{key}]"), plain(one))).collect(),
+                    one => vec![(format!("{name}[{key}]"), plain(one))],
+                };
+                all.iter().flat_map(pair).collect()
+            }
+            _ => vec![(name.to_owned(), self.joined(value))],
+        }
+    }
+
+    /// The value as one text.
+    pub(super) fn joined(self, value: &Value) -> String {
+        let separator = match self {
+            Self::Spaces => " ",
+            Self::Pipes => "|",
+            _ => ",",
+        };
+        let parts: Vec<_> = match (self, value) {
+            (Self::Json, value) => return value.to_string(),
+            (_, Value::Array(all)) => all.iter().map(plain).collect(),
+            (Self::Pairs, Value::Object(all)) => all.iter().map(|(key, one)| format!("{key}={}", plain(one))).collect(),
+            (_, Value::Object(all)) => all.iter().flat_map(|(key, one)| [key.clone(), plain(one)]).collect(),
+            (_, one) => return plain(one),
+        };
+        parts.join(separator)
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A text of which only what a segment of a path may hold is not written with `%`.
+pub(super) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_style_writes_a_value_as_the_specification_says() {
+        let (list, object) = (json!(["a", "b c", 3]), json!({"x": 1, "y": "b"}));
+        let cases = [
+            (Place::Query, None, None, &list, "q=a&q=b c&q=3"),
+            (Place::Query, Some("form"), Some(false), &list, "q=a,b c,3"),
+            (Place::Query, Some("spaceDelimited"), None, &list, "q=a b c 3"),
+            (Place::Query, Some("pipeDelimited"), Some(false), &list, "q=a|b c|3"),
+            (Place::Query, None, None, &object, "x=1&y=b"),
+            (Place::Query, Some("form"), Some(false), &object, "q=x,1,y,b"),
+            (Place::Query, Some("deepObject"), Some(true), &object, "q[x]=1&q[y]=b"),
+            (Place::Query, None, None, &json!(true), "q=true"),
+            (Place::Query, None, None, &json!(null), ""),
+        ];
+        for (place, style, explode, value, expected) in cases {
+            let pairs = Style::of(place, style, explode).expect("a style").pairs("q", value);
+            let written: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(written.join("&"), expected, "{style:?} {explode:?}");
+        }
+        let joined = |explode| Style::of(Place::Path, None, explode).expect("a style").joined(&object);
+        assert_eq!((joined(None), joined(Some(true))), ("x,1,y,b".to_owned(), "x=1,y=b".to_owned()));
+        assert_eq!(Style::of(Place::Path, Some("matrix"), None), None);
+        assert_eq!(Style::of(Place::Header, Some("form"), None), None);
+    }
+}

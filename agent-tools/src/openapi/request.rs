@@ -1,0 +1,135 @@
+//! Arguments of a call as a request.
+
+use agent_core::{Error, Result, ToolRequest};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use url::{Url, form_urlencoded};
+
+use super::{
+    body::Form,
+    operation::Operation,
+    place::{Place, Style, encoded},
+};
+use crate::http::Call;
+
+/// Longest key of a call that is sent as it is.
+const LONGEST_KEY: usize = 200;
+
+type Pairs = Vec<(String, String)>;
+
+impl Operation {
+    /// The request of a call.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if an argument cannot stand where it belongs.
+    pub(super) fn request(&self, req: &ToolRequest) -> Result<Call> {
+        let none = Map::new();
+        let args = req.args.as_object().unwrap_or(&none);
+        let (mut headers, mut query, mut cookies, mut path) =
+            (HeaderMap::new(), Pairs::new(), Pairs::new(), self.path.clone());
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/*;q=0.9, */*;q=0.1"));
+        for parameter in &self.parameters {
+            let (name, style) = (&parameter.name, parameter.style);
+            let Some(value) = args.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
+            match parameter.place {
+                Place::Path => path = path.replace(&format!("{{{name}}}"), &segment(name, &style.joined(value))?),
+                Place::Query => query.extend(style.pairs(name, value)),
+                Place::Cookie => cookies.push((name.clone(), encoded(&style.joined(value)))),
+                Place::Header => {
+                    let name = HeaderName::from_bytes(name.as_bytes()).expect("the name was looked at");
+                    headers.insert(name, header(&parameter.argument, &style.joined(value))?);
+                }
+            }
+        }
+        if let Some(name) = &self.idempotency {
+            headers.insert(name, HeaderValue::from_str(&key(&req.idempotency_key())).expect("a key of plain letters"));
+        }
+        let body = self.written(args, &mut headers)?;
+        for credential in &self.credentials {
+            credential.put(&mut headers, &mut query, &mut cookies);
+        }
+        if !cookies.is_empty() {
+            let all: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let mut value = header("cookie", &all.join("; "))?;
+            value.set_sensitive(true);
+            headers.insert(COOKIE, value);
+        }
+        let url = self.url(&path, &query)?;
+        Ok(Call { method: self.method.clone(), url, headers, body })
+    }
+
+    /// The address: never outside of the server, whatever the arguments are.
+    fn url(&self, path: &str, query: &Pairs) -> Result<Url> {
+        if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+            return Err(Error::tool("'.' and '..' cannot stand in a path: give another value"));
+        }
+        if let Some(name) = path.split_once('{').and_then(|(_, rest)| Some(rest.split_once('}')?.0)) {
+            return Err(Error::tool(format!("'{name}' is missing, which is a part of the path")));
+        }
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{}", self.base.path().trim_end_matches('/'), path.trim_start_matches('/')));
+        url.set_fragment(None);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    fn written(&self, args: &Map<String, Value>, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>> {
+        let Some(body) = &self.body else { return Ok(None) };
+        let value = match &body.fields {
+            None => args.get("body").cloned(),
+            Some(fields) => {
+                let given: Map<_, _> = fields
+                    .iter()
+                    .filter_map(|(argument, name)| Some((name.clone(), args.get(argument)?.clone())))
+                    .collect();
+                (body.required || !given.is_empty()).then_some(Value::Object(given))
+            }
+        };
+        let Some(value) = value else { return Ok(None) };
+        let (mime, bytes) = match &body.form {
+            Form::Json(mime) => (mime.as_str(), value.to_string()),
+            Form::Text(mime) => (mime.as_str(), Style::Commas.joined(&value)),
+            Form::Urlencoded => {
+                let fields =
+                    value.as_object().ok_or_else(|| Error::tool("'body' must be an object: it is sent as a form"))?;
+                let pairs = fields.iter().flat_map(|(name, value)| Style::Exploded.pairs(name, &flat(value)));
+                (
+                    "application/x-www-form-urlencoded",
+                    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish(),
+                )
+            }
+        };
+        headers.insert(CONTENT_TYPE, header("the body's type", mime)?);
+        Ok(Some(bytes.into_bytes()))
+    }
+}
+
+/// An object within a form is written as JSON, as OpenAPI has it.
+fn flat(value: &Value) -> Value {
+    if value.is_object() { Value::String(value.to_string()) } else { value.clone() }
+}
+
+/// A value in a path. An empty one would make another path.
+fn segment(name: &str, value: &str) -> Result<String> {
+    match value {
+        "" => Err(Error::tool(format!("'{name}' is empty, and it is a part of the path: give a value"))),
+        "." | ".." => Err(Error::tool(format!("'{name}' cannot be '{value}': give another value"))),
+        value => Ok(encoded(value)),
+    }
+}
+
+fn header(argument: &str, value: &str) -> Result<HeaderValue> {
+    HeaderValue::from_str(value).map_err(|e| {
+        Error::tool(format!("'{argument}' holds a line break or the like, which no header can: give another value"))
+            .with_source(e)
+    })
+}
+
+/// The key of a call, as a header may have it.
+fn key(key: &str) -> String {
+    let plain = key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain { key.to_owned() } else { Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect() }
+}

@@ -1,0 +1,62 @@
+//! Work on hostile input, on threads of its own.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use tokio::sync::{Semaphore, oneshot};
+
+/// Stack of a thread: parsers go as deep as what they read, to the limits that are set there.
+const STACK: usize = 32 << 20;
+
+/// Most threads at once.
+const MOST: usize = 2;
+
+/// Runs work that may take long, panic, or use much of the stack.
+#[derive(Clone, Debug)]
+pub(super) struct Apart {
+    free: Arc<Semaphore>,
+    longest: Duration,
+}
+
+impl Apart {
+    /// Work may take this long; it is given the moment at which it is to end by itself.
+    pub(super) fn new(longest: Duration) -> Self {
+        Self { free: Arc::new(Semaphore::new(MOST)), longest }
+    }
+
+    /// Runs `work`. If the caller goes away, the thread ends at its moment, and until then counts as one of those at once.
+    ///
+    /// # Errors
+    /// Those of the work; of kind [`Tool`](ErrorKind::Tool) if it panicked. What the panic said is for logs alone.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(Instant) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let permit = self.free.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let (done, result) = oneshot::channel();
+        let longest = self.longest;
+        let run = move || {
+            let worked = catch_unwind(AssertUnwindSafe(|| work(Instant::now() + longest)));
+            drop(permit);
+            let worked = worked.unwrap_or_else(|panic| {
+                let broken = format!("{what} is damaged in a way that its reader does not bear");
+                Err(Error::from_panic(ErrorKind::Tool, what, panic).map_message(|_| broken))
+            });
+            let _ = done.send(worked);
+        };
+        let busy = |e| Error::tool("the machine has no thread left").with_retry(Retry::Temporary(None)).with_source(e);
+        thread::Builder::new().name("agent-web".to_owned()).stack_size(STACK).spawn(run).map_err(busy)?;
+        result.await.map_err(|_| Error::new(ErrorKind::Unexpected, "a thread ended without a result"))?
+    }
+}
+
+/// An error if the moment is over.
+pub(super) fn in_time(end: Instant, what: &str) -> Result<()> {
+    if Instant::now() < end { Ok(()) } else { Err(Error::tool(format!("{what} takes too long to read"))) }
+}

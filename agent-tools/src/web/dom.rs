@@ -1,0 +1,84 @@
+//! HTML as a tree, read and walked without recursion, since a page may be as deep as it is long.
+
+use std::{rc::Rc, time::Instant};
+
+use agent_core::Result;
+use html5ever::{
+    ParseOpts, parse_document,
+    tendril::{StrTendril, TendrilSink},
+    tree_builder::TreeBuilderOpts,
+};
+use markup5ever_rcdom::{Node, NodeData, RcDom};
+
+use super::apart::in_time;
+use crate::http::cut;
+
+/// Bytes that are parsed between two looks at the clock. Each tag may cost as much as the page is deep.
+const CHUNK: usize = 4 << 10;
+
+/// Reads a page. `noscript` is read as well: nothing is run here.
+///
+/// # Errors
+/// If it is not done at `end`.
+pub(super) fn parse(html: &str, end: Instant) -> Result<Rc<Node>> {
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let mut parser = parse_document(RcDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
+    let mut rest = html;
+    while !rest.is_empty() {
+        in_time(end, "the page")?;
+        let (chunk, more) = rest.split_at(cut(rest, CHUNK).len());
+        parser.process(StrTendril::from(chunk));
+        rest = more;
+    }
+    Ok(parser.finish().document)
+}
+
+/// The name of an element; nothing for what is none.
+pub(super) fn tag(node: &Node) -> &str {
+    match &node.data {
+        NodeData::Element { name, .. } => &name.local,
+        _ => "",
+    }
+}
+
+/// An attribute of an element.
+pub(super) fn attribute(node: &Node, name: &str) -> Option<String> {
+    let NodeData::Element { attrs, .. } = &node.data else { return None };
+    attrs.borrow().iter().find(|attr| &*attr.name.local == name).map(|attr| attr.value.to_string())
+}
+
+/// Sets an attribute that the element has, or takes it away.
+pub(super) fn set_attribute(node: &Node, name: &str, value: Option<&str>) {
+    let NodeData::Element { attrs, .. } = &node.data else { return };
+    let mut attrs = attrs.borrow_mut();
+    match (attrs.iter_mut().find(|attr| &*attr.name.local == name), value) {
+        (Some(attr), Some(value)) => attr.value = StrTendril::from(value),
+        _ => attrs.retain(|attr| &*attr.name.local != name),
+    }
+}
+
+/// True if one of the element's classes is `class`.
+pub(super) fn has_class(node: &Node, class: &str) -> bool {
+    attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
+}
+
+/// The node and all that is below it, in the order of the page.
+pub(super) fn walk(root: &Rc<Node>) -> impl Iterator<Item = Rc<Node>> {
+    let mut stack = vec![root.clone()];
+    std::iter::from_fn(move || {
+        let node = stack.pop()?;
+        stack.extend(node.children.borrow().iter().rev().cloned());
+        Some(node)
+    })
+}
+
+/// The text of a node, with single spaces.
+pub(super) fn text(root: &Rc<Node>) -> String {
+    let mut text = String::new();
+    for node in walk(root) {
+        if let NodeData::Text { contents } = &node.data {
+            text.push_str(&contents.borrow());
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
