@@ -6,6 +6,7 @@
 //! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
+//! * `mcp` has the tools of servers of the Model Context Protocol (feature `mcp`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //!
 //! ```
@@ -45,6 +46,8 @@ mod arguments;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod output;
 mod partial_json;
 mod resource;
