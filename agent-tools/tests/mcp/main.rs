@@ -1,0 +1,11 @@
+//! Servers of the Model Context Protocol: well-behaved ones in this process, wild ones, programs and HTTP.
+
+mod failures;
+mod listing;
+mod programs;
+mod questions;
+mod resources;
+mod results;
+mod support;
+
+use support::{double, wild};
