@@ -49,6 +49,7 @@ mod question;
 mod resource_tools;
 mod resources;
 mod sampling;
+mod server;
 mod settings;
 mod tool;
 
@@ -59,4 +60,5 @@ pub use self::{
     prompts::{Prompt, PromptArgument},
     question::ELICITATION,
     resources::{Resource, ResourceTemplate},
+    server::{HttpServer, Server, ServerBuilder},
 };

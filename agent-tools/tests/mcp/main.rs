@@ -6,6 +6,7 @@ mod programs;
 mod questions;
 mod resources;
 mod results;
+mod served;
 mod support;
 
 use support::{double, wild};

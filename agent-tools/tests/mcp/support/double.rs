@@ -13,7 +13,7 @@ use agent_core::{Error, ErrorKind};
 use agent_tools::mcp::{Client, ClientBuilder, Reader, Streams, Writer};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, model::*, service::RequestContext};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use tokio::task::AbortHandle;
 
 #[derive(Clone, Default)]
 pub(crate) struct Double(Arc<Inner>);
@@ -23,7 +23,7 @@ struct Inner {
     seen: Mutex<Vec<String>>,
     away: AtomicBool,
     grown: AtomicBool,
-    connections: Mutex<Vec<CancellationToken>>,
+    connections: Mutex<Vec<AbortHandle>>,
 }
 
 impl Double {
@@ -49,11 +49,12 @@ impl Double {
                 if double.0.away.load(Ordering::Acquire) {
                     return Err(Error::new(ErrorKind::Transport, "nobody listens"));
                 }
-                let (near, far) = tokio::io::duplex(64 * 1024);
-                let token = CancellationToken::new();
-                double.0.connections.lock().expect("free").push(token.clone());
+                let (near, mut far) = tokio::io::duplex(64 * 1024);
+                let (mut cut, end) = tokio::io::duplex(64 * 1024);
+                let wire = tokio::spawn(async move { tokio::io::copy_bidirectional(&mut far, &mut cut).await });
+                double.0.connections.lock().expect("free").push(wire.abort_handle());
                 tokio::spawn(async move {
-                    if let Ok(server) = double.serve_with_ct(far, token).await {
+                    if let Ok(server) = double.serve(end).await {
                         let _ = server.waiting().await;
                     }
                 });
@@ -63,9 +64,9 @@ impl Double {
         })
     }
 
-    /// Ends every connection.
+    /// Cuts every connection.
     pub(crate) fn kill(&self) {
-        self.0.connections.lock().expect("free").drain(..).for_each(|token| token.cancel());
+        self.0.connections.lock().expect("free").drain(..).for_each(|wire| wire.abort());
     }
 
     pub(crate) fn set_away(&self, away: bool) {
@@ -79,10 +80,6 @@ impl Double {
     /// How often it saw this.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.0.seen.lock().expect("free").iter().filter(|seen| *seen == what).count()
-    }
-
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.0.seen.lock().expect("free").clone()
     }
 }
 
