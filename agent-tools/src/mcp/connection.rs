@@ -22,6 +22,7 @@ use super::{
     lines::Lines,
     process::Process,
     settings::Settings,
+    sse::Sse,
 };
 
 /// How long the server has to take the notice that a request is not wanted any more.
@@ -57,8 +58,17 @@ impl Connection {
                 serve_client_with_ct(handler, lines, stop.clone()).await
             }
             Kind::Http(server) => {
-                let transport = http::transport(server, limit)?;
-                serve_client_with_ct(handler, transport, stop.clone()).await
+                let streamable = http::transport(server, limit)?;
+                match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
+                    Err(error) if !failure::wants_to_know_who_asks(&error) => {
+                        // An old server does not know that form. What went wrong is told of the new one, if it is none.
+                        match Sse::open(name, server, limit).await {
+                            Some(sse) => serve_client_with_ct(handler, sse, stop.clone()).await,
+                            None => Err(error),
+                        }
+                    }
+                    opened => opened,
+                }
             }
         };
         let service = service.map_err(|e| failure::of_connection(settings, &e))?;

@@ -35,12 +35,17 @@ pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) 
     let message = match error {
         ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
         ClientInitializeError::JsonRpcError(said) => format!("the server refused: {}", short(&said.message)),
-        _ if error.is_authorization_required() || error.auth_challenge().is_some() => {
+        _ if wants_to_know_who_asks(error) => {
             "the server wants to know who asks: set a bearer token or another header".to_owned()
         }
         other => hidden(settings, other),
     };
     Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None))
+}
+
+/// True if the server refused since it does not know who asks.
+pub(super) fn wants_to_know_who_asks(error: &ClientInitializeError) -> bool {
+    error.is_authorization_required() || error.auth_challenge().is_some()
 }
 
 /// A server that is away: an error that the model is told of.

@@ -30,7 +30,7 @@ use super::{
 };
 
 /// One end of a connection: what the server asks and tells.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Handler {
     pub(super) settings: Arc<Settings>,
     pub(super) calls: Arc<Calls>,

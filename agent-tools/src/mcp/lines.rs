@@ -22,20 +22,25 @@ const ENDS: usize = 512;
 /// A server's lines. A line that is too long, or no message, costs its own request an error and nobody else anything.
 pub(super) struct Lines {
     server: Arc<str>,
-    reader: BufReader<Reader>,
-    line: Line,
-    limit: usize,
+    lines: LineReader,
     writer: Arc<Mutex<Option<Writer>>>,
     /// What is to be ended with the connection.
     process: Option<Process>,
 }
 
+/// Reads lines of at most so many bytes.
+pub(super) struct LineReader {
+    reader: BufReader<Reader>,
+    line: Line,
+    pub(super) limit: usize,
+}
+
 /// The line that is being read. It outlives a read that was given up.
 #[derive(Default)]
-struct Line {
-    bytes: Vec<u8>,
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
     /// The length of what was left out of a line that is too long: `bytes` are then its beginning, and this its end.
-    over: Option<(usize, Vec<u8>)>,
+    pub(super) over: Option<(usize, Vec<u8>)>,
 }
 
 impl Line {
@@ -51,7 +56,7 @@ impl Line {
     }
 
     /// The message in it, or why there is none.
-    fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
+    pub(super) fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
         let (id, why) = match &self.over {
             None => match serde_json::from_slice(&self.bytes) {
                 Ok(message) => return Ok(message),
@@ -102,28 +107,34 @@ fn number(text: &str) -> Option<(i64, &str)> {
 
 impl Lines {
     pub(super) fn new(server: Arc<str>, (reader, writer): (Reader, Writer), limit: usize) -> Self {
-        let (line, writer) = (Line::default(), Arc::new(Mutex::new(Some(writer))));
-        Self { server, reader: BufReader::new(reader), line, limit, writer, process: None }
+        let (lines, writer) = (LineReader::new(reader, limit), Arc::new(Mutex::new(Some(writer))));
+        Self { server, lines, writer, process: None }
     }
 
     pub(super) fn of(mut self, process: Process) -> Self {
         self.process = Some(process);
         self
     }
+}
 
-    /// Reads on until a line is whole. False at the end of the stream.
-    async fn read(&mut self) -> io::Result<bool> {
+impl LineReader {
+    pub(super) fn new(reader: Reader, limit: usize) -> Self {
+        Self { reader: BufReader::new(reader), line: Line::default(), limit }
+    }
+
+    /// The next line, or none at the end of the stream. A read that is given up loses nothing.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let there = self.reader.fill_buf().await?;
             if there.is_empty() {
-                return Ok(false);
+                return Ok(None);
             }
             let end = there.iter().position(|byte| *byte == b'\n');
             let used = end.map_or(there.len(), |at| at + 1);
             self.line.push(&there[..end.unwrap_or(used)], self.limit);
             self.reader.consume(used);
             if end.is_some() {
-                return Ok(true);
+                return Ok(Some(std::mem::take(&mut self.line)));
             }
         }
     }
@@ -149,19 +160,17 @@ impl Transport<RoleClient> for Lines {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            match self.read().await {
-                Ok(true) => {}
-                Ok(false) => return None,
+            let line = match self.lines.next().await {
+                Ok(line) => line?,
                 Err(error) => {
                     tracing::warn!(server = &*self.server, %error, "an MCP server cannot be read from");
                     return None;
                 }
-            }
-            let line = std::mem::take(&mut self.line);
+            };
             if line.over.is_none() && line.bytes.trim_ascii().is_empty() {
                 continue;
             }
-            match line.message(self.limit) {
+            match line.message(self.lines.limit) {
                 Ok(message) => return Some(message),
                 Err(why) => tracing::warn!(server = &*self.server, why, "a line of an MCP server is left out"),
             }

@@ -51,6 +51,7 @@ mod resources;
 mod sampling;
 mod server;
 mod settings;
+mod sse;
 mod tool;
 
 pub use self::{

@@ -2,6 +2,7 @@
 
 mod failures;
 mod listing;
+mod old;
 mod programs;
 mod questions;
 mod resources;
