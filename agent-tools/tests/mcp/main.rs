@@ -5,6 +5,8 @@ mod listing;
 mod old;
 mod programs;
 mod questions;
+#[cfg(unix)]
+mod real;
 mod resources;
 mod results;
 mod served;
