@@ -17,7 +17,8 @@ fn serve() {
     if let Ok(how) = env::var(HOW) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(Wild(how).serve(tokio::io::stdin(), tokio::io::stdout()));
-        std::process::exit(0);
+        // Its thread may still wait for input.
+        runtime.shutdown_background();
     }
 }
 
