@@ -4,9 +4,12 @@
     reason = "roots, sampling and logging are on their way out of the protocol, and servers have them"
 )]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use agent_core::ErrorKind;
@@ -15,8 +18,8 @@ use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
         ElicitResult, ElicitationAction, ElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
-        LoggingMessageNotificationParam, ProgressNotificationParam, ResourceUpdatedNotificationParam, Root,
-        RootsCapabilities, SamplingCapability,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
+        Root, RootsCapabilities, SamplingCapability,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -28,6 +31,9 @@ use super::{
     question, sampling,
     settings::Settings,
 };
+
+/// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
+const LINGER: Duration = Duration::from_secs(30);
 
 /// One end of a connection: what the server asks and tells.
 #[derive(Clone, Debug)]
@@ -81,7 +87,9 @@ impl ClientHandler for Handler {
             let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
             capabilities.elicitation = Some(asks);
         }
-        ClientConfig::new(capabilities, Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+        let name = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        // The newest version whose connections begin with a handshake, which every server knows.
+        ClientConfig::new(capabilities, name).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(
@@ -95,10 +103,12 @@ impl ClientHandler for Handler {
         let call = self.asking(&context).await?;
         match question::ask(&self.settings.name, &call, &request) {
             Ok(answer) => Ok(answer),
-            // The run waits, and the call is made again when there is an answer.
+            // The run waits, and the call is made again when there is an answer. The server is told first that the call is given
+            // up, and a question that it does not give up then has no answer: nobody has decided anything.
             Err(error) => {
                 call.end(error);
-                Ok(ElicitResult::new(ElicitationAction::Cancel))
+                let _ = tokio::time::timeout(LINGER, context.ct.cancelled()).await;
+                Err(ErrorData::internal_error("the call was given up while it waits for the answer", None))
             }
         }
     }

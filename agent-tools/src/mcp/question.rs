@@ -32,9 +32,18 @@ pub(super) fn ask(name: &str, call: &Call, request: &ElicitRequestParams) -> Res
         "properties": {"action": {"enum": ["accept", "decline", "cancel"]}, "content": content},
         "required": ["action"],
     });
-    let ask = Ask::new(ELICITATION, payload).nonce(call.number()).schema(schema);
+    let ask = Ask::new(ELICITATION, payload).nonce(call.number()).schema(schema.clone());
     let given: Given = call.req.ask_with(ask)?.parse()?;
     let mut result = ElicitResult::new(given.action.clone());
-    result.content = given.content.filter(|_| given.action == ElicitationAction::Accept);
+    if given.action == ElicitationAction::Accept {
+        let defaults = schema["properties"]["content"]["properties"].as_object();
+        let mut content = given.content.unwrap_or_else(|| json!({}));
+        for (field, about) in defaults.into_iter().flatten() {
+            if let (Some(default), None) = (about.get("default"), content.get(field)) {
+                content[field] = default.clone();
+            }
+        }
+        result.content = Some(content);
+    }
     Ok(result)
 }

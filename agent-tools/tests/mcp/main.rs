@@ -1,5 +1,6 @@
 //! Servers of the Model Context Protocol: well-behaved ones in this process, wild ones, programs and HTTP.
 
+mod conformance;
 mod failures;
 mod listing;
 mod old;

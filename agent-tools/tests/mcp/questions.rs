@@ -44,8 +44,12 @@ async fn a_question_of_a_server_suspends_the_run_and_its_answer_is_given_when_th
     // Another process: another client, another connection.
     let elsewhere = double.builder().elicitation().build().expect("builds");
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    assert_eq!(goes_on(&elsewhere, waiting, answer).await.to_text(), r#"Accept {"name":"Ada"}"#);
-    assert_eq!(double.count("ask"), 2, "the tool is called again from its beginning");
+    assert_eq!(goes_on(&elsewhere, waiting, answer).await.to_text(), r#"Accept {"mood":7,"name":"Ada"}"#);
+    assert_eq!(
+        double.count("ask"),
+        2,
+        "the tool is called again from its beginning, and what was left out is the default"
+    );
 }
 
 #[tokio::test]

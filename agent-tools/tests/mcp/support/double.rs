@@ -164,8 +164,8 @@ impl ServerHandler for Double {
                 text("too late")
             }
             "ask" => {
-                let schema =
-                    json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+                let fields = json!({"name": {"type": "string"}, "mood": {"type": "integer", "default": 7}});
+                let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
                 let request = ElicitRequestParams::FormElicitationParams {
                     meta: None,
                     message: "Who are you?".into(),
