@@ -6,6 +6,7 @@
 //! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
+//! * `mcp` has the tools of servers of the Model Context Protocol (feature `mcp`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
@@ -51,6 +52,8 @@ mod blocking;
 mod from_fn;
 #[cfg(any(feature = "openapi", feature = "web"))]
 mod http;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod output;

@@ -1,0 +1,144 @@
+//! One connection to a server.
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{Error, Result, ToolRequest};
+use rmcp::{
+    RoleClient, ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, RequestId, ServerResult,
+    },
+    service::{Peer, PeerRequestOptions, serve_client_with_ct},
+};
+use tokio::{runtime::Handle, sync::Mutex, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    calls::{Call, Calls},
+    endpoint::Kind,
+    failure,
+    handler::{Handler, News},
+    http,
+    lines::Lines,
+    process::Process,
+    settings::Settings,
+    sse::Sse,
+};
+
+/// How long the server has to take the notice that a request is not wanted any more.
+const NOTICE: Duration = Duration::from_secs(5);
+
+/// One connection to a server. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) since: Instant,
+    settings: Arc<Settings>,
+    calls: Arc<Calls>,
+    /// Held during a call, if the server may ask and the connection does not say which call asks.
+    turn: Option<Mutex<()>>,
+    gone: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl Connection {
+    /// Reaches the server, and says hello.
+    pub(super) async fn open(settings: &Arc<Settings>, news: &Arc<News>) -> Result<Self> {
+        let calls = Arc::<Calls>::default();
+        let handler = Handler { settings: settings.clone(), calls: calls.clone(), news: news.clone() };
+        let (stop, name, limit) = (CancellationToken::new(), settings.name.clone(), settings.message_limit());
+        let service = match &settings.endpoint.0 {
+            Kind::Stdio(stdio) => {
+                let (process, streams) = Process::start(&name, stdio)?;
+                let lines = Lines::new(name, streams, limit).of(process);
+                serve_client_with_ct(handler, lines, stop.clone()).await
+            }
+            Kind::Streams(streams) => {
+                let lines = Lines::new(name, (streams.0)().await?, limit);
+                serve_client_with_ct(handler, lines, stop.clone()).await
+            }
+            Kind::Http(server) => {
+                let streamable = http::transport(server, limit)?;
+                match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
+                    Err(error) if !failure::wants_to_know_who_asks(&error) => {
+                        // An old server does not know that form. What went wrong is told of the new one, if it is none.
+                        match Sse::open(name, server, limit).await {
+                            Some(sse) => serve_client_with_ct(handler, sse, stop.clone()).await,
+                            None => Err(error),
+                        }
+                    }
+                    opened => opened,
+                }
+            }
+        };
+        let service = service.map_err(|e| failure::of_connection(settings, &e))?;
+        let (peer, gone) = (service.peer().clone(), CancellationToken::new());
+        let ended = gone.clone().drop_guard();
+        tokio::spawn(async move {
+            // What it ended with does not matter: what was asked of it failed with that.
+            let _ = service.waiting().await;
+            drop(ended);
+        });
+        let turn = (settings.may_ask() && !matches!(settings.endpoint.0, Kind::Http(_))).then(Mutex::default);
+        Ok(Self { peer, since: Instant::now(), settings: settings.clone(), calls, turn, gone, stop })
+    }
+
+    /// True if nothing can be asked of it any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.is_cancelled() || self.peer.is_transport_closed()
+    }
+
+    /// Ends it, and waits for that.
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(NOTICE, self.gone.cancelled()).await;
+    }
+
+    /// Makes a call of a tool. If it is given up, the server is told.
+    pub(super) async fn call(&self, req: &ToolRequest, params: CallToolRequestParams) -> Result<ServerResult> {
+        let _turn = match &self.turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        let call = Call::new(req.clone());
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sending = self.calls.sending.lock().await;
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(|e| self.failed(e))?;
+        let _noted = self.calls.note(handle.id.clone(), handle.progress_token.clone(), &call);
+        drop(sending);
+        let mut unwanted = Unwanted(Some((self.peer.clone(), handle.id.clone())));
+        let answer = tokio::select! {
+            answer = handle.await_response() => answer.map_err(|e| self.failed(e)),
+            () = call.stop.cancelled() => return Err(call.why()),
+        };
+        unwanted.0 = None;
+        // What stopped the call wins over what the server made of it.
+        if call.stop.is_cancelled() { Err(call.why()) } else { answer }
+    }
+
+    /// What a request failed with, in words.
+    pub(super) fn failed(&self, error: ServiceError) -> Error {
+        failure::of_request(&self.settings, error)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A request that is not answered yet. If this is dropped before, the server is told that nobody wants the answer.
+struct Unwanted(Option<(Peer<RoleClient>, RequestId)>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        if let (Some((peer, id)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move {
+                let notice = CancelledNotificationParam::new(Some(id), Some("the call was given up".into()));
+                let _ = tokio::time::timeout(NOTICE, peer.notify_cancelled(notice)).await;
+            });
+        }
+    }
+}

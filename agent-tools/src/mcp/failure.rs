@@ -1,0 +1,104 @@
+//! What went wrong with a server, in words that hold no secret.
+
+use std::{error::Error as StdError, time::Duration};
+
+use agent_core::{Error, ErrorKind, Result, Retry, RunCx, run::RunDeadline};
+use rmcp::{ServiceError, service::ClientInitializeError};
+
+use super::{endpoint::Kind, settings::Settings};
+
+/// The most characters that are taken from a server's error.
+const LONGEST: usize = 2000;
+
+/// A request that failed.
+pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
+    let name = &settings.name;
+    let failed = match error {
+        ServiceError::McpError(said) => Error::tool(short(&said.message)).with_context("code", said.code.0.to_string()),
+        ServiceError::TransportClosed => Error::tool(format!(
+            "The server '{name}' went away before it answered. Whether it did what was asked is not known."
+        )),
+        ServiceError::TransportSend(cause) => {
+            let failed = Error::tool(format!("The server '{name}' could not be asked."));
+            failed.with_context("cause", hidden(settings, &cause))
+        }
+        other => {
+            let failed = Error::tool(format!("The server '{name}' gave no proper answer."));
+            failed.with_context("cause", hidden(settings, &other))
+        }
+    };
+    failed.with_context("server", &**name)
+}
+
+/// A connection that failed.
+pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) -> Error {
+    let message = match error {
+        ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
+        ClientInitializeError::JsonRpcError(said) => format!("the server refused: {}", short(&said.message)),
+        _ if wants_to_know_who_asks(error) => {
+            "the server wants to know who asks: set a bearer token or another header".to_owned()
+        }
+        other => hidden(settings, other),
+    };
+    Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None))
+}
+
+/// True if the server refused since it does not know who asks.
+pub(super) fn wants_to_know_who_asks(error: &ClientInitializeError) -> bool {
+    error.is_authorization_required() || error.auth_challenge().is_some()
+}
+
+/// A server that is away: an error that the model is told of.
+pub(super) fn away(settings: &Settings, why: &str, left: Option<Duration>) -> Error {
+    let again = left.map(|left| format!(" It is tried again in {} seconds.", left.as_secs() + 1)).unwrap_or_default();
+    let message = format!("The server '{}' cannot be reached: {why}.{again}", settings.name);
+    Error::tool(message).with_context("server", &*settings.name).with_retry(Retry::Temporary(left))
+}
+
+/// A request of `most` that is given up in time, and when the run is cancelled or over.
+pub(super) async fn within<T>(
+    settings: &Settings,
+    cx: Option<&RunCx>,
+    most: Duration,
+    request: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let left = cx.and_then(RunCx::deadline).map(RunDeadline::left);
+    let most = left.map_or(most, |left| left.min(most));
+    let cancelled = async {
+        match cx {
+            Some(cx) => cx.cancellation().cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        answer = request => answer,
+        () = cancelled => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
+        () = tokio::time::sleep(most) => {
+            let message = format!("The server '{}' did not answer within {} seconds.", settings.name, most.as_secs_f64());
+            Err(Error::tool(message).with_context("server", &*settings.name))
+        }
+    }
+}
+
+/// An error with what caused it, without what the address of the server holds beside its place.
+fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
+    let (mut text, mut next) = (error.to_string(), error.source());
+    while let Some(error) = next {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        next = error.source();
+    }
+    if let Kind::Http(server) = &settings.endpoint.0
+        && let Ok(url) = reqwest::Url::parse(&server.url)
+    {
+        let secret = [url.query(), url.password(), Some(url.username()).filter(|name| !name.is_empty())];
+        text = secret.into_iter().flatten().fold(text, |text, secret| text.replace(secret, "..."));
+    }
+    short(&text)
+}
+
+fn short(text: &str) -> String {
+    text.char_indices().nth(LONGEST).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
+}

@@ -1,0 +1,178 @@
+//! What a server may ask and tell its client.
+#![expect(
+    deprecated,
+    reason = "roots, sampling and logging are on their way out of the protocol, and servers have them"
+)]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::ErrorKind;
+use rmcp::{
+    ClientHandler, ErrorData, RoleClient,
+    model::{
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+        ElicitResult, ElicitationAction, ElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
+        Root, RootsCapabilities, SamplingCapability,
+    },
+    service::{NotificationContext, RequestContext},
+};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+
+use super::{
+    calls::{Call, Calls},
+    question, sampling,
+    settings::Settings,
+};
+
+/// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
+const LINGER: Duration = Duration::from_secs(30);
+
+/// One end of a connection: what the server asks and tells.
+#[derive(Clone, Debug)]
+pub(super) struct Handler {
+    pub(super) settings: Arc<Settings>,
+    pub(super) calls: Arc<Calls>,
+    pub(super) news: Arc<News>,
+}
+
+/// What changed at a server, over all connections to it.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Counts the changes of its list of tools.
+    tools: AtomicU64,
+    /// The resources that changed, by their URIs.
+    pub(super) resources: broadcast::Sender<String>,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self { tools: AtomicU64::new(0), resources: broadcast::channel(256).0 }
+    }
+}
+
+impl News {
+    /// Says that the tools may be others now.
+    pub(super) fn tools_changed(&self) {
+        self.tools.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often the tools changed so far.
+    pub(super) fn tool_changes(&self) -> u64 {
+        self.tools.load(Ordering::Acquire)
+    }
+}
+
+impl Handler {
+    /// The call that the server asks about.
+    async fn asking(&self, context: &RequestContext<RoleClient>) -> Result<Arc<Call>, ErrorData> {
+        let call = self.calls.that_asks(&context.extensions).await;
+        call.ok_or_else(|| ErrorData::invalid_request("no call is under way that this could be asked about", None))
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.roots = (!self.settings.roots.is_empty()).then(RootsCapabilities::default);
+        capabilities.sampling = self.settings.model.as_ref().map(|_| SamplingCapability::default());
+        if self.settings.asks {
+            let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
+            capabilities.elicitation = Some(asks);
+        }
+        let name = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        // The newest version whose connections begin with a handshake, which every server knows.
+        ClientConfig::new(capabilities, name).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        if !self.settings.asks {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        }
+        let call = self.asking(&context).await?;
+        match question::ask(&self.settings.name, &call, &request) {
+            Ok(answer) => Ok(answer),
+            // The run waits, and the call is made again when there is an answer. The server is told first that the call is given
+            // up, and a question that it does not give up then has no answer: nobody has decided anything.
+            Err(error) => {
+                call.end(error);
+                let _ = tokio::time::timeout(LINGER, context.ct.cancelled()).await;
+                Err(ErrorData::internal_error("the call was given up while it waits for the answer", None))
+            }
+        }
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let Some(model) = &self.settings.model else {
+            return Err(ErrorData::invalid_request("this client lets no server ask a model", None));
+        };
+        let call = self.asking(&context).await?;
+        let answer = tokio::select! {
+            answer = sampling::ask(&call, &**model, params) => answer,
+            () = call.over.cancelled() => return Err(ErrorData::internal_error("the call is over", None)),
+        };
+        answer.map_err(|error| {
+            let message = error.message().to_owned();
+            // A budget that is used up and the like end the run, whatever the server makes of the error.
+            if !error.kind().is_told() || error.kind() == ErrorKind::Interrupted {
+                call.end(error);
+            }
+            ErrorData::internal_error(message, None)
+        })
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(ListRootsResult::new(self.settings.roots.iter().map(Root::new).collect()))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        if let Some(call) = self.calls.of_token(&params.progress_token).await {
+            let mut progress = json!({"progress": params.progress});
+            let more = [("total", params.total.map(Value::from)), ("message", params.message.map(Value::from))];
+            more.into_iter().for_each(|(name, value)| {
+                if let Some(value) = value {
+                    progress[name] = value;
+                }
+            });
+            call.req.progress(progress);
+        }
+    }
+
+    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        let (server, logger) = (&*self.settings.name, params.logger.as_deref().unwrap_or_default());
+        let data = match &params.data {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match params.level {
+            LoggingLevel::Debug => tracing::debug!(server, logger, "{data}"),
+            LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, logger, "{data}"),
+            LoggingLevel::Warning => tracing::warn!(server, logger, "{data}"),
+            _ => tracing::error!(server, logger, "{data}"),
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.news.tools_changed();
+    }
+
+    async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        // Without a subscriber nobody is told.
+        let _ = self.news.resources.send(params.uri);
+    }
+}

@@ -1,0 +1,223 @@
+//! Messages as lines: the form of standard input and output, read with a bound.
+
+use std::{io, sync::Arc};
+
+use rmcp::{
+    RoleClient,
+    model::{ErrorCode, ErrorData, JsonRpcMessage, NumberOrString},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    sync::Mutex,
+};
+
+use super::{Reader, Writer, process::Process};
+
+/// How much of a line that is too long is looked at, at each end, for the id of its request.
+const ENDS: usize = 512;
+
+/// A server's lines. A line that is too long, or no message, costs its own request an error and nobody else anything.
+pub(super) struct Lines {
+    server: Arc<str>,
+    lines: LineReader,
+    writer: Arc<Mutex<Option<Writer>>>,
+    /// What is to be ended with the connection.
+    process: Option<Process>,
+}
+
+/// Reads lines of at most so many bytes.
+pub(super) struct LineReader {
+    reader: BufReader<Reader>,
+    line: Line,
+    pub(super) limit: usize,
+}
+
+/// The line that is being read. It outlives a read that was given up.
+#[derive(Default)]
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
+    /// The length of what was left out of a line that is too long: `bytes` are then its beginning, and this its end.
+    pub(super) over: Option<(usize, Vec<u8>)>,
+}
+
+impl Line {
+    fn push(&mut self, more: &[u8], limit: usize) {
+        if self.over.is_none() && self.bytes.len() + more.len() <= limit {
+            return self.bytes.extend_from_slice(more);
+        }
+        let (length, end) = self.over.get_or_insert_with(|| (self.bytes.len(), Vec::new()));
+        *length += more.len();
+        self.bytes.truncate(ENDS);
+        end.extend_from_slice(&more[more.len().saturating_sub(ENDS)..]);
+        end.drain(..end.len().saturating_sub(ENDS));
+    }
+
+    /// The message in it, or why there is none.
+    pub(super) fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
+        let (id, why) = match &self.over {
+            None => match serde_json::from_slice(&self.bytes) {
+                Ok(message) => return Ok(message),
+                Err(e) => (self.id_of_answer(), format!("it is no message of the protocol: {e}")),
+            },
+            Some((length, end)) => {
+                (id_at_the_beginning(&self.bytes).or_else(|| id_at_the_end(end)), too_large(*length, limit))
+            }
+        };
+        let id = id.ok_or_else(|| why.clone())?;
+        let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, why, None);
+        Ok(JsonRpcMessage::error(error, Some(NumberOrString::Number(id))))
+    }
+
+    fn id_of_answer(&self) -> Option<i64> {
+        let answer: Value = serde_json::from_slice(&self.bytes).ok()?;
+        let is_answer = answer.get("result").is_some() || answer.get("error").is_some();
+        answer.get("id")?.as_i64().filter(|_| is_answer)
+    }
+}
+
+/// Why an answer of `length` bytes is not taken.
+pub(super) fn too_large(length: usize, limit: usize) -> String {
+    format!("The answer has {length} bytes, and the limit is {limit}. Ask for less of it.")
+}
+
+/// The id in the beginning of an answer, before its result.
+fn id_at_the_beginning(bytes: &[u8]) -> Option<i64> {
+    let text = String::from_utf8_lossy(bytes);
+    let head = &text[..text.find("\"result\"").or_else(|| text.find("\"error\""))?];
+    number(&head[head.find("\"id\"")? + 4..]).map(|(id, _)| id)
+}
+
+/// The id at the end of an answer, after its result.
+fn id_at_the_end(bytes: &[u8]) -> Option<i64> {
+    let text = String::from_utf8_lossy(bytes);
+    let (id, rest) = number(&text[text.rfind("\"id\"")? + 4..])?;
+    let rest: String = rest.chars().filter(|c| !c.is_whitespace()).collect();
+    matches!(&*rest, "}" | r#","jsonrpc":"2.0"}"#).then_some(id)
+}
+
+/// A colon and a number, and what comes after it.
+fn number(text: &str) -> Option<(i64, &str)> {
+    let text = text.trim_start().strip_prefix(':')?.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+impl Lines {
+    pub(super) fn new(server: Arc<str>, (reader, writer): (Reader, Writer), limit: usize) -> Self {
+        let (lines, writer) = (LineReader::new(reader, limit), Arc::new(Mutex::new(Some(writer))));
+        Self { server, lines, writer, process: None }
+    }
+
+    pub(super) fn of(mut self, process: Process) -> Self {
+        self.process = Some(process);
+        self
+    }
+}
+
+impl LineReader {
+    pub(super) fn new(reader: Reader, limit: usize) -> Self {
+        Self { reader: BufReader::new(reader), line: Line::default(), limit }
+    }
+
+    /// The next line, or none at the end of the stream. A read that is given up loses nothing.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let there = self.reader.fill_buf().await?;
+            if there.is_empty() {
+                return Ok(None);
+            }
+            let end = there.iter().position(|byte| *byte == b'\n');
+            let used = end.map_or(there.len(), |at| at + 1);
+            self.line.push(&there[..end.unwrap_or(used)], self.limit);
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.line)));
+            }
+        }
+    }
+}
+
+impl Transport<RoleClient> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let writer = self.writer.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            writer.write_all(&line).await?;
+            writer.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let line = match self.lines.next().await {
+                Ok(line) => line?,
+                Err(error) => {
+                    tracing::warn!(server = &*self.server, %error, "an MCP server cannot be read from");
+                    return None;
+                }
+            };
+            if line.over.is_none() && line.bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            match line.message(self.lines.limit) {
+                Ok(message) => return Some(message),
+                Err(why) => tracing::warn!(server = &*self.server, why, "a line of an MCP server is left out"),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        drop(self.writer.lock().await.take());
+        if let Some(process) = self.process.take() {
+            process.end().await;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str, limit: usize) -> Option<i64> {
+        let mut line = Line::default();
+        text.as_bytes().chunks(100).for_each(|chunk| line.push(chunk, limit));
+        assert!(line.bytes.len() <= limit.max(ENDS), "bounded");
+        match line.message(limit) {
+            Ok(JsonRpcMessage::Error(error)) => match error.id {
+                Some(NumberOrString::Number(id)) => Some(id),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_an_error_of_its_request() {
+        let long = "x".repeat(10_000);
+        let first = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[{{"id":9,"text":"{long}"}}]}}}}"#);
+        assert_eq!(answer(&first, 1000), Some(7));
+        let last = format!(r#"{{"result":{{"content":[{{"id":9,"text":"{long}"}}]}},"jsonrpc":"2.0","id": 8}}"#);
+        assert_eq!(answer(&last, 1000), Some(8));
+        let none = format!(r#"{{"result":{{"text":"{long}","a":[{{"id":9}}]}}}}"#);
+        assert_eq!(answer(&none, 1000), None, "an id of something else is not taken for the request's");
+    }
+
+    #[test]
+    fn an_answer_that_is_none_of_the_protocol_is_an_error_of_its_request_and_other_garbage_is_left_out() {
+        assert_eq!(answer(r#"{"jsonrpc":"2.0","id":3,"error":"no"}"#, 1000), Some(3));
+        assert_eq!(answer("Listening on port 3000", 1000), None);
+        assert_eq!(answer(r#"{"id":3,"log":"hello"}"#, 1000), None);
+    }
+}

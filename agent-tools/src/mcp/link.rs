@@ -1,0 +1,152 @@
+//! The way to a server: connected when it is needed, and again when the server went away.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{Error, Result, RunCx};
+use rmcp::{ServiceError, model::SubscribeRequestParams};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
+
+use super::{
+    connection::Connection,
+    failure::{away, within},
+    handler::News,
+    settings::Settings,
+};
+
+/// A connection that lived for less counts as one that failed, so that a server that dies at once is not started without end.
+const SHORT: Duration = Duration::from_secs(10);
+
+/// The way to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) settings: Arc<Settings>,
+    pub(super) news: Arc<News>,
+    slot: Arc<Mutex<Slot>>,
+    /// The resources that somebody wants to hear of, over all connections.
+    subscribed: StdMutex<BTreeSet<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    connection: Option<Arc<Connection>>,
+    failed: u32,
+    why: String,
+    /// Until when the server is left alone.
+    until: Option<Instant>,
+}
+
+impl Link {
+    pub(super) fn new(settings: Settings) -> Arc<Self> {
+        let (settings, news) = (Arc::new(settings), Arc::default());
+        Arc::new(Self { settings, news, slot: Arc::default(), subscribed: StdMutex::default() })
+    }
+
+    /// The connection there is, or a new one. Whoever has `patience` waits that long for a server that is left alone.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached.
+    pub(super) async fn connection(self: &Arc<Self>, patience: Duration) -> Result<Arc<Connection>> {
+        let mut slot = self.slot.clone().lock_owned().await;
+        if let Some(connection) = slot.connection.take() {
+            if !connection.is_gone() {
+                return Ok(slot.connection.insert(connection).clone());
+            }
+            tracing::warn!(server = &*self.settings.name, "an MCP server went away");
+            slot.failed = if connection.since.elapsed() < SHORT { slot.failed + 1 } else { 0 };
+            slot.leave_alone(&self.settings, "it went away");
+        }
+        if let Some(left) = slot.until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            if left > patience {
+                return Err(away(&self.settings, &slot.why, Some(left)));
+            }
+            tokio::time::sleep(left).await;
+        }
+        // Whoever asked may give up before a server that is slow to start is there: the next one finds it.
+        let opened = tokio::spawn(self.clone().open(slot)).await;
+        opened.unwrap_or_else(|panic| Err(Error::tool("The server cannot be reached.").with_source(panic)))
+    }
+
+    async fn open(self: Arc<Self>, mut slot: OwnedMutexGuard<Slot>) -> Result<Arc<Connection>> {
+        let most = self.settings.connect_timeout;
+        let opened = tokio::time::timeout(most, Connection::open(&self.settings, &self.news)).await;
+        let late = || Err(Error::tool(format!("it did not say hello within {} seconds", most.as_secs_f64())));
+        match opened.unwrap_or_else(|_| late()) {
+            Ok(connection) => {
+                slot.until = None;
+                self.subscribe_again(&connection);
+                self.news.tools_changed();
+                Ok(slot.connection.insert(Arc::new(connection)).clone())
+            }
+            Err(failed) => {
+                tracing::warn!(server = &*self.settings.name, error = %failed, "an MCP server cannot be reached");
+                slot.failed += 1;
+                slot.leave_alone(&self.settings, failed.message());
+                Err(away(&self.settings, failed.message(), None).with_source(failed))
+            }
+        }
+    }
+
+    /// Asks the server something, in the time that `most` and the run allow.
+    pub(super) async fn ask<T>(
+        self: &Arc<Self>,
+        cx: Option<&RunCx>,
+        most: Duration,
+        request: impl AsyncFnOnce(&Connection) -> Result<T, ServiceError>,
+    ) -> Result<T> {
+        let asked = async {
+            let connection = self.connection(most).await?;
+            Box::pin(request(&connection)).await.map_err(|e| connection.failed(e))
+        };
+        within(&self.settings, cx, most, asked).await
+    }
+
+    /// Ends the connection, if there is one.
+    pub(super) async fn close(&self) {
+        let connection = std::mem::take(&mut *self.slot.lock().await).connection;
+        if let Some(connection) = connection {
+            connection.close().await;
+        }
+    }
+
+    /// Notes that somebody wants to hear of the resource.
+    pub(super) fn note(&self, uri: &str) {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
+    }
+
+    /// Notes that nobody wants to hear of the resource any more.
+    pub(super) fn forget(&self, uri: &str) {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+    }
+
+    /// Tells a new connection of what somebody wants to hear.
+    #[expect(deprecated, reason = "servers of today know no other way")]
+    fn subscribe_again(&self, connection: &Connection) {
+        let subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for uri in subscribed {
+            let (peer, name) = (connection.peer.clone(), self.settings.name.clone());
+            tokio::spawn(async move {
+                if let Err(error) = peer.subscribe(SubscribeRequestParams::new(uri)).await {
+                    tracing::warn!(server = &*name, %error, "an MCP server does not tell of a resource any more");
+                }
+            });
+        }
+    }
+}
+
+impl Slot {
+    /// Leaves the server alone for a while, if it failed.
+    fn leave_alone(&mut self, settings: &Settings, why: &str) {
+        // Once all attempts are used up, it is left alone for good.
+        const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
+        why.clone_into(&mut self.why);
+        self.until =
+            (self.failed > 0).then(|| Instant::now() + settings.backoff.delay(self.failed, None).unwrap_or(FOR_GOOD));
+    }
+}

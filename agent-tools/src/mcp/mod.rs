@@ -1,0 +1,65 @@
+//! Tools of servers of the Model Context Protocol.
+//!
+//! A [`Client`] is a tool set of one server: a program that it starts ([`Stdio`]), a server at a URL ([`Http`]), or one at the end
+//! of two [`Streams`]. An agent may have any number of them; nothing is shared between clients.
+//!
+//! # What becomes of what a server does
+//!
+//! | the server | the run |
+//! |---|---|
+//! | cannot be reached | goes on without its tools, with a warning in the log; the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
+//! | dies or hangs | the model is told by an error result; the next call connects anew |
+//! | says that its tools changed | the next model call has the new ones |
+//! | hints that a tool only reads, or is idempotent | its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`, unless hints are [distrusted](ClientBuilder::distrust_hints); else it is `AtMostOnce` |
+//! | gives text, images, sound, resources | parts of the result; a link to a resource is text that says so |
+//! | gives structured content | the [value](agent_core::ToolOutput::as_value) of the result |
+//! | says that a call failed | an error result, with what the server gave |
+//! | gives more than [`max_result`](ClientBuilder::max_result) | an error result that says how much it was |
+//! | tells how far it is | an event [`ToolProgress`](agent_core::EventKind::ToolProgress) |
+//! | logs | `tracing` |
+//!
+//! A call ends with its timeout, the run's deadline and the run's cancellation, and the server is told then.
+//!
+//! # Questions of a server
+//!
+//! With [`elicitation`](ClientBuilder::elicitation), a server may ask a person while one of its tools is at work. That is a question
+//! of the run, of kind [`ELICITATION`], with `server`, `message` and `schema` or `url`; it is answered with
+//! `{"action": "accept", "content": {..}}`, or an action `decline` or `cancel`. Since a run may wait for days, and go on in another
+//! process, the call is given up while it waits. When there is an answer, **the tool is called again from its beginning**, and the
+//! server's question is answered at once. So a tool that does something before it asks does that twice.
+//!
+//! With [`sampling`](ClientBuilder::sampling), it may ask a model in the same way; what the model said is kept for a call that is
+//! made again. A server that asks outside of a call is refused.
+
+mod builder;
+mod calls;
+mod client;
+mod connection;
+mod content;
+mod endpoint;
+mod failure;
+mod handler;
+mod http;
+mod lines;
+mod link;
+mod name;
+mod process;
+mod prompts;
+mod question;
+mod resource_tools;
+mod resources;
+mod sampling;
+mod server;
+mod settings;
+mod sse;
+mod tool;
+
+pub use self::{
+    builder::ClientBuilder,
+    client::Client,
+    endpoint::{Endpoint, Http, Reader, Stdio, Streams, Writer},
+    prompts::{Prompt, PromptArgument},
+    question::ELICITATION,
+    resources::{Resource, ResourceTemplate},
+    server::{HttpServer, Server, ServerBuilder},
+};

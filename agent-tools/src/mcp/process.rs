@@ -1,0 +1,90 @@
+//! The program that a server is.
+
+use std::{process::Stdio as Pipe, sync::Arc, time::Duration};
+
+use agent_core::{Error, ErrorKind, Result};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::{Child, ChildStderr, Command},
+};
+
+use super::{Reader, Stdio, Writer};
+
+/// What a program gets of this process's environment. None of it is a secret.
+const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER"];
+
+/// What programs need on Windows.
+const PASSED_ON_WINDOWS: &[&str] =
+    &["APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"];
+
+/// How long a program has to end by itself once its input is closed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How much of one line of a program's standard error is logged.
+const LOGGED: u64 = 4096;
+
+/// A running program. It, and all that it started, is ended when this is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    /// The id of its process group.
+    group: Option<u32>,
+}
+
+impl Process {
+    /// Starts the program.
+    pub(super) fn start(server: &Arc<str>, stdio: &Stdio) -> Result<(Self, (Reader, Writer))> {
+        let mut command = Command::new(&stdio.program);
+        command.args(&stdio.args).env_clear().kill_on_drop(true);
+        let windows = PASSED_ON_WINDOWS.iter().filter(|_| cfg!(windows));
+        let names = PASSED.iter().chain(windows).copied().chain(stdio.passed.iter().map(String::as_str));
+        command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(stdio.env.iter().map(|(name, value)| (name, value.expose())));
+        if let Some(directory) = &stdio.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|e| {
+            let message = format!("the program '{}' cannot be started: {e}", stdio.program);
+            Error::new(ErrorKind::Transport, message).with_source(e)
+        })?;
+        let (output, input) = child.stdout.take().zip(child.stdin.take()).expect("both are piped");
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(log(server.clone(), stderr));
+        }
+        let group = child.id();
+        Ok((Self { child, group }, (Box::new(output), Box::new(input))))
+    }
+
+    /// Waits a moment for the program to end, and ends it.
+    pub(super) async fn end(mut self) {
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // What the program started (a package runner starts the server itself) is of its group, and ends with it.
+        #[cfg(unix)]
+        if let Some(group) = self.group.and_then(|id| i32::try_from(id).ok()) {
+            let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = self.child.start_kill();
+    }
+}
+
+/// Logs what a program writes to its standard error.
+async fn log(server: Arc<str>, stderr: ChildStderr) {
+    let (mut reader, mut line) = (BufReader::new(stderr), Vec::new());
+    loop {
+        line.clear();
+        match (&mut reader).take(LOGGED).read_until(b'\n', &mut line).await {
+            Ok(read) if read > 0 => {
+                tracing::debug!(server = &*server, "{}", String::from_utf8_lossy(&line).trim_end());
+            }
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Resources of a server, for programs.
+
+use agent_core::{Part, Result};
+use futures::{Stream, StreamExt, stream};
+use rmcp::model::{
+    PaginatedRequestParams, ReadResourceRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
+};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Client, connection::Connection, content};
+
+/// The most entries of a list. One that goes on is cut there.
+pub(super) const ENTRIES: usize = 10_000;
+
+/// A resource of a server: a file, a row, a page, whatever has a URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resource {
+    /// What it is read by.
+    pub uri: String,
+    /// What it is called.
+    pub name: String,
+    /// What it is called, for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime: Option<String>,
+    /// Its length in bytes.
+    pub size: Option<u64>,
+}
+
+/// Resources whose URIs are made from a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceTemplate {
+    /// The template: RFC 6570, such as `file:///{path}`.
+    pub uri: String,
+    /// What it is called.
+    pub name: String,
+    /// What it is called, for people.
+    pub title: Option<String>,
+    /// What the resources are.
+    pub description: Option<String>,
+    /// Their media type, if they all have one.
+    pub mime: Option<String>,
+}
+
+/// All pages of a list.
+macro_rules! pages {
+    ($connection:ident, $method:ident, $field:ident) => {{
+        let (mut entries, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = $connection.peer.$method(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+            entries.extend(page.$field);
+            cursor = page.next_cursor;
+            if cursor.is_none() || entries.len() >= $crate::mcp::resources::ENTRIES {
+                break Ok(entries);
+            }
+        }
+    }};
+}
+pub(super) use pages;
+
+impl Client {
+    /// The resources that the server lists.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached, does not answer in time, or has none.
+    pub async fn resources(&self) -> Result<Vec<Resource>> {
+        let list = async |connection: &Connection| pages!(connection, list_resources, resources);
+        let found = self.link.ask(None, self.link.settings.timeout, list).await?;
+        let known = |r: rmcp::model::Resource| Resource {
+            uri: r.uri,
+            name: r.name,
+            title: r.title,
+            description: r.description,
+            mime: r.mime_type,
+            size: r.size,
+        };
+        Ok(found.into_iter().map(known).collect())
+    }
+
+    /// The templates of further resources.
+    ///
+    /// # Errors
+    /// As [`resources`](Self::resources).
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>> {
+        let list = async |connection: &Connection| pages!(connection, list_resource_templates, resource_templates);
+        let found = self.link.ask(None, self.link.settings.timeout, list).await?;
+        let known = |r: rmcp::model::ResourceTemplate| ResourceTemplate {
+            uri: r.uri_template,
+            name: r.name,
+            title: r.title,
+            description: r.description,
+            mime: r.mime_type,
+        };
+        Ok(found.into_iter().map(known).collect())
+    }
+
+    /// What the resource holds: text as text, all else as images and documents.
+    ///
+    /// # Errors
+    /// As [`resources`](Self::resources); also if it is larger than results may be.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>> {
+        let params = ReadResourceRequestParams::new(uri);
+        let read = async |connection: &Connection| connection.peer.read_resource(params).await;
+        let found = self.link.ask(None, self.link.settings.timeout, read).await?;
+        content::check_size(&found.contents, self.link.settings.limit)?;
+        Ok(found.contents.into_iter().map(content::resource).collect())
+    }
+
+    /// The URIs of resources that changed, as the server tells of them. It tells of those that were
+    /// [subscribed](Self::subscribe), also after it was away. Whoever reads too slowly misses the oldest.
+    pub fn resource_updates(&self) -> impl Stream<Item = String> + Send + use<> {
+        stream::unfold(self.link.news.resources.subscribe(), async |mut updates| {
+            loop {
+                match updates.recv().await {
+                    Ok(uri) => return Some((uri, updates)),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// Asks the server to tell when the resource changes: see [`resource_updates`](Self::resource_updates).
+    ///
+    /// # Errors
+    /// As [`resources`](Self::resources).
+    #[expect(deprecated, reason = "servers of today know no other way")]
+    pub async fn subscribe(&self, uri: &str) -> Result<()> {
+        let params = SubscribeRequestParams::new(uri);
+        let subscribe = async |connection: &Connection| connection.peer.subscribe(params).await;
+        self.link.ask(None, self.link.settings.timeout, subscribe).await?;
+        self.link.note(uri);
+        Ok(())
+    }
+
+    /// Asks the server not to tell of the resource any more.
+    ///
+    /// # Errors
+    /// As [`resources`](Self::resources).
+    #[expect(deprecated, reason = "servers of today know no other way")]
+    pub async fn unsubscribe(&self, uri: &str) -> Result<()> {
+        self.link.forget(uri);
+        let params = UnsubscribeRequestParams::new(uri);
+        let unsubscribe = async |connection: &Connection| connection.peer.unsubscribe(params).await;
+        self.link.ask(None, self.link.settings.timeout, unsubscribe).await
+    }
+}

@@ -1,0 +1,67 @@
+//! Models that a server asks through its client.
+#![expect(deprecated, reason = "sampling is on its way out of the protocol, and servers have it")]
+
+use std::sync::Arc;
+
+use agent_core::{
+    AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Media, Message, Model, ModelParams, ModelRequest,
+    Part, Result, SystemMessage, UserMessage,
+};
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, Role, SamplingMessage, SamplingMessageContentBlock,
+};
+
+use super::calls::Call;
+
+/// Asks the model, as a part of the call's run. What it says is kept, so that a call that is made again is told the same.
+pub(super) async fn ask(
+    call: &Call,
+    model: &dyn Model,
+    params: CreateMessageRequestParams,
+) -> Result<CreateMessageResult> {
+    if params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        return Err(Error::new(ErrorKind::InvalidRequest, "a server cannot give the model tools here"));
+    }
+    let cx = &call.req.cx;
+    let mut request = ModelRequest::new(cx.clone());
+    request.messages = History::from_messages(params.messages.into_iter().map(message).collect::<Result<Vec<_>>>()?)?;
+    request.system = params.system_prompt.map(|text| SystemMessage::new(vec![Part::text(text)]));
+    let mut how = ModelParams::default();
+    (how.max_tokens, how.temperature) = (Some(params.max_tokens.into()), params.temperature.map(f64::from));
+    how.stop = params.stop_sequences.unwrap_or_default();
+    request.params = Arc::new(how);
+    let info = Arc::new(model.info());
+    request.model = Some(info.clone());
+    let name = format!("sampling-{}", call.number());
+    let said = call.req.decide(&name, async {
+        let response = cx.call_model(model, request).await?;
+        let reason = match response.finish {
+            FinishReason::Length => "maxTokens",
+            _ => "endTurn",
+        };
+        Ok(serde_json::json!([response.message.text(), reason]))
+    });
+    let (text, reason): (String, String) = serde_json::from_value(said.await?)
+        .map_err(|e| Error::new(ErrorKind::Store, "what a model said to a server cannot be read").with_source(e))?;
+    let mut result = CreateMessageResult::new(SamplingMessage::assistant_text(text), info.name.clone());
+    result.stop_reason = Some(reason);
+    Ok(result)
+}
+
+fn message(message: SamplingMessage) -> Result<Message> {
+    let part = |block| match block {
+        SamplingMessageContentBlock::Text(text) => Ok(Part::text(text.text)),
+        SamplingMessageContentBlock::Image(image) => Ok(Part::Image(Media::base64(image.data, image.mime_type))),
+        SamplingMessageContentBlock::Audio(audio) => Ok(Part::Document(Media::base64(audio.data, audio.mime_type))),
+        _ => Err(Error::new(ErrorKind::InvalidRequest, "a server cannot show the model calls of tools here")),
+    };
+    let parts = message.content.into_vec().into_iter().map(part).collect::<Result<Vec<_>>>()?;
+    if message.role == Role::User {
+        return Ok(Message::User(UserMessage::new(parts)));
+    }
+    let texts = parts.into_iter().map(|part| match part {
+        Part::Text(text) => Ok(Block::Text(text)),
+        _ => Err(Error::new(ErrorKind::InvalidRequest, "only text can be said to come from the model")),
+    });
+    Ok(Message::Assistant(AssistantMessage::new(texts.collect::<Result<_>>()?)))
+}

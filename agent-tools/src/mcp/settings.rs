@@ -1,0 +1,119 @@
+//! What a client was told when it was built.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use agent_core::{Effect, Model, model::Backoff};
+use rmcp::model::Tool as RemoteTool;
+
+use super::Endpoint;
+
+/// What a client was told when it was built.
+pub(super) struct Settings {
+    pub(super) name: Arc<str>,
+    pub(super) endpoint: Endpoint,
+    pub(super) prefix: String,
+    pub(super) allowed: Vec<String>,
+    pub(super) denied: Vec<String>,
+    pub(super) timeout: Duration,
+    pub(super) timeouts: BTreeMap<String, Duration>,
+    pub(super) connect_timeout: Duration,
+    pub(super) backoff: Backoff,
+    pub(super) limit: usize,
+    pub(super) required: bool,
+    pub(super) distrusts: bool,
+    pub(super) serial: bool,
+    pub(super) resource_tools: bool,
+    pub(super) asks: bool,
+    pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) roots: Vec<String>,
+}
+
+/// The most of one message, unless results may be larger: what a list of many tools needs.
+const MESSAGE: usize = 16 * 1024 * 1024;
+
+impl Settings {
+    pub(super) fn new(name: String, endpoint: Endpoint) -> Self {
+        Self {
+            prefix: format!("{name}_"),
+            name: name.into(),
+            endpoint,
+            allowed: Vec::new(),
+            denied: Vec::new(),
+            timeout: Duration::from_secs(60),
+            timeouts: BTreeMap::new(),
+            connect_timeout: Duration::from_secs(30),
+            backoff: Backoff::new().retries(u32::MAX).max_delay(Duration::from_secs(60)),
+            limit: 1024 * 1024,
+            required: false,
+            distrusts: false,
+            serial: false,
+            resource_tools: false,
+            asks: false,
+            model: None,
+            roots: Vec::new(),
+        }
+    }
+
+    /// The most bytes of one message. A result becomes longer when it is written as JSON, so there is room for that.
+    pub(super) fn message_limit(&self) -> usize {
+        MESSAGE.max(self.limit.saturating_mul(2))
+    }
+
+    /// True if the server may ask something while a call is under way.
+    pub(super) fn may_ask(&self) -> bool {
+        self.asks || self.model.is_some()
+    }
+
+    /// True if the server's tool of this name is on offer.
+    pub(super) fn offers(&self, tool: &str) -> bool {
+        let fits = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        (self.allowed.is_empty() || fits(&self.allowed)) && !fits(&self.denied)
+    }
+
+    /// The longest time of a call of the server's tool of this name.
+    pub(super) fn timeout_of(&self, tool: &str) -> Duration {
+        self.timeouts.get(tool).copied().unwrap_or(self.timeout)
+    }
+
+    /// What repeating a call would do, as far as the server is believed.
+    pub(super) fn effect_of(&self, tool: &RemoteTool) -> Effect {
+        match tool.annotations.as_ref().filter(|_| !self.distrusts) {
+            Some(hints) if hints.read_only_hint == Some(true) => Effect::Pure,
+            Some(hints) if hints.idempotent_hint == Some(true) => Effect::Idempotent,
+            _ => Effect::AtMostOnce,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("name", &self.name).field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// True if the name fits the pattern, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(rest) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    let middle = pieces.iter().try_fold(rest, |rest, piece| Some(&rest[rest.find(piece)? + piece.len()..]));
+    middle.is_some_and(|rest| rest.ends_with(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_anything_and_all_else_for_itself() {
+        for (pattern, name) in
+            [("*", "a"), ("a*", "a"), ("*_b", "a_b"), ("a*c*e", "abcde"), ("read", "read"), ("*", "")]
+        {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("read", "reader"), ("a*a", "a"), ("*_b", "a_bc"), ("", "a"), ("a*c*e", "aecd")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

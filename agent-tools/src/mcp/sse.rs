@@ -1,0 +1,163 @@
+//! HTTP with server-sent events: the form of servers from before streamable HTTP.
+
+use std::{io, sync::Arc, time::Duration};
+
+use futures::TryStreamExt;
+use http::{
+    HeaderMap,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use reqwest::Url;
+use rmcp::{
+    RoleClient,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio_util::io::StreamReader;
+
+use super::{
+    Http,
+    http::client,
+    lines::{Line, LineReader},
+};
+
+/// How long the server has to say where messages go.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// A connection whose messages come as events, and go as requests of their own.
+pub(super) struct Sse {
+    server: Arc<str>,
+    lines: LineReader,
+    event: Event,
+    client: reqwest::Client,
+    headers: HeaderMap,
+    /// Where messages go.
+    to: Url,
+}
+
+/// The event that is being read.
+#[derive(Default)]
+struct Event {
+    name: String,
+    data: Vec<u8>,
+}
+
+impl Event {
+    /// Takes a line. True at the end of an event.
+    fn push(&mut self, line: &[u8], limit: usize) -> bool {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let value = |name: &[u8]| {
+            let rest = line.strip_prefix(name)?.strip_prefix(b":")?;
+            Some(rest.strip_prefix(b" ").unwrap_or(rest))
+        };
+        if let Some(data) = value(b"data") {
+            if !self.data.is_empty() {
+                self.data.push(b'\n');
+            }
+            let room = limit.saturating_sub(self.data.len());
+            self.data.extend_from_slice(&data[..data.len().min(room)]);
+        } else if let Some(name) = value(b"event") {
+            self.name = String::from_utf8_lossy(&name[..name.len().min(100)]).into_owned();
+        }
+        line.is_empty()
+    }
+}
+
+impl Sse {
+    /// Connects, if there is such a server.
+    pub(super) async fn open(name: Arc<str>, server: &Http, limit: usize) -> Option<Self> {
+        let (client, url) = (client().ok()?, Url::parse(&server.url).ok()?);
+        let headers: HeaderMap = server.headers().ok()?.into_iter().collect();
+        let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
+        let answer = tokio::time::timeout(HELLO, request.send()).await.ok()?.ok()?.error_for_status().ok()?;
+        let kind = answer.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+        if !kind.starts_with("text/event-stream") {
+            return None;
+        }
+        let body = StreamReader::new(Box::pin(answer.bytes_stream().map_err(io::Error::other)));
+        let lines = LineReader::new(Box::new(body), limit);
+        let mut sse = Self { server: name, lines, event: Event::default(), client, headers, to: url.clone() };
+        let hello = tokio::time::timeout(HELLO, sse.next()).await.ok()?;
+        let Read::Event(event) = hello? else { return None };
+        let to = url.join(std::str::from_utf8(&event.data).ok()?).ok()?;
+        // The headers of this server are for no other one.
+        (event.name == "endpoint" && to.origin() == url.origin()).then(|| Self { to, ..sse })
+    }
+
+    /// The next event or line that is too long; none at the end.
+    async fn next(&mut self) -> Option<Read> {
+        loop {
+            let line = match self.lines.next().await {
+                Ok(line) => line?,
+                Err(error) => {
+                    tracing::warn!(server = &*self.server, %error, "an MCP server cannot be read from");
+                    return None;
+                }
+            };
+            if line.over.is_some() {
+                self.event = Event::default();
+                return Some(Read::TooLong(line));
+            }
+            if self.event.push(&line.bytes, self.lines.limit) && !self.event.data.is_empty() {
+                return Some(Read::Event(std::mem::take(&mut self.event)));
+            }
+        }
+    }
+}
+
+enum Read {
+    Event(Event),
+    TooLong(Line),
+}
+
+impl Transport<RoleClient> for Sse {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let request = self.client.post(self.to.clone()).headers(self.headers.clone()).json(&item);
+        async move {
+            let answer = request.send().await.and_then(reqwest::Response::error_for_status);
+            // The address may hold what is a secret.
+            answer.map(drop).map_err(|e| io::Error::other(e.without_url()))
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let line = match self.next().await? {
+                Read::Event(event) if matches!(&*event.name, "" | "message") => Line { bytes: event.data, over: None },
+                Read::Event(_) => continue,
+                Read::TooLong(line) => line,
+            };
+            match line.message(self.lines.limit) {
+                Ok(message) => return Some(message),
+                Err(why) => tracing::warn!(server = &*self.server, why, "an event of an MCP server is left out"),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Event;
+
+    #[test]
+    fn an_event_ends_at_an_empty_line_and_comments_are_left_out() {
+        let mut event = Event::default();
+        for line in ["event: message", ": ping", "data: {\"a\":", "data: 1}", "id: 7"] {
+            assert!(!event.push(line.as_bytes(), 100), "{line}");
+        }
+        assert!(event.push(b"\r", 100));
+        assert_eq!((&*event.name, &*event.data), ("message", &b"{\"a\":\n1}"[..]));
+        let mut long = Event::default();
+        long.push(b"data: 0123456789", 4);
+        assert_eq!(long.data, b"0123", "bounded");
+    }
+}

@@ -1,0 +1,80 @@
+//! The client and the server of the protocol's own conformance suite, which is run by hand: the suite starts the client with the
+//! address of a server in `MCP_SERVER_URL`, and judges what it does there; it speaks to the server itself.
+
+use std::{env, time::Duration};
+
+use agent_core::{Error, Media, Part, ToolOutput, ToolRequest, Toolset, engine::RunParts};
+use agent_tools::{
+    from_schema,
+    mcp::{Client, Http, Server},
+};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+#[tokio::test]
+#[ignore = "started by the conformance suite"]
+async fn client() {
+    let url = env::var("MCP_SERVER_URL").expect("an address");
+    let client = Client::builder("suite", Http::new(url))
+        .prefix("")
+        .elicitation()
+        .timeout(Duration::from_secs(20))
+        .required()
+        .build()
+        .expect("builds");
+    client.warm_up().await.expect("connects");
+    let mut run = run(|_| {});
+    for name in names(&client).await {
+        let args = if name == "add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
+        // Whatever is asked is accepted as it stands.
+        let output = loop {
+            match call_in(run.cx(), &client, &name, args.clone()).await {
+                Err(error) if !error.questions().is_empty() => {
+                    let answers: Vec<_> =
+                        error.questions().iter().map(|question| question.answer(accepted())).collect();
+                    let ids = (**run.cx().ids()).clone();
+                    run = run_as(ids, |parts: &mut RunParts| parts.answers.extend(answers));
+                }
+                done => break done,
+            }
+        };
+        println!("{name}: {:?}", output.map(|output| output.to_text()));
+    }
+}
+
+fn accepted() -> Value {
+    json!({"action": "accept", "content": {}})
+}
+
+/// The server of the suite: the tools that it names, at `127.0.0.1:39111` until it is killed.
+#[tokio::test]
+#[ignore = "spoken to by the conformance suite"]
+async fn server() {
+    let any = || json!({"type": "object", "properties": {}});
+    let text = from_schema(
+        "test_simple_text",
+        "Gives text.",
+        any(),
+        async |_: Value, _: ToolRequest| "This is a simple text response for testing.",
+    );
+    let images = from_schema("test_image_content", "Gives an image.", any(), async |_: Value, _: ToolRequest| {
+        ToolOutput::parts(vec![Part::Image(Media::base64("iVBORw0KGgo=", "image/png"))])
+    });
+    let sound = from_schema("test_audio_content", "Gives sound.", any(), async |_: Value, _: ToolRequest| {
+        ToolOutput::parts(vec![Part::Document(Media::base64("UklGRg==", "audio/wav"))])
+    });
+    let fails = from_schema("test_error_handling", "Fails.", any(), async |_: Value, _: ToolRequest| {
+        Err::<Value, _>(Error::tool("This tool intentionally returns an error for testing"))
+    });
+    let counts = from_schema("test_tool_with_progress", "Counts.", any(), async |_: Value, req: ToolRequest| {
+        for progress in [0, 50, 100] {
+            req.progress(json!({"progress": progress, "total": 100}));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        "counted"
+    });
+    let server = Server::builder("suite").tool(text).tool(images).tool(sound).tool(fails).tool(counts);
+    let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 39111).into()).await.expect("serves");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}

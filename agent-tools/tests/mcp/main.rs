@@ -1,0 +1,16 @@
+//! Servers of the Model Context Protocol: well-behaved ones in this process, wild ones, programs and HTTP.
+
+mod conformance;
+mod failures;
+mod listing;
+mod old;
+mod programs;
+mod questions;
+#[cfg(unix)]
+mod real;
+mod resources;
+mod results;
+mod served;
+mod support;
+
+use support::{double, wild};

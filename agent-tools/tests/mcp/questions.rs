@@ -1,0 +1,99 @@
+//! What a server asks: people, a model, where to work.
+
+use agent_core::{
+    Answer, ErrorKind, ToolOutput,
+    engine::{RunDriver, RunParts},
+    run::Question,
+    testing::{ScriptedModel, Turn},
+};
+use agent_tools::mcp::{Client, ELICITATION};
+use serde_json::{Value, json};
+
+use crate::{double::Double, support::*};
+
+/// A call that waits for an answer: its run and its question.
+async fn asked(client: &Client) -> (RunDriver, Question) {
+    let run = run(|_| {});
+    let error = call_in(run.cx(), client, "double_ask", json!({})).await.expect_err("waits");
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    let [question] = error.questions() else { panic!("{error}") };
+    (run, question.clone())
+}
+
+/// What comes of the call when its run goes on with the answer.
+async fn goes_on(client: &Client, (before, question): (RunDriver, Question), value: Value) -> ToolOutput {
+    let mut answer = Answer::from(value);
+    answer.digest = question.digest;
+    let run = run_as((**before.cx().ids()).clone(), |parts: &mut RunParts| {
+        parts.answers.insert(question.id, answer);
+    });
+    call_in(run.cx(), client, "double_ask", json!({})).await.expect("goes on")
+}
+
+#[tokio::test]
+async fn a_question_of_a_server_suspends_the_run_and_its_answer_is_given_when_the_call_is_made_again() {
+    let double = Double::new();
+    let client = double.builder().elicitation().build().expect("builds");
+    let waiting = asked(&client).await;
+    assert_eq!(waiting.1.kind, ELICITATION);
+    assert_eq!(
+        (&waiting.1.payload["server"], &waiting.1.payload["message"]),
+        (&json!("double"), &json!("Who are you?"))
+    );
+    assert!(waiting.1.schema.is_some());
+    // Another process: another client, another connection.
+    let elsewhere = double.builder().elicitation().build().expect("builds");
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    assert_eq!(goes_on(&elsewhere, waiting, answer).await.to_text(), r#"Accept {"mood":7,"name":"Ada"}"#);
+    assert_eq!(
+        double.count("ask"),
+        2,
+        "the tool is called again from its beginning, and what was left out is the default"
+    );
+}
+
+#[tokio::test]
+async fn a_person_may_decline() {
+    let client = Double::new().builder().elicitation().build().expect("builds");
+    let waiting = asked(&client).await;
+    assert_eq!(goes_on(&client, waiting, json!({"action": "decline"})).await.to_text(), "Decline null");
+}
+
+#[tokio::test]
+async fn nobody_and_no_model_is_asked_unless_the_client_says_so() {
+    let client = Double::new().client();
+    let asked = call(&client, "double_ask", json!({})).await.expect("answered").to_text();
+    assert!(asked.starts_with("nobody could be asked") || asked == "Decline null", "{asked}");
+    let thought = call(&client, "double_think", json!({})).await.expect("answered").to_text();
+    assert!(thought.starts_with("no model"), "{thought}");
+}
+
+#[tokio::test]
+async fn a_server_may_ask_the_model_that_it_is_given_and_the_run_pays_for_it() {
+    let model = ScriptedModel::new([Turn::text("42")]);
+    let client = Double::new().builder().sampling(model.clone()).build().expect("builds");
+    let thought = call(&client, "double_think", json!({})).await.expect("answered").to_text();
+    assert!(thought.contains("42"), "{thought}");
+    assert_eq!(model.requests()[0].texts(), ["What is 6 x 7?"]);
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn calls_of_a_server_that_may_ask_run_one_at_a_time_so_that_each_question_finds_its_call() {
+    let client = Double::new().builder().elicitation().build().expect("builds");
+    let (one, two) = (run(|_| {}), run(|_| {}));
+    let (a, b) = tokio::join!(
+        call_in(one.cx(), &client, "double_ask", json!({"a": 1})),
+        call_in(two.cx(), &client, "double_ask", json!({"b": 1})),
+    );
+    for error in [a.expect_err("waits"), b.expect_err("waits")] {
+        assert_eq!(error.questions().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_told_of_the_roots() {
+    let client = Double::new().builder().root("file:///srv/a").root("file:///srv/b").build().expect("builds");
+    let told = call(&client, "double_where", json!({})).await.expect("told");
+    assert_eq!(told.to_text(), "file:///srv/a file:///srv/b");
+}

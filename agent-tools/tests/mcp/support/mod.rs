@@ -1,0 +1,81 @@
+//! What the tests share.
+
+pub(crate) mod double;
+pub(crate) mod wild;
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::{
+    Event, EventKind, History, Result, RunCx, RunIds, Tool, ToolCall, ToolOutput, ToolRequest, Toolset,
+    engine::{RunDriver, RunParts},
+    testing::detached_run_as,
+};
+use agent_tools::mcp::Client;
+use serde_json::Value;
+
+/// A run, made with what `change` says.
+pub(crate) fn run(change: impl FnOnce(&mut RunParts)) -> RunDriver {
+    run_as(RunIds::root("test", "test"), change)
+}
+
+/// The run of these ids, once more.
+pub(crate) fn run_as(ids: RunIds, change: impl FnOnce(&mut RunParts)) -> RunDriver {
+    let detached = detached_run_as(ids, History::default());
+    let cx = detached.cx();
+    let mut parts =
+        RunParts::new(cx.ids().clone(), detached.engine().emitter().clone(), detached.engine().log().clone());
+    change(&mut parts);
+    RunDriver::new(parts)
+}
+
+/// The tool that the client offers under this name.
+pub(crate) async fn tool(client: &Client, name: &str) -> Arc<dyn Tool> {
+    let run = run(|_| {});
+    let tools = client.tools(run.cx()).await.expect("tools");
+    let names: Vec<_> = tools.iter().map(|tool| tool.spec().name).collect();
+    tools.into_iter().find(|tool| tool.spec().name == name).unwrap_or_else(|| panic!("no {name} in {names:?}"))
+}
+
+pub(crate) fn request(cx: &RunCx, tool: &dyn Tool, args: Value) -> ToolRequest {
+    let call = ToolCall { id: "c1".into(), name: tool.spec().name.into(), arguments: args.to_string(), raw: None };
+    ToolRequest::new(cx.clone(), call, args)
+}
+
+/// Calls the client's tool of this name in the run.
+pub(crate) async fn call_in(cx: &RunCx, client: &Client, name: &str, args: Value) -> Result<ToolOutput> {
+    let tool = tool(client, name).await;
+    tool.call(request(cx, &*tool, args)).await
+}
+
+pub(crate) async fn call(client: &Client, name: &str, args: Value) -> Result<ToolOutput> {
+    call_in(run(|_| {}).cx(), client, name, args).await
+}
+
+/// The names of the tools that the client offers.
+pub(crate) async fn names(client: &Client) -> Vec<String> {
+    let run = run(|_| {});
+    client.tools(run.cx()).await.expect("tools").iter().map(|tool| tool.spec().name).collect()
+}
+
+/// What tools tell of their progress in the run.
+pub(crate) fn progress(cx: &RunCx) -> Arc<Mutex<Vec<Value>>> {
+    let told = Arc::<Mutex<Vec<Value>>>::default();
+    let notes = told.clone();
+    cx.attach(Arc::new(move |event: &Event| {
+        if let EventKind::ToolProgress { progress, .. } = &event.kind {
+            notes.lock().expect("free").push(progress.clone());
+        }
+    }));
+    told
+}
+
+/// Lets everything that is under way go on until `done` holds.
+pub(crate) async fn until(done: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if done() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("it never happened");
+}
