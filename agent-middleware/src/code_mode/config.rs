@@ -29,8 +29,8 @@ pub struct CodeModeConfig {
     pub calls: usize,
     /// Most bytes of what a program prints and gives back; the rest is left out. Default: 20,000.
     pub output: usize,
-    /// About how many bytes a program may use, by what the process grows meanwhile (on Linux; other programs of the process
-    /// count too). No single value may have more than a quarter. Default: 256 MiB.
+    /// About how many bytes a program may use, by what the process grows meanwhile (on Linux; whatever else the process does
+    /// counts too). Elsewhere, no single value may have more than a quarter. Default: 128 MiB.
     pub memory: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for CodeModeConfig {
             recursion: 500,
             calls: 100,
             output: 20_000,
-            memory: 256 << 20,
+            memory: 128 << 20,
         }
     }
 }

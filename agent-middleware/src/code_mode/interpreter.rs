@@ -1,15 +1,21 @@
 //! One run of a program: from its beginning to the next call whose result is not known.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::mpsc::{self, RecvTimeoutError},
+    time::{Duration, Instant},
+};
 
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
 use monty_types::{
-    CompileOptions, ExcType, MontyException, MontyObject, PrintWriter, ResourceLimits, ResourceTracker,
+    CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, PrintWriter, ResourceLimits,
+    ResourceTracker, StackFrame,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{CodeModeConfig, functions::Function, screen::Screen, source, values};
+use super::{CodeModeConfig, functions::Function, memory::Memory, screen::Screen, source, values};
 
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
@@ -57,31 +63,56 @@ impl Ended {
     }
 }
 
-/// Runs programs, one after the other, on a thread of their own. A program that the interpreter fails over has ended so.
+/// The time between two looks at the memory.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// How long a program has to notice that its time is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs programs, one after the other, each on a thread of its own.
 pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
     let (config, count) = (config.clone(), jobs.len());
-    let run = move || {
-        let run_here = move |job| {
-            let config = config.clone();
-            let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
-            let thread = thread.spawn(move || run(&config, job)).ok()?;
-            thread.join().ok()
-        };
-        jobs.into_iter().map(run_here).collect::<Vec<_>>()
-    };
-    let failed = || Progress::Ended(Ended::error("The interpreter failed over this program. Write it in another way."));
-    let ran = tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| vec![None; count]);
-    ran.into_iter().map(|progress| progress.unwrap_or_else(failed)).collect()
+    let ran = tokio::task::spawn_blocking(move || jobs.into_iter().map(|job| on_a_thread(&config, job)).collect());
+    ran.await.unwrap_or_else(|_| vec![failed(); count])
 }
 
-fn run(config: &CodeModeConfig, job: Job) -> Progress {
-    let mut screen = Screen::new(config.output, config.memory);
-    let mut run = Run { config, is_async: source::awaits(&job.code), waiting: BTreeMap::new(), made: 0, job: &job };
+/// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
+/// integer of a million digits say, is left to itself: nothing can interrupt it.
+fn on_a_thread(config: &CodeModeConfig, job: Job) -> Progress {
+    let (ends, ended) = mpsc::sync_channel(1);
+    let own = config.clone();
+    let memory = Memory::of_process();
+    // Where nobody tells what is in use, single values are limited alone, so each has less.
+    let most = memory.as_ref().map_or(config.memory / 4, |memory| memory.look().saturating_add(config.memory));
+    let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
+    if thread.spawn(move || drop(ends.send(run(&own, most, &job)))).is_err() {
+        return failed();
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < config.time.saturating_add(GRACE) {
+        match ended.recv_timeout(BETWEEN_LOOKS) {
+            Ok(progress) => return progress,
+            Err(RecvTimeoutError::Disconnected) => return failed(),
+            Err(RecvTimeoutError::Timeout) => drop(memory.as_ref().map(Memory::look)),
+        }
+    }
+    let limit = config.time;
+    let text = format!("TimeoutError: time limit exceeded: {limit:?}, in one operation on a very large value");
+    Progress::Ended(Ended::error(text))
+}
+
+fn failed() -> Progress {
+    Progress::Ended(Ended::error("The interpreter failed over this program. Write it in another way."))
+}
+
+fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
+    let mut screen = Screen::new(config.output);
+    let mut run = Run { config, memory, is_async: source::awaits(&job.code), waiting: BTreeMap::new(), made: 0, job };
     match run.drive(&mut screen) {
         Ok(Stop::Needs(calls)) => Progress::Needs(calls),
         Ok(Stop::Value(value)) => Progress::Ended(run.ended(screen, &value)),
         Ok(Stop::Error(text)) => Progress::Ended(Ended { text: screen.with(&text), is_error: true }),
-        Err(raised) => Progress::Ended(Ended { text: screen.with(&raised), is_error: true }),
+        Err(raised) => Progress::Ended(Ended { text: screen.with(&Traceback(&raised)), is_error: true }),
     }
 }
 
@@ -94,6 +125,7 @@ enum Stop {
 
 struct Run<'a> {
     config: &'a CodeModeConfig,
+    memory: usize,
     job: &'a Job,
     is_async: bool,
     /// Calls that nobody awaited yet, by the interpreter's number.
@@ -109,7 +141,7 @@ impl Run<'_> {
         let program = MontyRun::new(self.job.code.clone(), "program.py", Vec::new(), CompileOptions::default())?;
         let limits = ResourceLimits::default()
             .max_duration(self.config.time.max(Duration::from_millis(1)))
-            .max_memory(self.config.memory / 4)
+            .max_memory(self.memory)
             .max_recursion_depth(self.config.recursion);
         let mut progress = program.start(Vec::new(), ResourceTracker::new(limits), PrintWriter::Callback(screen))?;
         loop {
@@ -135,7 +167,13 @@ impl Run<'_> {
     }
 
     fn called(&mut self, call: FunctionCall, screen: &mut Screen) -> Next {
-        let made = match self.read(&call) {
+        let name = &call.function_name;
+        let function = self.job.functions.iter().find(|function| function.name == *name && call.object_id.is_none());
+        let Some(function) = function else {
+            let unknown = ExtFunctionResult::NotFound(name.clone());
+            return Ok(Ok(call.resume(unknown, PrintWriter::Callback(screen))?));
+        };
+        let made = match read(function, &call) {
             Ok(made) => made,
             Err(wrong) => {
                 let wrong = MontyException::new(ExcType::TypeError, Some(wrong));
@@ -198,31 +236,10 @@ impl Run<'_> {
     }
 
     fn too_many(&self) -> Stop {
-        Stop::Error(format!("RuntimeError: a program may call tools {} times, and this one wants more", self.config.calls))
-    }
-
-    /// The call of a tool that a call of a function is.
-    fn read(&self, call: &FunctionCall) -> Result<Call, String> {
-        let function = self.job.functions.iter().find(|function| function.name == call.function_name);
-        let function = function.filter(|_| call.object_id.is_none());
-        let function = function.ok_or_else(|| format!("{}() is no tool", call.function_name))?;
-        let name = &function.name;
-        let json = |what: &str, value| {
-            values::to_json(value).map_err(|e| format!("{name}(): the argument {what} {e}, which is not JSON"))
-        };
-        let args = call.args.iter().enumerate().map(|(at, value)| json(&(at + 1).to_string(), value));
-        let args = args.collect::<Result<Vec<_>, _>>()?;
-        let kwargs = call.kwargs.iter().map(|(key, value)| {
-            let key = String::try_from(key).map_err(|e| format!("{name}(): {e}"))?;
-            let value = json(&format!("'{key}'"), value)?;
-            Ok::<_, String>((key, value))
-        });
-        let kwargs = kwargs.collect::<Result<Vec<_>, _>>()?;
-        let arguments = function.arguments(args, kwargs)?.to_string();
-        if arguments.len() > LONGEST_ARGUMENTS {
-            return Err(format!("{name}(): the arguments take {} bytes of JSON, more than a call may", arguments.len()));
-        }
-        Ok(Call { tool: function.tool.clone(), arguments })
+        Stop::Error(format!(
+            "RuntimeError: a program may call tools {} times, and this one wants more",
+            self.config.calls
+        ))
     }
 
     fn ended(&self, screen: Screen, value: &MontyObject) -> Ended {
@@ -240,7 +257,57 @@ impl Run<'_> {
     }
 }
 
+/// An exception as a model is told of it: of many frames the outermost and the innermost.
+struct Traceback<'a>(&'a MontyException);
+
+impl fmt::Display for Traceback<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 5;
+        const LONGEST_LINE: usize = 300;
+        let frames = self.0.traceback();
+        let ends = if frames.len() > 3 * SHOWN { SHOWN } else { frames.len() };
+        let show = |frames: &[StackFrame], f: &mut fmt::Formatter<'_>| {
+            frames.iter().try_for_each(|frame| match &frame.preview_line {
+                Some(line) if line.len() > LONGEST_LINE => {
+                    writeln!(f, "  File \"{}\", line {}", frame.filename, frame.start.line)
+                }
+                _ => frame.fmt(f),
+            })
+        };
+        if !frames.is_empty() {
+            f.write_str("Traceback (most recent call last):\n")?;
+        }
+        show(&frames[..ends], f)?;
+        if ends < frames.len() {
+            writeln!(f, "  [{} frames left out]", frames.len() - 2 * ends)?;
+            show(&frames[frames.len() - ends..], f)?;
+        }
+        f.write_str(&self.0.summary())
+    }
+}
+
 /// The failure of a call, as the program has it.
 fn raised(text: String) -> MontyException {
     MontyException::new(ExcType::RuntimeError, Some(text))
+}
+
+/// The call of a tool that a call of a function is.
+fn read(function: &Function, call: &FunctionCall) -> Result<Call, String> {
+    let name = &function.name;
+    let json = |what: &str, value| {
+        values::to_json(value).map_err(|e| format!("{name}(): the argument {what} {e}, which is not JSON"))
+    };
+    let args = call.args.iter().enumerate().map(|(at, value)| json(&(at + 1).to_string(), value));
+    let args = args.collect::<Result<Vec<_>, _>>()?;
+    let kwargs = call.kwargs.iter().map(|(key, value)| {
+        let key = String::try_from(key).map_err(|e| format!("{name}(): {e}"))?;
+        let value = json(&format!("'{key}'"), value)?;
+        Ok::<_, String>((key, value))
+    });
+    let kwargs = kwargs.collect::<Result<Vec<_>, _>>()?;
+    let arguments = function.arguments(args, kwargs)?.to_string();
+    if arguments.len() > LONGEST_ARGUMENTS {
+        return Err(format!("{name}(): the arguments take {} bytes of JSON, more than a call may", arguments.len()));
+    }
+    Ok(Call { tool: function.tool.clone(), arguments })
 }

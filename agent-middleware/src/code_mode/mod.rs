@@ -13,6 +13,7 @@ mod config;
 mod functions;
 mod history;
 mod interpreter;
+mod memory;
 mod program;
 mod screen;
 mod source;
@@ -26,8 +27,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Flow, History, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement, Result,
-    RunCx, RunEnd, Tool, ToolResults, ToolSpecs, Verdict,
+    AssistantMessage, Block, Flow, History, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement,
+    Result, RunCx, RunEnd, Tool, ToolResults, ToolSpecs, Verdict,
 };
 use async_trait::async_trait;
 
@@ -56,10 +57,14 @@ use self::{
 /// # What a program can do to the process
 ///
 /// A program is stopped with an error at its limits of [time](Self::time), [recursion](Self::recursion),
-/// [calls](Self::calls) and [output](Self::output). The interpreter shares the process and its heap: the limit of
-/// [memory](Self::memory) is looked at between instructions and before large values are made, so a
-/// program can exceed it by a value or two. An abort inside of the interpreter would end the process; none is known. Whoever
-/// runs programs of strangers gives the process a limit of memory of its own, and does not run more of them than fit into it.
+/// [calls](Self::calls), [output](Self::output) and [memory](Self::memory). The interpreter shares the process and its heap. On Linux, memory is
+/// what the process grows while the program runs, looked at every few milliseconds: a program can use more for a moment, and whatever else
+/// grows meanwhile counts too. An executable that installs the interpreter's allocator has a limit that is exact. Elsewhere, only
+/// single values are limited.
+///
+/// Nothing can interrupt one operation on an integer of a million digits: the program ends with an error two seconds after
+/// its time, and its thread goes on until the operation is done. An abort inside of the interpreter would end the process; none is known.
+/// Whoever runs programs of strangers gives the process limits of its own, from outside.
 ///
 /// # Order
 ///

@@ -1,29 +1,21 @@
-//! What a program prints, and how much memory it may use meanwhile.
+//! What a program prints and gives back, within its limit.
 
 use std::{
     borrow::Cow,
     fmt::{self, Write},
-    time::{Duration, Instant},
 };
 
-use monty_types::{ExcType, MontyException, PrintWriterCallback};
+use monty_types::{MontyException, PrintWriterCallback};
 
-/// The shortest time between two looks at the memory.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-
-/// Keeps the beginning of what is printed. The interpreter comes by every few hundred instructions, and is then stopped if the
-/// process has grown too much.
+/// Keeps the beginning of what is printed.
 pub(super) struct Screen {
     shown: Limited,
-    memory: usize,
-    before: Option<usize>,
-    looked: Instant,
 }
 
 impl Screen {
-    /// Keeps `output` bytes, and lets the process grow by `memory`.
-    pub(super) fn new(output: usize, memory: usize) -> Self {
-        Self { shown: Limited::new(output), memory, before: resident(), looked: Instant::now() }
+    /// Keeps `output` bytes.
+    pub(super) fn new(output: usize) -> Self {
+        Self { shown: Limited::new(output) }
     }
 
     /// What was printed, and then `last` on lines of its own.
@@ -56,29 +48,6 @@ impl PrintWriterCallback for Screen {
         let _ = self.shown.write_char(end);
         Ok(())
     }
-
-    fn poll_flush(&mut self) -> Result<(), MontyException> {
-        if self.looked.elapsed() < BETWEEN_LOOKS {
-            return Ok(());
-        }
-        self.looked = Instant::now();
-        match (self.before, resident()) {
-            (Some(before), Some(now)) if now.saturating_sub(before) > self.memory => {
-                let message = format!("memory limit exceeded: more than {} bytes", self.memory);
-                Err(MontyException::new(ExcType::MemoryError, Some(message)))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The bytes of memory that the process has, where the system tells.
-fn resident() -> Option<usize> {
-    if !cfg!(target_os = "linux") {
-        return None;
-    }
-    let pages: usize = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * 4096)
 }
 
 /// The beginning of a text, and how much is left out.
@@ -116,7 +85,7 @@ mod tests {
     use super::*;
 
     fn shown(output: usize, printed: &[&str], last: &str) -> String {
-        let mut screen = Screen::new(output, 1 << 30);
+        let mut screen = Screen::new(output);
         for text in printed {
             screen.stdout_write((*text).into()).expect("writes");
         }

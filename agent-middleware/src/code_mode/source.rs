@@ -58,10 +58,27 @@ mod tests {
 
     #[test]
     fn words_in_texts_and_comments_are_no_code() {
-        for code in ["x = await f()", "import asyncio", "'a' if await f() else ''", "'''\n'''\nawait f()", "\"\\\"\"; await f()", "f'{await g()}'"] {
+        for code in [
+            "x = await f()",
+            "import asyncio",
+            "'a' if await f() else ''",
+            "'''\n'''\nawait f()",
+            "\"\\\"\"; await f()",
+            "f'{await g()}'",
+        ] {
             assert!(awaits(code), "{code}");
         }
-        for code in ["f()", "# await\nf()", "'await'", "\"\"\"\nawait \"x\" \n\"\"\"", "awaited = 1", "'a\\'await'", "'", "ä", "f'{g()}'"] {
+        for code in [
+            "f()",
+            "# await\nf()",
+            "'await'",
+            "\"\"\"\nawait \"x\" \n\"\"\"",
+            "awaited = 1",
+            "'a\\'await'",
+            "'",
+            "ä",
+            "f'{g()}'",
+        ] {
             assert!(!awaits(code), "{code}");
         }
     }

@@ -114,7 +114,8 @@ impl<'a> Types<'a> {
             return Some(format!("[{}, ...]", self.shape(&schema["items"], depth + 1)?));
         }
         let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty())?;
-        let is_required = |name: &String| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
+        let is_required =
+            |name: &String| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
         let fields = properties.iter().map(|(name, field)| {
             let value = self.shape(field, depth + 1).unwrap_or_else(|| self.kind(field, depth + 1));
             format!("{}: {value}{}", literal(&name.as_str().into()), if is_required(name) { "" } else { " (optional)" })
@@ -128,7 +129,8 @@ impl<'a> Types<'a> {
     {
         let mut schema = schema;
         for _ in 0..DEEPEST {
-            let target = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')).map(|path| self.0.pointer(path));
+            let target =
+                schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')).map(|path| self.0.pointer(path));
             match target {
                 Some(target) => schema = target.unwrap_or(&Value::Null),
                 None => break,
@@ -157,7 +159,8 @@ fn literal(value: &Value) -> String {
         Value::Number(_) | Value::String(_) => value.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{}: {}", literal(&name.as_str().into()), literal(value)));
+            let fields =
+                fields.iter().map(|(name, value)| format!("{}: {}", literal(&name.as_str().into()), literal(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
     }
@@ -205,7 +208,8 @@ mod tests {
                          tags: list[str] = ...) -> Any:\n";
         let signature = signature.replace("any: Any", "any_: Any");
         assert!(told.starts_with(&signature), "{told}");
-        let words = "    \"\"\"Searches.\n    All of it.\n    query: What to look for.\n    where: {\"city\": str, \"near\": [";
+        let words =
+            "    \"\"\"Searches.\n    All of it.\n    query: What to look for.\n    where: {\"city\": str, \"near\": [";
         assert!(told[signature.len()..].starts_with(words), "{told}");
         assert!(told.ends_with("\n    \"\"\"\n"), "{told}");
     }

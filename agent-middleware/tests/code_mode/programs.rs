@@ -46,7 +46,10 @@ async fn a_call_that_failed_raises_what_the_model_would_be_told() {
     let caught = "try:\n    fail('tea')\nexcept RuntimeError as e:\n    print('caught', e)\nawait_ = say('b')\nawait_";
     assert_eq!(result_of(caught).await.0, "caught There is no tea.\nb");
     let (text, done) = result_of("x = 1\nawait fail('tea')").await;
-    assert!(text.starts_with("Traceback") && text.contains("line 2") && text.ends_with("RuntimeError: There is no tea."), "{text}");
+    assert!(
+        text.starts_with("Traceback") && text.contains("line 2") && text.ends_with("RuntimeError: There is no tea."),
+        "{text}"
+    );
     assert_eq!(done.len(), 1);
     let refused = result_of("add('x', 1)").await;
     assert!(refused.0.contains("RuntimeError") && refused.1.is_empty(), "{refused:?}");
@@ -89,7 +92,7 @@ async fn the_tool_tells_of_the_functions_in_an_order_of_their_own() {
 
     let told = Arc::new(Mutex::new(String::new()));
     let seen = told.clone();
-    let looks = agent_middleware::before_model_fn(move |_, req| {
+    let looks = agent_middleware::before_model_fn("looks", move |_, req| {
         let tool = req.tools.iter().find(|tool| tool.name == "run_code").expect("is offered");
         seen.lock().expect("lock").clone_from(&tool.description);
         Ok(agent_core::Flow::Continue)

@@ -104,14 +104,21 @@ async fn a_run_that_died_at_any_entry_gives_what_one_gives_that_did_not_and_make
             let lives = MortalJournal::new(journal.clone());
             let end = finished(agent(case, &lives, &journal, &after).await.start(request).await);
             assert_eq!(said(end.history.iter()), said(whole.history.iter()), "{about}");
-            assert_eq!((&end.answer, end.steps, &end.tool_calls), (&whole.answer, whole.steps, &whole.tool_calls), "{about}");
+            assert_eq!(
+                (&end.answer, end.steps, &end.tool_calls),
+                (&whole.answer, whole.steps, &whole.tool_calls),
+                "{about}"
+            );
             // Ids are those of a run's calls, but for the case that has one twice.
             let again = |line: &&String| known.iter().any(|id| line.starts_with(&format!("{id}:")));
             let again: Vec<_> = after.done().iter().filter(again).cloned().collect();
             assert!(again.is_empty() || case == 8, "{about}: {again:?} were done again");
             let all: BTreeSet<_> = before.done().into_iter().chain(after.done()).collect();
             assert_eq!(all, done.iter().cloned().collect(), "{about}");
-            assert!(before.done().len() + after.done().len() <= done.len() + 4, "{about}: at most one batch was in doubt");
+            assert!(
+                before.done().len() + after.done().len() <= done.len() + 4,
+                "{about}: at most one batch was in doubt"
+            );
             deaths += 1;
         }
     }

@@ -1,9 +1,6 @@
 //! A program's calls as steps of the run: what else happens while it is under way.
 
-use agent_core::{
-    AssistantMessage, Block, ExitReason, Flow, Message, RunEnd, RunRequest, ToolOutput,
-    testing::Turn,
-};
+use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunEnd, RunRequest, ToolOutput, testing::Turn};
 use agent_middleware::{Approval, CodeMode, before_model_fn, before_tool_fn};
 use serde_json::json;
 
@@ -37,7 +34,10 @@ async fn approval_decides_on_each_call_of_a_program() {
     let agent = agent.middleware(CodeMode::new()).middleware(Approval::new().deny("add"));
     finished(agent.build().expect("builds").run("go").await);
     let result = &model.requests()[1].results()[0].1;
-    assert!(result.starts_with("Traceback") && result.contains("line 2") && result.contains("RuntimeError"), "{result}");
+    assert!(
+        result.starts_with("Traceback") && result.contains("line 2") && result.contains("RuntimeError"),
+        "{result}"
+    );
     assert_eq!(outside.done(), ["p.1: say {\"name\":\"a\"}"]);
 }
 
@@ -80,7 +80,10 @@ async fn a_program_that_the_run_has_no_steps_for_is_ended_and_the_conversation_s
         assert_eq!(end.reason, ExitReason::StepLimit);
         let said = said(end.history.iter());
         assert_eq!(said[..2], ["user: go", "calls run_code(p)"], "{said:?}");
-        assert!(said[2].starts_with("p!: The program was stopped: ") && said[2].contains("called say, say, say."), "{said:?}");
+        assert!(
+            said[2].starts_with("p!: The program was stopped: ") && said[2].contains("called say, say, say."),
+            "{said:?}"
+        );
         assert_eq!((said.len(), model.calls()), if final_answer { (4, 2) } else { (3, 1) });
         assert_eq!(outside.done().len(), 3);
     }
@@ -112,7 +115,9 @@ async fn a_program_whose_results_were_taken_away_ends_with_an_error_that_says_so
     let away: fn(Vec<Message>) -> Vec<Message> = |_| vec![Message::user("In short: go.")];
     let changed: fn(Vec<Message>) -> Vec<Message> = |messages| {
         let cleared = messages.into_iter().map(|message| match message {
-            Message::Tool(result) => Message::Tool(agent_core::ToolMessage::text(result.call_id(), result.name(), "[cleared]", false)),
+            Message::Tool(result) => {
+                Message::Tool(agent_core::ToolMessage::text(result.call_id(), result.name(), "[cleared]", false))
+            }
             other => other,
         });
         cleared.collect()
