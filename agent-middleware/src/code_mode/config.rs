@@ -23,7 +23,7 @@ pub struct CodeModeConfig {
     /// Default: 1 second.
     #[serde(with = "crate::seconds::always")]
     pub time: Duration,
-    /// How deep functions of a program may call each other. Default: 500.
+    /// How deep functions of a program may call each other, up to 2,000. Default: 500.
     pub recursion: usize,
     /// Most calls of tools in one program. Default: 100.
     pub calls: usize,

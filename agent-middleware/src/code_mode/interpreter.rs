@@ -20,7 +20,10 @@ use super::{CodeModeConfig, functions::Function, memory::Memory, screen::Screen,
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
 
-/// The stack of the thread that an interpreter has: in that, what the limit of recursion allows has room.
+/// The deepest recursion that is ever allowed.
+const DEEPEST: usize = 2_000;
+
+/// The stack of the thread that an interpreter has: the deepest recursion has room in it.
 const STACK: usize = 256 << 20;
 
 /// A program, and what is known of the calls that it makes.
@@ -142,7 +145,7 @@ impl Run<'_> {
         let limits = ResourceLimits::default()
             .max_duration(self.config.time.max(Duration::from_millis(1)))
             .max_memory(self.memory)
-            .max_recursion_depth(self.config.recursion);
+            .max_recursion_depth(self.config.recursion.min(DEEPEST));
         let mut progress = program.start(Vec::new(), ResourceTracker::new(limits), PrintWriter::Callback(screen))?;
         loop {
             let next = match progress {

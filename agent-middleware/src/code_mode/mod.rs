@@ -157,7 +157,7 @@ impl CodeMode {
         self.edit(|config| config.time = time)
     }
 
-    /// Sets how deep functions of a program may call each other.
+    /// Sets how deep functions of a program may call each other, up to 2,000.
     #[must_use]
     pub fn recursion(self, deepest: usize) -> Self {
         self.edit(|config| config.recursion = deepest)

@@ -8,8 +8,12 @@ use crate::world::result_with;
 
 /// Runs a program that must not end well, and gives what the model is told.
 async fn told(code: &str) -> String {
+    told_by(code, CodeMode::new()).await
+}
+
+async fn told_by(code: &str, mode: CodeMode) -> String {
     let begun = Instant::now();
-    let mode = CodeMode::new().time(Duration::from_millis(300));
+    let mode = mode.time(Duration::from_millis(300));
     let (text, done) = result_with(code, mode).await;
     assert!(begun.elapsed() < Duration::from_secs(8), "{code} took {:?}", begun.elapsed());
     assert!(done.is_empty() && text.len() <= 20_100, "{code}: {} bytes", text.len());
@@ -58,8 +62,10 @@ async fn deep_recursion_is_an_error() {
         &lambdas,
         &strings,
     ] {
-        let text = told(code).await;
-        assert!(text.contains("Error"), "{}: {text}", &code[..code.len().min(80)]);
+        for mode in [CodeMode::new(), CodeMode::new().recursion(usize::MAX)] {
+            let text = told_by(code, mode).await;
+            assert!(text.contains("Error"), "{}: {text}", &code[..code.len().min(80)]);
+        }
     }
     told(&adds).await;
 }
@@ -80,6 +86,7 @@ async fn values_that_are_nested_deeply_do_no_harm() {
         "x = {}\nx['x'] = x\nimport json\njson.dumps(x)",
     ] {
         told(code).await;
+        told_by(code, CodeMode::new().recursion(usize::MAX)).await;
     }
 }
 

@@ -13,6 +13,10 @@ async fn what_is_printed_and_the_last_value_are_the_result() {
         ("print('a')\n1 + 1", "a\n2"),
         ("print('a', end='')\n[1, 'x']", "a\n[1, 'x']"),
         ("'text'", "text"),
+        (
+            "prices = {'tea': 3, 'bread': 5}\nprint('dearest:', max(prices, key=lambda item: prices[item]))\nsum(prices.values())",
+            "dearest: bread\n8",
+        ),
         ("x = 1", "[The program ended and printed nothing.]"),
         ("", "[The program ended and printed nothing.]"),
         ("import json\njson.dumps({'a': None})", "{\"a\": null}"),

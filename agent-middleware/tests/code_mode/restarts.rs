@@ -15,6 +15,35 @@ use crate::world::{Outside, finished, program, said, with_tools};
 
 const SESSION: &str = "s";
 
+/// Programs that are made by chance.
+fn generated(seed: u64) -> String {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = move |most: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % most
+    };
+    let is_async = seed.is_multiple_of(2);
+    let wait = if is_async { "await " } else { "" };
+    let mut code = String::from("import json\nx = 1\n");
+    if is_async {
+        code.push_str("import asyncio\n");
+    }
+    for n in 0..=next(3) {
+        let line = match next(if is_async { 7 } else { 5 }) {
+            0 => format!("x = {wait}add(x, {n})\n"),
+            1 => format!("for i in range(2):\n    x += {wait}add(i, x)\n"),
+            2 => format!("try:\n    {wait}fail(str(x))\nexcept RuntimeError as e:\n    print(e)\n"),
+            3 => format!("if x % 2:\n    print({wait}say(str(x)))\nelse:\n    x = {wait}add(x, 1)\n"),
+            4 => format!("print(json.dumps({wait}item('n{n}')))\n"),
+            5 => "print(await asyncio.gather(*[add(x, i) for i in range(3)]))\n".into(),
+            _ => "async def f(n):\n    return await add(n, await add(n, n))\nprint(await asyncio.gather(f(1), f(x)))\n"
+                .into(),
+        };
+        code.push_str(&line);
+    }
+    code + "x"
+}
+
 /// The answers of a model that writes programs, case by case.
 fn cases() -> Vec<Vec<Turn>> {
     let one = |code: &str| vec![program("p", code), Turn::text("so")];
@@ -35,7 +64,7 @@ fn cases() -> Vec<Vec<Turn>> {
         .and_text("I look."),
         Turn::text("so"),
     ];
-    vec![
+    let mut cases = vec![
         one("1 + 1"),
         one("for n in range(4):\n    print(add(n, 1))"),
         one("def f(n):\n    return say('x') if n == 0 else f(n - 1) + say(str(n))\nf(3)"),
@@ -46,7 +75,11 @@ fn cases() -> Vec<Vec<Turn>> {
         two_turns,
         same_id,
         beside,
-    ]
+    ];
+    // More by hand: PROGRAMS=40.
+    let more = std::env::var("PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    cases.extend((0..more).map(|seed| one(&generated(seed))));
+    cases
 }
 
 /// How many answers of the model a journal has.
@@ -122,7 +155,7 @@ async fn a_run_that_died_at_any_entry_gives_what_one_gives_that_did_not_and_make
             deaths += 1;
         }
     }
-    assert!(deaths > 150, "{deaths}");
+    assert!(deaths > 200, "{deaths}");
 }
 
 #[tokio::test]
