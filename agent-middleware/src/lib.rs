@@ -15,6 +15,7 @@
 //! | [`ToolEmulator`] | answers in the place of tools, for tests and dry runs | innermost |
 //! | [`ToolSelector`] | picks the few tools that a call needs | outside [`PromptCaching`] |
 //! | [`ToolSearch`] | hides tools until the model looks for them | outside [`PromptCaching`] |
+//! | `CodeMode` (feature `code`) | has the model write programs that call tools | outside whatever shortens the conversation |
 //! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
 //! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
 //! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
@@ -84,6 +85,8 @@
 pub mod approval;
 pub mod archive;
 pub mod breakpoints;
+#[cfg(feature = "code")]
+pub mod code_mode;
 pub mod compaction;
 mod cut;
 pub mod delegation;
@@ -107,6 +110,9 @@ pub mod telemetry;
 pub mod tools;
 mod wrap;
 
+#[cfg(feature = "code")]
+#[doc(inline)]
+pub use self::code_mode::CodeMode;
 #[cfg(feature = "telemetry")]
 #[doc(inline)]
 pub use self::telemetry::Telemetry;

@@ -12,7 +12,7 @@
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP) | `macros`, `json-schema`, `mcp`, `openapi`, `sandbox`, `skills`, `web`, `workspace` |
-//! | [`middleware`] | built-in middleware | `middleware`, `telemetry`, `otlp`, `otlp-tls` |
+//! | [`middleware`] | built-in middleware | `middleware`, `code`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
@@ -76,6 +76,7 @@ mod guide {
     document! {
         start: "start",
         errors: "errors",
+        code_mode: "guide/code-mode",
         compaction: "guide/compaction",
         definitions: "guide/definitions",
         delegation: "guide/delegation",

@@ -1,0 +1,297 @@
+//! Tools as functions of a program: their names there, and how a call's arguments become those of the tool.
+
+use std::collections::BTreeSet;
+
+use agent_core::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Words that mean something else in a program: keywords, and functions that it has without a tool.
+const TAKEN: &[&str] = &[
+    "False",
+    "None",
+    "True",
+    "abs",
+    "all",
+    "and",
+    "any",
+    "as",
+    "assert",
+    "async",
+    "asyncio",
+    "await",
+    "bin",
+    "bool",
+    "break",
+    "bytes",
+    "callable",
+    "case",
+    "chr",
+    "class",
+    "continue",
+    "def",
+    "del",
+    "dict",
+    "dir",
+    "divmod",
+    "elif",
+    "else",
+    "enumerate",
+    "eval",
+    "except",
+    "exec",
+    "exit",
+    "filter",
+    "finally",
+    "float",
+    "for",
+    "format",
+    "from",
+    "frozenset",
+    "getattr",
+    "global",
+    "globals",
+    "hasattr",
+    "hash",
+    "help",
+    "hex",
+    "id",
+    "if",
+    "import",
+    "in",
+    "input",
+    "int",
+    "is",
+    "isinstance",
+    "issubclass",
+    "iter",
+    "json",
+    "lambda",
+    "len",
+    "list",
+    "locals",
+    "map",
+    "match",
+    "math",
+    "max",
+    "min",
+    "next",
+    "nonlocal",
+    "not",
+    "object",
+    "oct",
+    "open",
+    "or",
+    "ord",
+    "pass",
+    "pow",
+    "print",
+    "property",
+    "quit",
+    "raise",
+    "range",
+    "re",
+    "repr",
+    "return",
+    "reversed",
+    "round",
+    "set",
+    "setattr",
+    "slice",
+    "sorted",
+    "str",
+    "sum",
+    "super",
+    "try",
+    "tuple",
+    "type",
+    "vars",
+    "while",
+    "with",
+    "yield",
+    "zip",
+];
+
+/// A tool as a function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Function {
+    /// Its name in programs.
+    pub(super) name: String,
+    pub(super) tool: String,
+    pub(super) params: Vec<Param>,
+    /// True if it takes keyword arguments that are no parameters.
+    pub(super) open: bool,
+}
+
+/// A parameter of a [`Function`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Param {
+    /// Its name in programs.
+    pub(super) name: String,
+    /// Its name in the tool's arguments.
+    pub(super) field: String,
+    pub(super) required: bool,
+    /// True if `None` is a value of it, and not how one leaves it out.
+    pub(super) nullable: bool,
+}
+
+/// The functions of these tools, in the order of the tools' names.
+pub(super) fn functions<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> Vec<(Function, &'a ToolSpec)> {
+    let mut tools: Vec<_> = tools.into_iter().collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    // A tool whose name needs no mending keeps it, whichever tool comes first.
+    let mut taken: BTreeSet<String> =
+        tools.iter().filter(|tool| identifier(&tool.name) == tool.name).map(|tool| tool.name.clone()).collect();
+    let named = tools.into_iter().map(|tool| {
+        let name = if taken.contains(&tool.name) { tool.name.clone() } else { unused(&mut taken, &tool.name) };
+        (Function::new(name, tool), tool)
+    });
+    named.collect()
+}
+
+impl Function {
+    fn new(name: String, tool: &ToolSpec) -> Self {
+        let schema = &tool.parameters;
+        let none = Map::new();
+        let properties = schema["properties"].as_object().unwrap_or(&none);
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        // The order that the schema has is that of what is required; a map has none.
+        let optional = properties.keys().map(String::as_str).filter(|name| !required.contains(name));
+        let mut taken = BTreeSet::new();
+        let known = required.iter().copied().filter(|name| properties.contains_key(*name));
+        let params = known.chain(optional).map(|field| Param {
+            name: unused(&mut taken, field),
+            field: field.to_owned(),
+            required: required.contains(&field),
+            nullable: is_nullable(&properties[field]),
+        });
+        let params = params.collect();
+        let more = &schema["additionalProperties"];
+        let open = if more.is_null() { properties.is_empty() } else { *more != Value::Bool(false) };
+        Self { name, tool: tool.name.clone(), params, open }
+    }
+
+    /// The tool's arguments of a call.
+    ///
+    /// # Errors
+    /// What is wrong with the call, as Python says it.
+    pub(super) fn arguments(&self, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Value, String> {
+        let (name, most) = (&self.name, self.params.len());
+        if args.len() > most {
+            return Err(format!("{name}() takes {most} positional arguments but {} were given", args.len()));
+        }
+        let mut given = Map::new();
+        for (param, value) in self.params.iter().zip(args) {
+            given.insert(param.field.clone(), value);
+        }
+        for (key, value) in kwargs {
+            let field = match self.params.iter().find(|param| param.name == key || param.field == key) {
+                Some(param) => &param.field,
+                None if self.open => &key,
+                None => {
+                    let names: Vec<_> = self.params.iter().map(|param| &*param.name).collect();
+                    let names = names.join(", ");
+                    return Err(format!("{name}() got an unexpected keyword argument '{key}': it has ({names})"));
+                }
+            };
+            if given.insert(field.clone(), value).is_some() {
+                return Err(format!("{name}() got multiple values for argument '{key}'"));
+            }
+        }
+        for param in &self.params {
+            if !param.required && !param.nullable && given.get(&param.field).is_some_and(Value::is_null) {
+                given.remove(&param.field);
+            }
+            if param.required && !given.contains_key(&param.field) {
+                return Err(format!("{name}() missing a required argument: '{}'", param.name));
+            }
+        }
+        Ok(Value::Object(given))
+    }
+}
+
+fn is_nullable(schema: &Value) -> bool {
+    let any_of = |word: &str| schema[word].as_array().is_some_and(|kinds| kinds.iter().any(is_nullable));
+    match &schema["type"] {
+        Value::String(kind) => kind == "null",
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == "null"),
+        _ => {
+            any_of("anyOf")
+                || any_of("oneOf")
+                || schema["enum"].as_array().is_some_and(|all| all.contains(&Value::Null))
+        }
+    }
+}
+
+/// The identifier of a name, which no other has.
+fn unused(taken: &mut BTreeSet<String>, name: &str) -> String {
+    let base = identifier(name);
+    let numbered = (2..).map(|n| format!("{base}_{n}"));
+    let name = std::iter::once(base.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or_default();
+    taken.insert(name.clone());
+    name
+}
+
+/// What a program can call `name`.
+fn identifier(name: &str) -> String {
+    let mut mended: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if mended.is_empty() || mended.starts_with(|c: char| c.is_ascii_digit()) {
+        mended.insert(0, '_');
+    }
+    if TAKEN.contains(&mended.as_str()) {
+        mended.push('_');
+    }
+    mended
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str, parameters: Value) -> ToolSpec {
+        ToolSpec::new(name, "", parameters)
+    }
+
+    #[test]
+    fn names_that_are_no_identifiers_are_mended_and_stay_apart() {
+        let names = ["web-search", "web_search", "3d", "list", "web.search", "class"];
+        let tools = names.map(|name| tool(name, json!({})));
+        let named: Vec<_> = functions(&tools).into_iter().map(|(f, _)| (f.tool, f.name)).collect();
+        let wanted = [
+            ("3d", "_3d"),
+            ("class", "class_"),
+            ("list", "list_"),
+            ("web-search", "web_search_2"),
+            ("web.search", "web_search_3"),
+            ("web_search", "web_search"),
+        ];
+        assert_eq!(named, wanted.map(|(tool, name)| (tool.to_owned(), name.to_owned())));
+    }
+
+    #[test]
+    fn arguments_by_position_come_in_the_order_of_what_is_required_and_then_by_name() {
+        let schema = json!({
+            "properties": {"a-b": {"type": "integer"}, "z": {"type": "string"}, "c": {"type": ["string", "null"]}},
+            "required": ["z"],
+        });
+        let tool = tool("f", schema);
+        let f = functions([&tool]).remove(0).0;
+        assert_eq!(f.arguments(vec![json!("x"), json!(1)], Vec::new()), Ok(json!({"z": "x", "a-b": 1})));
+        let by_name = |pairs: &[(&str, Value)]| {
+            f.arguments(Vec::new(), pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect())
+        };
+        assert_eq!(by_name(&[("a_b", json!(2)), ("z", json!(""))]), Ok(json!({"z": "", "a-b": 2})));
+        let left_out = by_name(&[("z", json!("")), ("a_b", json!(null)), ("c", json!(null))]);
+        assert_eq!(left_out, Ok(json!({"z": "", "c": null})));
+        assert_eq!(by_name(&[("c", json!(""))]).expect_err("is refused"), "f() missing a required argument: 'z'");
+        let unknown = by_name(&[("z", json!("")), ("y", json!(1))]).expect_err("is refused");
+        assert_eq!(unknown, "f() got an unexpected keyword argument 'y': it has (z, a_b, c)");
+        let twice = f.arguments(vec![json!("")], vec![("z".into(), json!(""))]).expect_err("is refused");
+        assert_eq!(twice, "f() got multiple values for argument 'z'");
+        let many = f.arguments(vec![json!(1); 4], Vec::new()).expect_err("is refused");
+        assert_eq!(many, "f() takes 3 positional arguments but 4 were given");
+    }
+}

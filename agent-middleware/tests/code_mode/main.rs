@@ -1,0 +1,7 @@
+//! Programs that call tools, in whole runs.
+
+mod hostile;
+mod programs;
+mod restarts;
+mod steps;
+mod world;
