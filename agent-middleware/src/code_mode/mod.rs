@@ -227,7 +227,13 @@ impl CodeMode {
         let (mut ended, mut calls) = (Vec::new(), Vec::new());
         for (program, job) in answer.programs.iter_mut().zip(jobs) {
             match job.and_then(|_| ran.next()) {
-                Some(Progress::Ended(end)) => ended.push(end),
+                // What was done before an error must not be done again by the next program.
+                Some(Progress::Ended(mut end)) => {
+                    if end.is_error && program.has_called() {
+                        end.text = format!("{}\n[{}]", end.text, program.done());
+                    }
+                    ended.push(end);
+                }
                 Some(Progress::Needs(next)) => calls.extend(program.take_on(next)),
                 None => {
                     let why = "The program was stopped: the conversation was shortened meanwhile, and results that it needs \

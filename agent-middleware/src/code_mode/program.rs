@@ -153,6 +153,11 @@ impl Program {
     }
 
     /// What it did, in words.
+    /// True if a call of it has a result.
+    pub(super) fn has_called(&self) -> bool {
+        self.calls.iter().any(|made| made.told.is_some())
+    }
+
     pub(super) fn done(&self) -> String {
         let done: Vec<_> = self.calls.iter().filter(|made| made.told.is_some()).map(|made| &*made.call.tool).collect();
         if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }

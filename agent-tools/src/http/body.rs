@@ -55,7 +55,7 @@ impl Body {
     /// compressed bodies without end that say nothing.
     pub(crate) async fn read(self, most: usize) -> Result<Vec<u8>, TooMuch> {
         if self.encodings.len() > MOST_ENCODINGS {
-            return Err(TooMuch::Encoding(self.encodings.join(", ")));
+            return Err(TooMuch::Encoding(super::cut(&self.encodings.join(", "), 40).to_owned()));
         }
         let (mut left, over) = (most, Arc::new(AtomicBool::new(false)));
         let noted = over.clone();

@@ -29,7 +29,7 @@ pub(super) enum Kind {
 /// let server = Stdio::new("npx").args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]).env("KEY", "hush");
 /// assert!(!format!("{server:?}").contains("hush"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Stdio {
     pub(super) program: String,
     pub(super) args: Vec<String>,
@@ -80,6 +80,28 @@ impl Stdio {
     }
 }
 
+/// Arguments may hold a key, so that their number is all that is shown.
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("directory", &self.directory)
+            .field("passed", &self.passed)
+            .field("env", &self.env)
+            .finish()
+    }
+}
+
+/// So may a query and a user's name and password.
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = reqwest::Url::parse(&self.url).ok();
+        let place = url.as_ref().map(|url| format!("{}{}", url.origin().ascii_serialization(), url.path()));
+        f.debug_struct("Http").field("url", &place).field("headers", &self.headers).finish()
+    }
+}
+
 /// A server at a URL: streamable HTTP, or the HTTP with server-sent events of old servers.
 ///
 /// ```
@@ -87,8 +109,9 @@ impl Stdio {
 ///
 /// let server = Http::new("https://mcp.example.org/mcp").bearer("hush").header("x-team", "7");
 /// assert!(!format!("{server:?}").contains("hush"));
+/// assert!(!format!("{:?}", Http::new("https://mcp.example.org/mcp?key=hush")).contains("hush"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Http {
     pub(super) url: String,
     pub(super) headers: Vec<(String, Secret)>,

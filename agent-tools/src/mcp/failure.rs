@@ -19,7 +19,10 @@ pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
             "The server '{name}' went away before it answered. Whether it did what was asked is not known."
         )),
         ServiceError::TransportSend(cause) => {
-            let failed = Error::tool(format!("The server '{name}' could not be asked."));
+            // Over HTTP, that is also an answer that was lost on its way.
+            let failed = Error::tool(format!(
+                "The server '{name}' could not be asked, or its answer was lost. Whether it did what was asked is not known."
+            ));
             failed.with_context("cause", hidden(settings, &cause))
         }
         other => {

@@ -17,13 +17,12 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
     let (status, retry) = (exchange.status, exchange.retry());
     let request = format!("{} {}", operation.method, operation.path);
     let mime = exchange.header("content-type").unwrap_or_default().to_ascii_lowercase();
-    let next = exchange.header("link").and_then(next).map(|next| format!("\n[there is a next page: {next}]"));
+    let link = exchange.header("link").map(str::to_owned);
     let secrets: Vec<_> = operation.credentials.iter().flat_map(super::auth::Credential::spellings).collect();
     let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
     let clean = |text: &str| redacted(text, &secrets);
     if !status.is_success() {
-        let said = problem(&exchange.body.beginning(ERROR * 8).await);
-        let said = clean(&said);
+        let said = clean(&problem(&exchange.body.beginning(ERROR * 8).await, &clean));
         let said = if said.is_empty() { String::new() } else { format!(": {}", cut(&said, ERROR)) };
         return Err(
             Error::tool(format!("{request} answered {status}{said}{}", advice(status.as_u16()))).with_retry(retry)
@@ -51,9 +50,10 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
             cut(&mime, 80)
         )));
     };
-    let body = clean(&body);
+    // Of JSON, what it says is looked at: an escape may spell a secret otherwise.
     let value = mime.contains("json").then(|| serde_json::from_str::<Value>(&body).ok()).flatten();
-    let mut shown = value.as_ref().map_or_else(|| body.trim().to_owned(), Value::to_string);
+    let value = value.map(|value| cleaned(value, &clean));
+    let mut shown = value.as_ref().map_or_else(|| clean(body.trim()), Value::to_string);
     if shown.len() > SHOWN {
         let total = shown.len();
         shown = format!(
@@ -61,9 +61,21 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
             cut(&shown, SHOWN)
         );
     }
-    shown.push_str(&next.map(|next| clean(&next)).unwrap_or_default());
+    // Cleaned before it is cut, so that no part of a secret is left.
+    let link = link.map(|link| clean(&link)).unwrap_or_default();
+    shown.push_str(&next(&link).map(|next| format!("\n[there is a next page: {next}]")).unwrap_or_default());
     let shown = vec![Part::text(shown)];
     Ok(value.map_or_else(|| ToolOutput::parts(shown.clone()), |value| ToolOutput::value(value).shown_as(shown.clone())))
+}
+
+/// The value with all of its texts and names cleaned.
+fn cleaned(value: Value, clean: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => clean(&text).into(),
+        Value::Array(all) => all.into_iter().map(|one| cleaned(one, clean)).collect(),
+        Value::Object(all) => all.into_iter().map(|(name, one)| (clean(&name), cleaned(one, clean))).collect(),
+        other => other,
+    }
 }
 
 /// What a model can do about a status.
@@ -80,9 +92,10 @@ fn advice(status: u16) -> &'static str {
 }
 
 /// The words of an error: those of a problem (RFC 9457) or of the usual fields, or else all of it.
-fn problem(body: &str) -> String {
+fn problem(body: &str, clean: &dyn Fn(&str) -> String) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Ok(value) = serde_json::from_str::<Value>(body) else { return one_line(body) };
+    let value = cleaned(value, clean);
     let (title, detail) = (text(&value, "title"), text(&value, "detail"));
     if title.is_empty() && detail.is_empty() {
         return value.to_string();
@@ -96,9 +109,16 @@ fn problem(body: &str) -> String {
 
 /// The address of a `Link` to the next page.
 fn next(link: &str) -> Option<&str> {
-    let of_next = |part: &&str| part.contains("rel=\"next\"") || part.contains("rel=next");
-    let part = link.split(',').find(of_next)?;
-    Some(cut(part.split_once('<')?.1.split_once('>')?.0, 500))
+    // An address may hold commas, so each is taken before its parameters are looked at.
+    let mut rest = link;
+    loop {
+        let (address, after) = rest.split_once('<')?.1.split_once('>')?;
+        let parameters = after.split_once('<').map_or(after, |(own, _)| own);
+        if parameters.contains("rel=\"next\"") || parameters.contains("rel=next") {
+            return Some(cut(address, 500));
+        }
+        rest = after;
+    }
 }
 
 #[cfg(test)]
@@ -109,13 +129,14 @@ mod tests {
     fn a_problem_is_told_by_its_words() {
         let body =
             r#"{"type": "about:blank", "title": "Bad", "detail": "No\n such pet", "errors": ["id"], "status": 400}"#;
-        assert_eq!(problem(body), r#"Bad: No such pet: errors: ["id"]"#);
-        assert_eq!(problem(r#"{"error":{"message":"no"}}"#), r#"{"error":{"message":"no"}}"#);
-        assert_eq!(problem(" <h1>\n oh"), "<h1> oh");
+        assert_eq!(problem(body, &str::to_owned), r#"Bad: No such pet: errors: ["id"]"#);
+        assert_eq!(problem(r#"{"error":{"message":"no"}}"#, &str::to_owned), r#"{"error":{"message":"no"}}"#);
+        assert_eq!(problem(" <h1>\n oh", &str::to_owned), "<h1> oh");
         assert_eq!(
             next(r#"<https://a.example/?page=1>; rel="prev", <https://a.example/?page=3>; rel="next""#),
             Some("https://a.example/?page=3")
         );
         assert_eq!(next("<x>; rel=last"), None);
+        assert_eq!(next("<a?ids=1,2>; rel=prev, <a?ids=3,4>; rel=next"), Some("a?ids=3,4"));
     }
 }

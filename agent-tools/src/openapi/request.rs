@@ -34,7 +34,10 @@ impl Operation {
             let Some(value) = args.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
             match parameter.place {
                 Place::Path => path = path.replace(&format!("{{{name}}}"), &segment(name, &style.joined(value))?),
-                Place::Query => query.extend(style.pairs(name, value)),
+                // A field of an object must not stand where a secret will.
+                Place::Query => query.extend(style.pairs(name, value).into_iter().filter(|(name, _)| {
+                    !self.credentials.iter().any(|credential| credential.fills(Place::Query, name))
+                })),
                 Place::Cookie => cookies.push((name.clone(), encoded(&style.joined(value)))),
                 Place::Header => {
                     let name = HeaderName::from_bytes(name.as_bytes()).expect("the name was looked at");

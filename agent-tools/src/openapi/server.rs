@@ -1,6 +1,7 @@
 //! Which server is asked.
 
 use agent_core::{Error, Result};
+use serde_json::Value;
 use url::Url;
 
 use super::{
@@ -16,19 +17,33 @@ pub(super) fn server(site: &Site<'_>) -> Result<Url> {
     let named = [site.operation, site.item, site.document.root()].into_iter().find_map(|at| list(at, "servers").next());
     let missing = "the document names no server: give one with .server(\"https://api.example.org\")";
     let named = named.ok_or_else(|| Error::config(missing))?;
-    let mut address = text(named, "url").to_owned();
-    for (name, variable) in fields(named, "variables") {
-        address = address.replace(&format!("{{{name}}}"), text(variable, "default"));
-    }
+    let address = address(named);
     let unusable =
         || Error::config(format!("the document's server '{address}' is not an address: give one with .server(..)"));
     let url = Url::parse(&address).map_err(|e| unusable().with_source(e))?;
     let usable = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
     match usable {
         false => Err(unusable()),
+        true if site.auth.has_secrets() && !is_of_the_document(site, &url) => Err(Error::config(format!(
+            "'{address}' is not the document's own server, so no secret is sent there: if it may be, give it with .server(..)"
+        ))),
         true if url.scheme() == "http" && site.auth.has_secrets() => Err(Error::config(format!(
             "'{address}' is not encrypted, so no secret is sent there: if it may be, give it with .server(..)"
         ))),
         true => Ok(url),
     }
+}
+
+/// True if the document as a whole names this server first: one that an operation names may be anybody's.
+fn is_of_the_document(site: &Site<'_>, url: &Url) -> bool {
+    let first = list(site.document.root(), "servers").next().map(address);
+    first.and_then(|address| Url::parse(&address).ok()).is_some_and(|first| first.origin() == url.origin())
+}
+
+/// The address of a server, its variables as they are by default.
+fn address(server: &Value) -> String {
+    let variables = fields(server, "variables");
+    variables.into_iter().fold(text(server, "url").to_owned(), |address, (name, variable)| {
+        address.replace(&format!("{{{name}}}"), text(variable, "default"))
+    })
 }

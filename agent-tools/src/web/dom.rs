@@ -8,9 +8,9 @@ use html5ever::{
     tendril::{StrTendril, TendrilSink},
     tree_builder::TreeBuilderOpts,
 };
-use markup5ever_rcdom::{Node, NodeData, RcDom};
+use markup5ever_rcdom::{Node, NodeData};
 
-use super::apart::in_time;
+use super::{apart::in_time, bounded_dom::BoundedDom};
 use crate::http::cut;
 
 /// Bytes that are parsed between two looks at the clock. Each tag may cost as much as the page is deep.
@@ -20,9 +20,12 @@ const CHUNK: usize = 4 << 10;
 ///
 /// # Errors
 /// If it is not done at `end`.
+///
+/// # Panics
+/// Silently, if it has too many nodes.
 pub(super) fn parse(html: &str, end: Instant) -> Result<Rc<Node>> {
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    let mut parser = parse_document(RcDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
+    let mut parser = parse_document(BoundedDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
     let mut rest = html;
     while !rest.is_empty() {
         in_time(end, "the page")?;

@@ -19,7 +19,7 @@ use crate::http::{Call, Exchange, Http, TooMuch, host};
 /// Most redirects that are followed.
 const MOST_REDIRECTS: usize = 5;
 /// Longest address that is read.
-const LONGEST_URL: usize = 4_000;
+pub(super) const LONGEST_URL: usize = 4_000;
 /// Most bytes of an error's page that the model is shown.
 const ERROR_TEXT: usize = 300;
 /// Longest time that a site's `robots.txt` may take.
@@ -73,6 +73,10 @@ impl Fetcher {
 
     /// What may not be read is refused here, before and at each redirect.
     pub(super) fn check(&self, url: &Url) -> Result<()> {
+        // A redirect may lead to one that nobody would type.
+        if url.as_str().len() > LONGEST_URL {
+            return Err(Error::tool(format!("an address of '{}' is longer than {LONGEST_URL} bytes", host(url))));
+        }
         self.rules.check(url, |port| self.http.names_port(port))
     }
 

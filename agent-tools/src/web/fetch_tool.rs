@@ -13,6 +13,8 @@ use super::{
 };
 use crate::http::bounded;
 
+/// Most bytes of an address that is shown.
+const SHOWN_SOURCE: usize = 200;
 /// Characters that are shown at once, unless the model says otherwise.
 const SHOWN: usize = 20_000;
 /// Most characters that a model may ask for at once.
@@ -62,7 +64,8 @@ impl Tool for WebFetch {
 }
 
 fn show(page: &Page, args: &Args, of: &str) -> Result<ToolOutput> {
-    let source = format!("Source: {}", page.url);
+    // The host cannot hold a sentence; the rest of an address is a stranger's.
+    let source = format!("Source: {}", crate::http::cut(page.url.as_str(), SHOWN_SOURCE));
     let text = match &page.content {
         Content::Image(image) => return Ok(ToolOutput::parts(vec![Part::text(source), Part::Image(image.clone())])),
         Content::Text(text) => text,

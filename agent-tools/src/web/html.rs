@@ -211,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn a_small_page_that_would_make_millions_of_parts_is_given_up() {
+        let open: String = (0..5_000).map(|n| format!("<b a={n}>")).collect();
+        let page = format!("<p>{open}</p>{}", "<p>x".repeat(5_000));
+        let read = std::panic::catch_unwind(|| shown(&page).markdown.len());
+        assert!(read.is_err(), "{read:?}");
+    }
+
+    #[test]
     fn a_page_that_takes_too_long_is_given_up() {
         let url = Url::parse("https://example.org/").expect("a URL");
         let e = read(&"<div>".repeat(2_000), &url, Instant::now()).expect_err("too late");

@@ -32,6 +32,7 @@
 //! what is not trusted.
 
 mod apart;
+mod bounded_dom;
 mod builder;
 mod charset;
 mod dom;

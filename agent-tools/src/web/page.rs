@@ -35,6 +35,9 @@ enum Kind {
     Image,
 }
 
+/// Most bytes of a title: it may be the whole page.
+const LONGEST_TITLE: usize = 300;
+
 /// What an answer says of its body.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -98,6 +101,7 @@ impl Source {
             Kind::Image => Content::Image(Media::base64(STANDARD.encode(body), mime)),
         };
         let title = title.map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "));
+        let title = title.map(|title| crate::http::cut(&title, LONGEST_TITLE).to_owned());
         Ok(Page { url: self.url, title, content, note })
     }
 }
@@ -158,7 +162,8 @@ fn sniffed(kind: Option<Kind>, mime: &str, body: &[u8], limits: &Limits) -> Resu
         Some(kind @ (Kind::Image | Kind::Html)) => Ok(kind),
         Some(Kind::Pdf) if !has_early(body, b"%PDF-") => Err(lie()),
         Some(Kind::Pdf) => Ok(Kind::Pdf),
-        _ if mime.is_empty() && limits.pdf && has_early(body, b"%PDF-") => Ok(Kind::Pdf),
+        _ if has_early(body, b"%PDF-") && !limits.pdf => Err(Error::tool("this is a PDF, and PDFs are not read here")),
+        _ if mime.is_empty() && has_early(body, b"%PDF-") => Ok(Kind::Pdf),
         _ if mime.is_empty() && looks_like_html(body) => Ok(Kind::Html),
         _ if is_binary(body) => Err(Error::tool("the content is not text")),
         _ => Ok(Kind::Text),

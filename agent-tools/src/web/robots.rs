@@ -2,6 +2,10 @@
 
 use super::pattern::fits;
 
+/// Longer rules, in bytes, and more of them are left out: each is compared with each address.
+const LONGEST_RULE: usize = 200;
+const MOST_RULES: usize = 1_000;
+
 /// Most bytes of a `robots.txt` that are read; RFC 9309 wants 500 KiB at least.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
@@ -26,7 +30,7 @@ impl Robots {
     /// Reads the groups for this agent, or else those for all. The agent is a word: `agent-tools`.
     pub(super) fn read(text: &str, agent: &str) -> Self {
         let (mut own, mut any) = (None::<Vec<Rule>>, Vec::new());
-        let (mut for_own, mut for_any, mut in_rules) = (false, false, false);
+        let (mut for_own, mut for_any, mut in_rules, mut rules) = (false, false, false, 0);
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((field, value)) = line.split_once(':') else { continue };
@@ -48,9 +52,11 @@ impl Robots {
                 }
                 field @ ("allow" | "disallow") => {
                     in_rules = true;
-                    if value.is_empty() {
-                        continue; // allows what is allowed anyway
+                    // Nothing allows what is allowed anyway; no address is as long as the others.
+                    if value.is_empty() || value.len() > LONGEST_RULE || rules >= MOST_RULES {
+                        continue;
                     }
+                    rules += 1;
                     let rule = Rule { pattern: normal(value), allow: field == "allow" };
                     if let Some(own) = own.as_mut().filter(|_| for_own) {
                         own.push(rule.clone());

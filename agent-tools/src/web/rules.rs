@@ -37,7 +37,16 @@ impl HostPattern {
             return Err(wrong());
         }
         // As a URL spells it, or a name with other letters than ASCII's would never fit.
+        let host = host.trim_end_matches('.');
         let host = match host.contains('*') {
+            true if !host.is_ascii() => {
+                let labels = host.split('.').map(|label| match label.contains('*') {
+                    true if label.is_ascii() => Ok(label.to_owned()),
+                    true => Err(wrong()),
+                    false => Ok(url::Host::parse(label).map_err(|e| wrong().with_source(e))?.to_string()),
+                });
+                labels.collect::<Result<Vec<_>>>()?.join(".").to_lowercase()
+            }
             true => host.to_lowercase(),
             false => url::Host::parse(host).map_err(|e| wrong().with_source(e))?.to_string(),
         };
@@ -80,7 +89,7 @@ impl Rules {
             let known = known.join(", ");
             return Err(Error::tool(format!("'{host}' is not on the list of hosts that are read, which are: {known}")));
         }
-        let named = self.allowed.iter().any(|allowed| allowed.port == Some(port));
+        let named = self.allowed.iter().any(|allowed| allowed.port == Some(port) && allowed.fits(&host, port));
         if !WEB_PORTS.contains(&port) && !named && !private_port(port) {
             return Err(Error::tool(format!("port {port} is not one of a web server, so it is not read")));
         }
@@ -107,7 +116,15 @@ mod tests {
         let mut rules = Rules::default();
         rules.deny("*.evil.example").expect("a host");
         assert!(check(&rules, "https://good.example/") && check(&rules, "http://evil.example/"));
-        for url in ["https://a.evil.example/", "https://A.EVIL.example./", "https://a.b.evil.example:8443/"] {
+        rules.deny("*.bücher.example").expect("a host");
+        rules.deny("bad.example.").expect("a host");
+        for url in [
+            "https://a.bücher.example/",
+            "https://bad.example/",
+            "https://a.evil.example/",
+            "https://A.EVIL.example./",
+            "https://a.b.evil.example:8443/",
+        ] {
             assert!(!check(&rules, url), "{url}");
         }
         rules.allow("docs.example:8000").expect("a host");

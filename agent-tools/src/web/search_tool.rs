@@ -18,6 +18,10 @@ const MOST: usize = 20;
 const LONGEST: usize = 1_000;
 /// Longest snippet that is shown, in bytes.
 const SNIPPET: usize = 1_000;
+/// The same of its title, its address and its date: an engine's answer is a stranger's.
+const TITLE: usize = 300;
+const URL: usize = 2_000;
+const DATE: usize = 40;
 
 pub(super) struct WebSearch {
     pub(super) shared: Arc<Shared>,
@@ -86,10 +90,16 @@ impl WebSearch {
 fn listed(hits: &[&Hit]) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let hit = |(number, hit): (usize, &&Hit)| {
-        let date = hit.date.as_deref().map(|date| format!(" ({})", one_line(date))).unwrap_or_default();
+        let date = hit
+            .date
+            .as_deref()
+            .map(|date| format!(" ({})", crate::http::cut(&one_line(date), DATE)))
+            .unwrap_or_default();
         let snippet = one_line(&hit.snippet);
         let snippet = crate::http::cut(&snippet, SNIPPET);
-        let lines = [format!("{number}. {}{date}", one_line(&hit.title)), format!("   {}", one_line(&hit.url))];
+        let (title, url) = (one_line(&hit.title), one_line(&hit.url));
+        let (title, url) = (crate::http::cut(&title, TITLE), crate::http::cut(&url, URL));
+        let lines = [format!("{number}. {title}{date}"), format!("   {url}")];
         let snippet = (!snippet.is_empty()).then(|| format!("   {snippet}"));
         lines.into_iter().chain(snippet).collect::<Vec<_>>().join("\n")
     };

@@ -194,6 +194,43 @@ async fn a_call_is_made_under_its_key_where_the_api_takes_one() {
 }
 
 #[tokio::test]
+async fn a_secret_that_json_spells_otherwise_is_not_shown_either() {
+    let secret = "p&w<d\"-123456";
+    for status in ["200 OK", "400 Bad Request"] {
+        let said = r#"{"you sent":"p\u0026w\u003cd\"-123456","p\u0026w\u003cd\"-123456":[1]}"#;
+        let link = "content-type: application/json\r\nlink: <https://a.example/?k=p%26w%3Cd%22-123456&ids=1,2>; rel=\"next\"\r\n";
+        let server = Server::start(move |_, _| answer(status, link, said)).await;
+        let operation = json!({"parameters": [path_id()], "security": [{"bearer": []}]});
+        let tool = tool(&server, operation, |b| b.secret("bearer", secret));
+        let result = call(&*tool, json!({"id": "1"})).await;
+        let shown = format!(
+            "{:?} {:?}",
+            result.as_ref().map(|output| (output.to_text(), output.as_value().cloned())),
+            result.as_ref().map_err(ToString::to_string)
+        );
+        assert!(!shown.contains("123456") && shown.contains("[redacted]"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_no_server_that_only_an_operation_names() {
+    let document = |own: &str| {
+        json!({"openapi": "3.0.0", "servers": [{"url": "https://pets.example"}], "security": [{"key": []}],
+            "paths": {"/x": {"get": {"operationId": "x", "servers": [{"url": own}]}}},
+            "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}}})
+        .to_string()
+    };
+    let elsewhere = OpenApi::builder(document("https://evil.example")).secret("key", KEY).build();
+    let told = match &elsewhere {
+        Ok(api) => format!("{:?}", api.left_out()),
+        Err(e) => e.to_string(),
+    };
+    assert!(told.contains("is not the document's own server"), "{told}");
+    let below = OpenApi::builder(document("https://pets.example/v2")).secret("key", KEY).build().expect("builds");
+    assert_eq!(below.tools().names(), ["x"]);
+}
+
+#[tokio::test]
 async fn redirects_stay_with_the_server() {
     let other = echo().await;
     let elsewhere = other.url("/x");

@@ -35,7 +35,8 @@ impl Server {
         let failed = |e| Error::new(ErrorKind::Transport, format!("nothing can be served at {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let (address, stop) = (listener.local_addr().map_err(failed)?, CancellationToken::new());
-        let mut config = StreamableHttpServerConfig::default();
+        // A page of another site that a browser shows is nobody's client.
+        let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.cancellation_token = stop.child_token();
         config.allowed_hosts.extend(self.0.hosts.iter().cloned());
         let handler = self.handler();

@@ -111,10 +111,14 @@ impl Api {
 }
 
 fn parsed(name: &str, url: &str) -> Result<Url> {
-    let wrong =
-        || Error::config(format!("'{url}' is not an address for {name}: write one such as https://search.example.org"));
-    let parsed = Url::parse(url).map_err(|e| wrong().with_source(e))?;
-    if matches!(parsed.scheme(), "http" | "https") { Ok(parsed) } else { Err(wrong()) }
+    // It may hold a password, so it is not said again.
+    let wrong = || {
+        let example = "write one such as https://search.example.org, without a user name or a password";
+        Error::config(format!("this is not an address for {name}: {example}"))
+    };
+    let parsed = Url::parse(url).map_err(|_| wrong())?;
+    let is_plain = parsed.username().is_empty() && parsed.password().is_none();
+    if is_plain && matches!(parsed.scheme(), "http" | "https") { Ok(parsed) } else { Err(wrong()) }
 }
 
 /// What names the fields of a hit in an engine's JSON.
