@@ -51,7 +51,9 @@ async fn a_call_that_failed_raises_what_the_model_would_be_told() {
     assert_eq!(result_of(caught).await.0, "caught There is no tea.\nb");
     let (text, done) = result_of("x = 1\nawait fail('tea')").await;
     assert!(
-        text.starts_with("Traceback") && text.contains("line 2") && text.ends_with("RuntimeError: There is no tea."),
+        text.starts_with("Traceback")
+            && text.contains("line 2")
+            && text.ends_with("RuntimeError: There is no tea.\n[It had called fail.]"),
         "{text}"
     );
     assert_eq!(done.len(), 1);
@@ -113,7 +115,10 @@ async fn the_tool_tells_of_the_functions_in_an_order_of_their_own() {
 #[tokio::test]
 async fn a_program_may_call_and_say_so_much() {
     let (text, done) = result_with("for n in range(9):\n    print(n)\n    add(n, n)", CodeMode::new().calls(2)).await;
-    assert_eq!(text, "0\n1\n2\nRuntimeError: a program may call tools 2 times, and this one wants more");
+    assert_eq!(
+        text,
+        "0\n1\n2\nRuntimeError: a program may call tools 2 times, and this one wants more\n[It had called add, add.]"
+    );
     assert_eq!(done.len(), 2);
     let endless = "calls = []\nwhile True:\n    calls.append(add(1, 1))\nawait calls[0]";
     let (text, done) = result_with(endless, CodeMode::new().calls(5)).await;
