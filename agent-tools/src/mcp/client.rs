@@ -154,7 +154,9 @@ impl Client {
         }
         list.tools = remote.iter().map(|(.., tool)| tool.clone()).collect();
         if settings.resource_tools && has_resources(&connection) {
-            if list.resource_tools.is_empty() {
+            // The server may have taken a name of theirs since.
+            let is_taken = |tool: &Arc<dyn Tool>| taken.contains(&tool.spec().name);
+            if list.resource_tools.is_empty() || list.resource_tools.iter().any(is_taken) {
                 list.resource_tools = resource_tools::of(self, |name| taken.contains(name));
             }
             list.tools.extend(list.resource_tools.iter().cloned());

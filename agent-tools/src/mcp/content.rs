@@ -26,7 +26,7 @@ pub(super) fn output(result: CallToolResult, limit: usize) -> Result<ToolOutput>
 pub(super) fn part(content: ContentBlock) -> Part {
     match content {
         ContentBlock::Text(text) => Part::text(text.text),
-        ContentBlock::Image(image) => Part::Image(Media::base64(image.data, image.mime_type)),
+        ContentBlock::Image(image) => picture(image.data, image.mime_type, None),
         ContentBlock::Audio(audio) => Part::Document(Media::base64(audio.data, audio.mime_type)),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Part::text(link_text(&link)),
@@ -41,12 +41,29 @@ pub(super) fn resource(contents: ResourceContents) -> Part {
         ResourceContents::TextResourceContents { uri, text, .. } => Part::text(format!("[resource {uri}]\n{text}")),
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
-            let is_image = mime.starts_with("image/");
-            let media = Media::base64(blob, mime).with_name(uri);
-            if is_image { Part::Image(media) } else { Part::Document(media) }
+            if mime.starts_with("image/") {
+                return picture(blob, mime, Some(uri));
+            }
+            Part::Document(Media::base64(blob, mime).with_name(uri))
         }
         other => Part::text(format!("[a resource of a kind that cannot be shown: {}]", kind(&other))),
     }
+}
+
+/// The images that all models take. One that a provider refuses would stay in the conversation, and have each later request refused.
+const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+fn picture(data: String, mime: String, name: Option<String>) -> Part {
+    let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    if !SHOWN.contains(&mime.as_str())
+        || data.is_empty()
+        || !data.len().is_multiple_of(4)
+        || !data.bytes().all(of_base64)
+    {
+        return Part::text(format!("[an image that cannot be shown: {} bytes]", data.len() / 4 * 3));
+    }
+    let media = Media::base64(data, mime);
+    Part::Image(if let Some(name) = name { media.with_name(name) } else { media })
 }
 
 /// A link to a resource, in words.
@@ -85,5 +102,25 @@ impl io::Write for Size {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_a_provider_would_refuse_is_told_in_words() {
+        let of = |data: &str, mime: &str| picture(data.into(), mime.into(), None);
+        assert!(matches!(of("aGk=", "image/png"), Part::Image(_)));
+        for (data, mime) in [
+            ("aGk=", "image/heic"),
+            ("aGk=", "image/x-foo"),
+            ("a b=", "image/png"),
+            ("aGk", "image/png"),
+            ("", "image/png"),
+        ] {
+            assert!(matches!(of(data, mime), Part::Text(_)), "{data} {mime}");
+        }
     }
 }

@@ -13,8 +13,13 @@ pub(super) fn of(prefix: &str, tool: &str, taken: impl Fn(&str) -> bool) -> Stri
     if name.len() <= LONGEST && !name.is_empty() && !taken(&name) {
         return name;
     }
-    let digest: String = Sha256::digest(tool).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}_{digest}", &name[..name.len().min(LONGEST - digest.len() - 1)])
+    // A server may have chosen the name that comes out, too: two tools of one name would fail the run.
+    let apart = |time: u32| {
+        let digest = Sha256::new().chain_update(tool).chain_update(time.to_le_bytes()).finalize();
+        let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}_{digest}", &name[..name.len().min(LONGEST - digest.len() - 1)])
+    };
+    (0..).map(apart).find(|name| !taken(name)).expect("there are more names than tools")
 }
 
 #[cfg(test)]
@@ -28,6 +33,9 @@ mod tests {
         let long = "é".repeat(200);
         let names =
             [of("a_", &long, |_| false), of("a_", &format!("{long}b"), |_| false), of("a_", "x.y", |n| n == "a_x_y")];
+        let first = names[2].clone();
+        let chosen_too = of("a_", "x.y", |n| n == "a_x_y" || n == first);
+        assert!(chosen_too != first && chosen_too.starts_with("a_x_y_"), "{chosen_too}");
         for (i, name) in names.iter().enumerate() {
             assert!(name.len() <= 64 && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'), "{name}");
             assert!(!names[..i].contains(name));
