@@ -225,10 +225,3 @@ fn names_that_are_words_of_rust_lose_their_mark() {
     assert_eq!(r#match.spec().name, "match");
     assert_eq!(r#match.spec().parameters["required"], json!(["type"]));
 }
-
-#[test]
-fn what_does_not_work_does_not_compile_and_says_why() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("tests/ui/pass/*.rs");
-    cases.compile_fail("tests/ui/fail/*.rs");
-}
