@@ -29,40 +29,63 @@ impl Query {
     }
 
     /// The best `most` of the tools, best first; of two that fit alike, the one that comes first among `tools`.
+    ///
+    /// A word counts as the inverse of how many tools have it: a question in whole sentences is full of words that say nothing.
     pub(super) fn best<'a>(
         &self,
         tools: &[&'a ToolSpec],
         hint: impl Fn(&str) -> Option<&'a String>,
         most: usize,
     ) -> Vec<&'a str> {
-        let mut found: Vec<_> = tools
-            .iter()
-            .map(|tool| (self.score(tool, hint(&tool.name).map_or("", String::as_str)), &*tool.name))
-            .filter(|(score, _)| *score > 0)
-            .collect();
-        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        found.into_iter().take(most).map(|(_, name)| name).collect()
-    }
-
-    /// A word of the name counts most, then a part of it, then a word of the hint, then one of the description. A required
-    /// word must be in the name or the hint.
-    fn score(&self, tool: &ToolSpec, hint: &str) -> u32 {
-        let (name, lower) = (words(&tool.name), tool.name.to_lowercase());
-        let (hint, description) = (words(hint), words(&tool.description));
-        let mut total = 0;
-        for Term { word, required } in &self.0 {
-            let in_name = match name.contains(word) {
-                true => 10,
-                false if lower.contains(word) => 5,
-                false => 0,
-            };
-            let in_hint = if begins(&hint, word) { 4 } else { 0 };
-            if *required && in_name + in_hint == 0 {
-                return 0;
+        let read: Vec<_> = tools.iter().map(|tool| Words::of(tool, hint(&tool.name))).collect();
+        let mut scores = vec![Some(0.0); tools.len()];
+        for term in &self.0 {
+            let fits: Vec<_> = read.iter().map(|tool| term.fit(tool)).collect();
+            let having = fits.iter().filter(|fit| fit.is_some_and(|fit| fit > 0)).count();
+            let rarity = (1.0 + tools.len() as f64 / having.max(1) as f64).ln();
+            for (score, fit) in scores.iter_mut().zip(fits) {
+                *score = score.zip(fit).map(|(score, fit)| score + rarity * f64::from(fit));
             }
-            total += in_name + in_hint + if begins(&description, word) { 2 } else { 0 };
         }
-        total
+        let scored = tools.iter().zip(scores).filter_map(|(tool, score)| Some((&*tool.name, score?)));
+        let mut found: Vec<_> = scored.filter(|(_, score)| *score > 0.0).collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        found.into_iter().take(most).map(|(name, _)| name).collect()
+    }
+}
+
+impl Term {
+    /// How well a tool fits: a word of the name counts most, then a part of it, then a word of the hint, then one of the
+    /// description. None of a tool that has a required word neither in its name nor in its hint.
+    fn fit(&self, tool: &Words) -> Option<u32> {
+        let Self { word, required } = self;
+        let in_name = match tool.name.contains(word) {
+            true => 10,
+            false if tool.whole_name.contains(word) => 5,
+            false => 0,
+        };
+        let in_hint = if begins(&tool.hint, word) { 4 } else { 0 };
+        let in_description = if begins(&tool.description, word) { 2 } else { 0 };
+        (!required || in_name + in_hint > 0).then_some(in_name + in_hint + in_description)
+    }
+}
+
+/// What is known of a tool, as words.
+struct Words {
+    name: Vec<String>,
+    whole_name: String,
+    hint: Vec<String>,
+    description: Vec<String>,
+}
+
+impl Words {
+    fn of(tool: &ToolSpec, hint: Option<&String>) -> Self {
+        Self {
+            name: words(&tool.name),
+            whole_name: tool.name.to_lowercase(),
+            hint: hint.map_or_else(Vec::new, |hint| words(hint)),
+            description: words(&tool.description),
+        }
     }
 }
 
