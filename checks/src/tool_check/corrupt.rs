@@ -87,3 +87,34 @@ fn visit(schema: &Value, value: &Value, path: &[Step], places: &mut Vec<Place>) 
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_whose_type_is_certain_is_made_wrong_once() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "rows": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+                "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            },
+            "required": ["id"],
+        });
+        let arguments = json!({"id": "a", "rows": [{"n": 1}], "either": "b"});
+        let found = corrupted(&schema, &arguments);
+        let places: Vec<_> = found.iter().map(|one| (&*one.place, one.arguments.clone())).collect();
+        let wrong = json!({"corrupted": [true]});
+        assert_eq!(
+            places,
+            [
+                ("id", json!({"rows": [{"n": 1}], "either": "b"})),
+                ("id", json!({"id": wrong, "rows": [{"n": 1}], "either": "b"})),
+                ("rows[0].n", json!({"id": "a", "rows": [{}], "either": "b"})),
+                ("rows[0].n", json!({"id": "a", "rows": [{"n": wrong}], "either": "b"})),
+            ]
+        );
+    }
+}

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5000)]
     questions: usize,
     /// Recorded calls that may not fit their schemas, in percent: some models answered so, and some of the data is wrong.
-    #[arg(long, default_value_t = 2.0, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT")]
     allowed: f64,
     /// Print each schema and call that is refused, and each question whose tool is not found.
     #[arg(long)]

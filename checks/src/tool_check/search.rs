@@ -11,6 +11,7 @@ use agent::{
     core::{BoxError, Message, ModelInfo, ToolSpec, ToolSpecs, model::TokenCounter},
     llm::tokens::Tiktoken,
     middleware::ToolSearch,
+    tools::ArgumentSchema,
 };
 use serde_json::json;
 
@@ -34,7 +35,9 @@ impl Search {
     /// Asks an agent that defers the tools of these cases for those that answer the questions.
     pub(super) fn of(cases: &[Case], most_tools: usize, most_questions: usize, show: bool) -> Result<Self, BoxError> {
         let mut tools: BTreeMap<&str, &ToolSpec> = BTreeMap::new();
-        for tool in cases.iter().flat_map(|case| &case.tools) {
+        // One recording has a search of its own.
+        let usable = |tool: &&ToolSpec| tool.name != "search_tools" && ArgumentSchema::compile(tool).is_ok();
+        for tool in cases.iter().flat_map(|case| &case.tools).filter(usable) {
             if tools.len() < most_tools {
                 tools.entry(&*tool.name).or_insert(tool);
             }
