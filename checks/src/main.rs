@@ -14,6 +14,7 @@ mod requests;
 mod simulate;
 mod stack_lint;
 mod token_check;
+mod tool_check;
 mod vector_bench;
 
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ enum Program {
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
+    ToolCheck(tool_check::Args),
     VectorBench(vector_bench::Args),
 }
 
@@ -57,6 +59,7 @@ impl Program {
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,
+            Self::ToolCheck(args) => tool_check::run(args)?,
             Self::VectorBench(args) => block_on(vector_bench::run(args))??,
         })
     }

@@ -76,17 +76,21 @@ pub(crate) enum Recording {
     Broken(&'static str),
 }
 
+/// The lines of a file that are not empty; it may be compressed with gzip.
+pub(crate) fn lines(path: &Path) -> io::Result<impl Iterator<Item = io::Result<String>>> {
+    let file = File::open(path)?;
+    let reader: Box<dyn BufRead> = if path.extension().is_some_and(|e| e == "gz") {
+        Box::new(BufReader::new(MultiGzDecoder::new(file)))
+    } else {
+        Box::new(BufReader::new(file))
+    };
+    Ok(reader.lines().filter(|line| !matches!(line, Ok(line) if line.trim().is_empty())))
+}
+
 impl Exchange {
     /// The exchanges of a file of JSON lines, which may be compressed with gzip.
     pub(crate) fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Self>>> {
-        let file = File::open(path)?;
-        let reader: Box<dyn BufRead> = if path.extension().is_some_and(|e| e == "gz") {
-            Box::new(BufReader::new(MultiGzDecoder::new(file)))
-        } else {
-            Box::new(BufReader::new(file))
-        };
-        let lines = reader.lines().filter(|line| !matches!(line, Ok(line) if line.trim().is_empty()));
-        Ok(lines.map(|line| Ok(serde_json::from_str(&line?)?)))
+        Ok(lines(path)?.map(|line| Ok(serde_json::from_str(&line?)?)))
     }
 
     /// The model's name, as far as it was recorded.

@@ -7,7 +7,7 @@ mod wires;
 use agent::{ModelResponse, Result, llm::Codec};
 
 pub(crate) use self::{
-    exchange::{Exchange, Frames, Recording},
+    exchange::{Exchange, Frames, Recording, lines},
     wires::{Called, Said, WIRES, Wire},
 };
 

@@ -44,7 +44,8 @@ impl ToolSearchConfig {
         if !offered.iter().any(|tool| tool.name == self.search_tool) {
             return Vec::new();
         }
-        let is_deferred = |tool: &&ToolSpec| tool.name != self.search_tool && any_fits(&self.tools, &tool.name);
+        let named = |name: &str| self.tools.contains(name) || any_fits(&self.tools, name);
+        let is_deferred = |tool: &&ToolSpec| tool.name != self.search_tool && named(&tool.name);
         let deferred: Vec<_> = offered.iter().filter(is_deferred).collect();
         if deferred.len() < self.threshold { Vec::new() } else { deferred }
     }

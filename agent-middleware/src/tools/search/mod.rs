@@ -22,9 +22,10 @@ const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 /// Hides tools from the model until it looks for them: an agent with a hundred tools then tells the model of a few, and of
 /// one more with which it searches the others.
 ///
-/// The model calls `search_tools` with a few words; a word with a `+` before it is required. A word of a tool's name counts
-/// most, then one of its [hint](Self::hint), then one of its description, and a word that few tools have more than one that many
-/// have; `HTTPClient` has the words `http` and `client`. What fits best is loaded: it is offered from the next model call on, after the tools that were there, so that what a
+/// The model calls `search_tools` with a few words; a word with a `+` before it is required. What fits best is loaded, by
+/// [Okapi BM25](agent_core::search::Bm25): a word of a tool's name counts most, then one of its [hint](Self::hint), then one of its
+/// description and of its parameters, and a word that few tools have more than one that many have; `HTTPClient` has the words
+/// `http` and `client`. What was loaded is offered from the next model call on, after the tools that were there, so that what a
 /// provider keeps of them stays of use as far as it can. A call of a tool that was not loaded is answered with how to load it.
 ///
 /// What a run found is its own and goes with it. It survives a pause and a restart, and no other run sees it. A run that

@@ -1,9 +1,15 @@
 //! How well a tool fits what is looked for.
 
+use std::collections::BTreeSet;
+
 use agent_core::{
     ToolSpec,
-    search::{names, parts},
+    search::{Bm25, words},
 };
+use serde_json::Value;
+
+/// How much a word counts, and how much the length of the text does: in a name, in a hint, in a description, among parameters.
+const FIELDS: [(f64, f64); 4] = [(5.0, 0.75), (3.0, 0.75), (1.0, 0.75), (0.75, 0.75)];
 
 /// What is looked for.
 pub(super) struct Query(Vec<Term>);
@@ -29,74 +35,58 @@ impl Query {
     }
 
     /// The best `most` of the tools, best first; of two that fit alike, the one that comes first among `tools`.
-    ///
-    /// A word counts as the inverse of how many tools have it: a question in whole sentences is full of words that say nothing.
     pub(super) fn best<'a>(
         &self,
         tools: &[&'a ToolSpec],
         hint: impl Fn(&str) -> Option<&'a String>,
         most: usize,
     ) -> Vec<&'a str> {
-        let read: Vec<_> = tools.iter().map(|tool| Words::of(tool, hint(&tool.name))).collect();
-        let mut scores = vec![Some(0.0); tools.len()];
-        for term in &self.0 {
-            let fits: Vec<_> = read.iter().map(|tool| term.fit(tool)).collect();
-            let having = fits.iter().filter(|fit| fit.is_some_and(|fit| fit > 0)).count();
-            let rarity = (1.0 + tools.len() as f64 / having.max(1) as f64).ln();
-            for (score, fit) in scores.iter_mut().zip(fits) {
-                *score = score.zip(fit).map(|(score, fit)| score + rarity * f64::from(fit));
-            }
-        }
-        let scored = tools.iter().zip(scores).filter_map(|(tool, score)| Some((&*tool.name, score?)));
-        let mut found: Vec<_> = scored.filter(|(_, score)| *score > 0.0).collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        found.into_iter().take(most).map(|(name, _)| name).collect()
+        let texts = tools.iter().map(|tool| {
+            let hint = hint(&tool.name).map_or_else(Vec::new, |hint| words(hint));
+            [words(&tool.name), hint, words(&tool.description), parameters(&tool.parameters)]
+        });
+        let texts: Vec<_> = texts.collect();
+        let known: BTreeSet<&str> = texts.iter().flatten().flatten().map(String::as_str).collect();
+        let meant = self.0.iter().flat_map(|term| term.meant(&known)).map(|word| (word, 1.0));
+        let ranked = Bm25::of_fields(FIELDS, texts.iter().cloned()).rank(meant);
+        let fits = ranked.iter().filter(|(at, _)| self.0.iter().all(|term| term.allows(&texts[*at])));
+        fits.take(most).map(|(at, _)| &*tools[*at].name).collect()
     }
 }
 
 impl Term {
-    /// How well a tool fits: a word of the name counts most, then a part of it, then a word of the hint, then one of the
-    /// description. None of a tool that has a required word neither in its name nor in its hint.
-    fn fit(&self, tool: &Words) -> Option<u32> {
-        let Self { word, required } = self;
-        let in_name = match tool.name.contains(word) {
-            true => 10,
-            false if tool.whole_name.contains(word) => 5,
-            false => 0,
-        };
-        let in_hint = if begins(&tool.hint, word) { 4 } else { 0 };
-        let in_description = if begins(&tool.description, word) { 2 } else { 0 };
-        (!required || in_name + in_hint > 0).then_some(in_name + in_hint + in_description)
-    }
-}
-
-/// What is known of a tool, as words.
-struct Words {
-    name: Vec<String>,
-    whole_name: String,
-    hint: Vec<String>,
-    description: Vec<String>,
-}
-
-impl Words {
-    fn of(tool: &ToolSpec, hint: Option<&String>) -> Self {
-        Self {
-            name: words(&tool.name),
-            whole_name: tool.name.to_lowercase(),
-            hint: hint.map_or_else(Vec::new, |hint| words(hint)),
-            description: words(&tool.description),
+    /// The words that it stands for: itself, or, if no tool has it, those of which it is a part. So `mail` finds `email`, and a word
+    /// is found in scripts that put no spaces between words.
+    fn meant<'a>(&'a self, known: &BTreeSet<&'a str>) -> Vec<&'a str> {
+        if known.contains(&*self.word) {
+            return vec![&self.word];
         }
+        known.iter().copied().filter(|word| word.contains(&self.word)).collect()
+    }
+
+    /// False if the tool has a required word neither in its name nor in its hint.
+    fn allows(&self, [name, hint, ..]: &[Vec<String>; 4]) -> bool {
+        !self.required || name.iter().chain(hint).any(|word| word.contains(&self.word))
     }
 }
 
-/// True if one of the words begins with `word`; in scripts that put no spaces between words, if one holds it.
-fn begins(words: &[String], word: &str) -> bool {
-    words.iter().any(|other| other.starts_with(word) || !word.is_ascii() && other.contains(word))
-}
-
-/// The words of a text in small letters; `HTTPClient` has two, as has `http_client`.
-fn words(text: &str) -> Vec<String> {
-    names(text).flat_map(parts).map(str::to_lowercase).collect()
+/// The words of a schema: the names of parameters, and what is said of them.
+fn parameters(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| match (key.as_str(), value) {
+                ("properties", Value::Object(properties)) => properties
+                    .iter()
+                    .flat_map(|(name, schema)| words(name).into_iter().chain(parameters(schema)))
+                    .collect(),
+                ("description", Value::String(text)) => words(text),
+                (_, value) => parameters(value),
+            })
+            .collect(),
+        Value::Array(values) => values.iter().flat_map(parameters).collect(),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -112,10 +102,31 @@ mod tests {
 
     #[test]
     fn a_name_counts_more_than_a_hint_and_a_hint_more_than_a_description() {
-        let tools = [tool("c", "Sends mail."), tool("b", ""), tool("resend", ""), tool("mail_send", "")];
+        let tools = [tool("c", "Can send mail."), tool("b", ""), tool("resend", ""), tool("mail_send", "")];
         let hint = String::from("send post");
         let found = Query::read("send").best(&tools.each_ref(), |name| (name == "b").then_some(&hint), 9);
-        assert_eq!(found, ["mail_send", "resend", "b", "c"]);
+        assert_eq!(found, ["mail_send", "b", "c"]);
+    }
+
+    #[test]
+    fn a_word_that_no_tool_has_stands_for_those_of_which_it_is_a_part() {
+        let tools = [tool("resend", ""), tool("list", "查询天气")];
+        let best = |query| Query::read(query).best(&tools.each_ref(), |_| None, 9);
+        assert_eq!(best("send"), ["resend"]);
+        assert_eq!(best("天气"), ["list"]);
+        assert_eq!(best("resends"), [""; 0]);
+    }
+
+    #[test]
+    fn a_tool_is_found_by_its_parameters_and_what_is_said_of_them() {
+        let schema = json!({"type": "object", "properties": {
+            "zip_code": {"type": "string"},
+            "at": {"type": "array", "items": {"type": "string", "description": "A weekday."}},
+        }});
+        let tools = [tool("a", ""), ToolSpec::new("b", "", schema)];
+        for query in ["zip", "weekday"] {
+            assert_eq!(Query::read(query).best(&tools.each_ref(), |_| None, 9), ["b"], "{query}");
+        }
     }
 
     #[test]
