@@ -1,5 +1,5 @@
-//! What the framework itself costs: nanoseconds and allocations per step and per chunk, with 0, 5 and 20 middlewares, beside
-//! a bare loop that calls the same model and the same tool.
+//! What the framework itself costs: nanoseconds and allocations per step, per tool call and per chunk, with 0, 5 and 20
+//! middlewares, beside a bare loop that calls the same model and the same tool.
 //!
 //! The model and the tool answer at once, so everything that is measured is overhead. Allocations are exact; times are the
 //! best of many short batches and only good for ratios within one run.
@@ -15,7 +15,10 @@ use agent_core::{
     testing::{EveryHook, detached_run},
 };
 use agent_exec::Agent;
+use agent_tools::from_fn;
 use futures::StreamExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tower::{Service, ServiceExt};
@@ -70,12 +73,42 @@ impl Tool for Noop {
     }
 }
 
+/// What a tool is given whose arguments are checked.
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    article: String,
+    count: u32,
+    tags: Vec<String>,
+}
+
+const ORDER: &str = r#"{"article": "tea", "count": 3, "tags": ["green", "loose"]}"#;
+
+async fn place(order: Order) -> Result<String> {
+    Ok(format!("{} of {} ({})", order.count, order.article, order.tags.len()))
+}
+
+/// Orders so often at once, then is content.
+struct Ordering(usize);
+
+#[async_trait]
+impl Model for Ordering {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("ordering")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let calls = if req.messages.len() > 1 { 0 } else { self.0 };
+        let blocks = (0..calls).map(|n| Block::tool_call(format!("c{n}"), "place", ORDER)).collect();
+        Ok(ModelResponse::new(AssistantMessage::new(blocks)))
+    }
+}
+
 /// Overrides nothing.
 struct Idle;
 impl agent_core::Middleware for Idle {}
 
-/// Best time and exact allocations of `body`, per one of the `per` things that it does.
-async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) {
+/// Best time and exact allocations of `body`, per one of the `per` things that it does. Returns the time in nanoseconds.
+async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) -> f64 {
     body().await;
     let mut best = f64::MAX;
     for _ in 0..100 {
@@ -89,6 +122,7 @@ async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) {
     let per = f64::from(per);
     let (count, bytes) = (change.allocations as f64 / per, change.bytes_allocated as f64 / per);
     println!("{what:<62} {best:>8.0} ns {count:>7.1} allocations {bytes:>8.0} B");
+    best
 }
 
 fn agent(middlewares: usize, busy: bool, rounds: usize, chunks: u32) -> Agent {
@@ -168,6 +202,31 @@ async fn steps() {
     }
 }
 
+/// One of many calls in a step: what checks the arguments, runs the tool, tells of it and keeps its result.
+async fn calls() {
+    println!("--- one call of a tool whose arguments are checked, among 100 at once ---");
+    let alone = measure("the function itself, with its arguments read", 100, async || {
+        for _ in 0..100 {
+            let order = serde_json::from_str(black_box(ORDER)).expect("an order");
+            black_box(place(order).await.expect("places"));
+        }
+    })
+    .await;
+    for n in [0, 5, 20] {
+        let builder = Agent::builder("bench", Ordering(100)).tool(from_fn(
+            "place",
+            "Places an order.",
+            async |order, _: ToolRequest| place(order).await,
+        ));
+        let agent = (0..n).fold(builder, |b, _| b.middleware(Idle)).build().expect("builds");
+        let call = measure(&format!("agent, {n} middlewares"), 100, async || {
+            black_box(agent.run("go").await.expect("finishes"));
+        })
+        .await;
+        println!("{:<62} {:>8.0} ns", "  over the function itself", call - alone);
+    }
+}
+
 async fn chunks() {
     println!("--- one chunk of a streamed answer, read as an event ---");
     for n in [0, 5, 20] {
@@ -202,6 +261,7 @@ async fn layers() {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     steps().await;
+    calls().await;
     chunks().await;
     layers().await;
 }

@@ -10,7 +10,7 @@ mod tls;
 pub(crate) use self::{
     body::{Body, TooMuch},
     bounded::bounded,
-    exchange::{Call, Exchange, Http, host},
+    exchange::{Call, Exchange, Http, Redirects, host},
     reach::{Reach, System},
 };
 
@@ -21,8 +21,8 @@ pub use self::reach::Resolver;
 pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
-        let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        for form in [*secret, &encoded, &secret.replace('/', "\\/")] {
+        let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        for form in [*secret, &form, &encoded(secret), &secret.replace('/', "\\/")] {
             text = text.replace(form, "[redacted]");
         }
     }
@@ -31,6 +31,15 @@ pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
 
 /// A shorter secret keeps nothing safe, and taking it out would mangle texts.
 const SHORTEST_SECRET: usize = 6;
+
+/// A text of which only what a segment of a path may hold is not written with `%`.
+pub(crate) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
 
 /// The first `most` bytes of a text, or a few fewer: no character is cut.
 pub(crate) fn cut(text: &str, most: usize) -> &str {

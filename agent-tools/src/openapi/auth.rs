@@ -11,6 +11,7 @@ use super::{
     document::{Document, fields, text},
     place::Place,
 };
+use crate::http::encoded;
 
 /// Where a secret goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,7 +155,7 @@ impl Credential {
                 header(HeaderName::from_bytes(name.as_bytes()).expect("it was looked at"), secret.to_owned());
             }
             Scheme::Key { place: Place::Cookie, name } => cookies.push((name.clone(), secret.to_owned())),
-            Scheme::Key { name, .. } => query.push((name.clone(), secret.to_owned())),
+            Scheme::Key { name, .. } => query.push((name.clone(), encoded(secret))),
         }
     }
 }

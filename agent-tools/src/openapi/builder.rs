@@ -24,6 +24,8 @@ use crate::http::{Http, Reach, System};
 
 /// How requests name their sender, unless the application says otherwise.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
+/// Most bytes of all parameters of the operations that are chosen.
+const MOST_BYTES: usize = 64 << 20;
 /// The methods of operations, as documents write them. `trace` is none for a model.
 const METHODS: [(&str, Method); 7] = [
     ("get", Method::GET),
@@ -146,7 +148,7 @@ impl OpenApiBuilder {
         let (mut names, mut made, mut left_out) = (Names::default(), Vec::new(), Vec::new());
         let (mut ids, mut tags) = (self.ids.clone(), self.tags.clone());
         let everything = ids.is_empty() && tags.is_empty();
-        let mut known = Vec::new();
+        let (mut known, mut bytes) = (Vec::new(), 0);
         for (path, item) in fields(document.root(), "paths") {
             let item = document.resolve(item)?;
             for (word, method) in &METHODS {
@@ -164,7 +166,16 @@ impl OpenApiBuilder {
                 let wanted = if id.is_empty() { format!("{word}_{path}") } else { id.to_owned() };
                 let site = Site { document, auth, server, path, item, method, operation };
                 match Operation::read(&site, names.give(&wanted)) {
-                    Ok(operation) => made.push(Arc::new(operation)),
+                    Ok(operation) => {
+                        bytes += operation.schema.to_string().len();
+                        if bytes > MOST_BYTES {
+                            let most = MOST_BYTES >> 20;
+                            return Err(Error::config(format!(
+                                "the parameters of the document's operations take more than {most} MiB: choose some by tag or id"
+                            )));
+                        }
+                        made.push(Arc::new(operation));
+                    }
                     Err(e) if by_id => {
                         return Err(e.map_message(|why| format!("'{request}' cannot become a tool: {why}")));
                     }

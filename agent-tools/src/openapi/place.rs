@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::http::encoded;
+
 /// Where a parameter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
@@ -69,8 +71,9 @@ impl Style {
         }
     }
 
-    /// The value as pairs of a query or a form.
+    /// The value as pairs of a query or a form: names as they are, values as [`escaped`](Self::escaped) ones.
     pub(super) fn pairs(self, name: &str, value: &Value) -> Vec<(String, String)> {
+        let plain = |one: &Value| encoded(&plain(one));
         match (self, value) {
             (_, Value::Null) => Vec::new(),
             (Self::Exploded, Value::Array(all)) => all.iter().map(|one| (name.to_owned(), plain(one))).collect(),
@@ -82,25 +85,38 @@ impl Style {
                 };
                 all.iter().flat_map(pair).collect()
             }
-            _ => vec![(name.to_owned(), self.joined(value))],
+            _ => vec![(name.to_owned(), self.escaped(value))],
         }
     }
 
     /// The value as one text.
     pub(super) fn joined(self, value: &Value) -> String {
+        self.join(value, str::to_owned)
+    }
+
+    /// As [`joined`](Self::joined), for a URL: the parts are written with `%`, so that what stands between them is known from what
+    /// they hold.
+    pub(super) fn escaped(self, value: &Value) -> String {
+        self.join(value, encoded)
+    }
+
+    fn join(self, value: &Value, write: fn(&str) -> String) -> String {
         let separator = match self {
-            Self::Spaces => " ",
-            Self::Pipes => "|",
-            _ => ",",
+            Self::Spaces => write(" "),
+            Self::Pipes => write("|"),
+            _ => ",".to_owned(),
         };
+        let plain = |one: &Value| write(&plain(one));
         let parts: Vec<_> = match (self, value) {
-            (Self::Json, value) => return value.to_string(),
+            (Self::Json, value) => return write(&value.to_string()),
             (_, Value::Array(all)) => all.iter().map(plain).collect(),
-            (Self::Pairs, Value::Object(all)) => all.iter().map(|(key, one)| format!("{key}={}", plain(one))).collect(),
-            (_, Value::Object(all)) => all.iter().flat_map(|(key, one)| [key.clone(), plain(one)]).collect(),
+            (Self::Pairs, Value::Object(all)) => {
+                all.iter().map(|(key, one)| format!("{}={}", write(key), plain(one))).collect()
+            }
+            (_, Value::Object(all)) => all.iter().flat_map(|(key, one)| [write(key), plain(one)]).collect(),
             (_, one) => return plain(one),
         };
-        parts.join(separator)
+        parts.join(&separator)
     }
 }
 
@@ -113,15 +129,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A text of which only what a segment of a path may hold is not written with `%`.
-pub(super) fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -132,10 +139,10 @@ mod tests {
     fn each_style_writes_a_value_as_the_specification_says() {
         let (list, object) = (json!(["a", "b c", 3]), json!({"x": 1, "y": "b"}));
         let cases = [
-            (Place::Query, None, None, &list, "q=a&q=b c&q=3"),
-            (Place::Query, Some("form"), Some(false), &list, "q=a,b c,3"),
-            (Place::Query, Some("spaceDelimited"), None, &list, "q=a b c 3"),
-            (Place::Query, Some("pipeDelimited"), Some(false), &list, "q=a|b c|3"),
+            (Place::Query, None, None, &list, "q=a&q=b%20c&q=3"),
+            (Place::Query, Some("form"), Some(false), &list, "q=a,b%20c,3"),
+            (Place::Query, Some("spaceDelimited"), None, &list, "q=a%20b%20c%203"),
+            (Place::Query, Some("pipeDelimited"), Some(false), &list, "q=a%7Cb%20c%7C3"),
             (Place::Query, None, None, &object, "x=1&y=b"),
             (Place::Query, Some("form"), Some(false), &object, "q=x,1,y,b"),
             (Place::Query, Some("deepObject"), Some(true), &object, "q[x]=1&q[y]=b"),
@@ -149,6 +156,8 @@ mod tests {
         }
         let joined = |explode| Style::of(Place::Path, None, explode).expect("a style").joined(&object);
         assert_eq!((joined(None), joined(Some(true))), ("x,1,y,b".to_owned(), "x=1,y=b".to_owned()));
+        let commas = Style::of(Place::Path, None, None).expect("a style");
+        assert_eq!(commas.escaped(&json!(["a,b", "c/d"])), "a%2Cb,c%2Fd", "what a part holds is no separator");
         assert_eq!(Style::of(Place::Path, Some("matrix"), None), None);
         assert_eq!(Style::of(Place::Header, Some("form"), None), None);
     }

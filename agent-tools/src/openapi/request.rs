@@ -4,18 +4,19 @@ use agent_core::{Error, Result, ToolRequest};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::{
     body::Form,
     operation::Operation,
-    place::{Place, Style, encoded},
+    place::{Place, Style},
 };
-use crate::http::Call;
+use crate::http::{Call, encoded};
 
 /// Longest key of a call that is sent as it is.
 const LONGEST_KEY: usize = 200;
 
+/// Names as they are, and values as a URL has them.
 type Pairs = Vec<(String, String)>;
 
 impl Operation {
@@ -33,12 +34,12 @@ impl Operation {
             let (name, style) = (&parameter.name, parameter.style);
             let Some(value) = args.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
             match parameter.place {
-                Place::Path => path = path.replace(&format!("{{{name}}}"), &segment(name, &style.joined(value))?),
+                Place::Path => path = path.replace(&format!("{{{name}}}"), &segment(name, style, value)?),
                 // A field of an object must not stand where a secret will.
                 Place::Query => query.extend(style.pairs(name, value).into_iter().filter(|(name, _)| {
                     !self.credentials.iter().any(|credential| credential.fills(Place::Query, name))
                 })),
-                Place::Cookie => cookies.push((name.clone(), encoded(&style.joined(value)))),
+                Place::Cookie => cookies.push((name.clone(), style.escaped(value))),
                 Place::Header => {
                     let name = HeaderName::from_bytes(name.as_bytes()).expect("the name was looked at");
                     headers.insert(name, header(&parameter.argument, &style.joined(value))?);
@@ -74,7 +75,7 @@ impl Operation {
         url.set_path(&format!("{}/{}", self.base.path().trim_end_matches('/'), path.trim_start_matches('/')));
         url.set_fragment(None);
         if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
+            url.set_query(Some(&form(query)));
         }
         Ok(url)
     }
@@ -99,10 +100,7 @@ impl Operation {
                 let fields =
                     value.as_object().ok_or_else(|| Error::tool("'body' must be an object: it is sent as a form"))?;
                 let pairs = fields.iter().flat_map(|(name, value)| Style::Exploded.pairs(name, &flat(value)));
-                (
-                    "application/x-www-form-urlencoded",
-                    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish(),
-                )
+                ("application/x-www-form-urlencoded", form(&pairs.collect()))
             }
         };
         headers.insert(CONTENT_TYPE, header("the body's type", mime)?);
@@ -115,12 +113,17 @@ fn flat(value: &Value) -> Value {
     if value.is_object() { Value::String(value.to_string()) } else { value.clone() }
 }
 
+/// Pairs as a query or a form has them.
+fn form(pairs: &Pairs) -> String {
+    pairs.iter().map(|(name, value)| format!("{}={value}", encoded(name))).collect::<Vec<_>>().join("&")
+}
+
 /// A value in a path. An empty one would make another path.
-fn segment(name: &str, value: &str) -> Result<String> {
-    match value {
+fn segment(name: &str, style: Style, value: &Value) -> Result<String> {
+    match style.joined(value).as_str() {
         "" => Err(Error::tool(format!("'{name}' is empty, and it is a part of the path: give a value"))),
-        "." | ".." => Err(Error::tool(format!("'{name}' cannot be '{value}': give another value"))),
-        value => Ok(encoded(value)),
+        value @ ("." | "..") => Err(Error::tool(format!("'{name}' cannot be '{value}': give another value"))),
+        _ => Ok(style.escaped(value)),
     }
 }
 

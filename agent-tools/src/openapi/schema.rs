@@ -8,6 +8,8 @@ use crate::http::cut;
 
 /// Most schemas of one operation: references are written out, which can make much of little.
 const MOST: usize = 400;
+/// Most bytes of their words, for the same reason.
+const MOST_BYTES: usize = 256 << 10;
 /// Longest description of a schema, in bytes.
 const LONGEST: usize = 500;
 /// Deepest schema that is written out.
@@ -38,11 +40,12 @@ pub(super) struct Schemas<'a> {
     /// References that are being written out.
     within: Vec<String>,
     left: usize,
+    bytes: usize,
 }
 
 impl<'a> Schemas<'a> {
     pub(super) fn new(document: &'a Document) -> Self {
-        Self { document, within: Vec::new(), left: MOST }
+        Self { document, within: Vec::new(), left: MOST, bytes: MOST_BYTES }
     }
 
     /// The schema, for what is sent. What is too large, too deep, or within itself may be anything, and says what it is.
@@ -98,16 +101,22 @@ impl<'a> Schemas<'a> {
                 let mut properties = Map::new();
                 for (name, property) in value.as_object().into_iter().flatten() {
                     // What only comes back is not to be sent.
-                    if !is_set(self.document.resolve(property)?, "readOnly") {
+                    if !is_set(self.document.resolve(property)?, "readOnly") && self.afford(name.len()) {
                         properties.insert(name.clone(), self.write_at(property, depth + 1)?);
                     }
                 }
-                properties.into()
+                out.insert(keyword.to_owned(), properties.into());
+                return Ok(());
             }
-            "items" | "additionalProperties" | "not" => self.write_at(value, depth + 1)?,
+            "items" | "additionalProperties" | "not" => {
+                out.insert(keyword.to_owned(), self.write_at(value, depth + 1)?);
+                return Ok(());
+            }
             "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
                 let Some(all) = value.as_array().filter(|all| !all.is_empty()) else { return Ok(()) };
-                Value::Array(all.iter().map(|one| self.write_at(one, depth + 1)).collect::<Result<_>>()?)
+                let all = all.iter().map(|one| self.write_at(one, depth + 1)).collect::<Result<_>>()?;
+                out.insert(keyword.to_owned(), Value::Array(all));
+                return Ok(());
             }
             "type" => match types(value) {
                 Some(types) => types,
@@ -132,8 +141,17 @@ impl<'a> Schemas<'a> {
             _ if KEPT.contains(&keyword) => value.clone(),
             _ => return Ok(()),
         };
-        out.insert(keyword.to_owned(), written);
+        if self.afford(written.to_string().len()) {
+            out.insert(keyword.to_owned(), written);
+        }
         Ok(())
+    }
+
+    /// True if so many bytes can be written, too.
+    fn afford(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(self.bytes);
+        left.is_some()
     }
 
     /// The required properties without those that only come back.

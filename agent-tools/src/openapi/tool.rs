@@ -6,10 +6,7 @@ use agent_core::{Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, Tool
 use reqwest::Method;
 
 use super::{answer, operation::Operation};
-use crate::http::{Call, Exchange, Http, bounded};
-
-/// Most redirects that are followed, to the same host.
-const MOST_REDIRECTS: usize = 5;
+use crate::http::{Call, Exchange, Http, Redirects, bounded};
 
 /// What the tools of one API have in common.
 #[derive(Debug)]
@@ -49,17 +46,19 @@ impl Tool for ApiTool {
 impl ApiTool {
     /// Sends the request. A redirect is followed if it only looks, and to nobody else: the request holds secrets.
     async fn send(&self, mut call: Call) -> Result<Exchange> {
-        for _ in 0..=MOST_REDIRECTS {
-            let looks = matches!(call.method, Method::GET | Method::HEAD);
-            let (method, url, headers) = (call.method.clone(), call.url.clone(), call.headers.clone());
+        let mut redirects = Redirects::default();
+        loop {
+            let (method, headers) = (call.method.clone(), call.headers.clone());
             let exchange = self.client.http.send(call).await?;
-            let Some(next) = exchange.location().filter(|_| looks).transpose()? else { return Ok(exchange) };
-            if next.origin() != url.origin() {
-                let to = crate::http::host(&next);
+            if !matches!(method, Method::GET | Method::HEAD) {
+                return Ok(exchange);
+            }
+            let Some(url) = redirects.next(&exchange)? else { return Ok(exchange) };
+            if url.origin() != exchange.url.origin() {
+                let to = crate::http::host(&url);
                 return Err(Error::tool(format!("the API redirects to another host, '{to}', which is not asked")));
             }
-            call = Call { method, url: next, headers, body: None };
+            call = Call { method, url, headers, body: None };
         }
-        Err(Error::tool(format!("the API redirects more than {MOST_REDIRECTS} times")))
     }
 }

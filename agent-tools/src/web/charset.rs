@@ -1,22 +1,26 @@
 //! Texts in whatever encoding they came.
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// How far into an HTML page its encoding may be said, as browsers have it.
 const PRESCAN: usize = 1024;
 
-/// The text. A byte order mark decides, then what the header says, then what an HTML page says of itself. Else it is UTF-8, or windows-1252 where it cannot be that; what does
-/// not fit is shown as U+FFFD.
+/// The text. A byte order mark decides, then what the header says, then what an HTML page or an XML document says of itself. Else
+/// it is UTF-8, UTF-16 where every second byte is zero, or windows-1252; what does not fit is shown as U+FFFD.
 pub(super) fn decode(bytes: &[u8], content_type: &str, is_html: bool) -> String {
-    let said = charset_of(content_type).or_else(|| is_html.then(|| meta(bytes)).flatten());
+    let said = charset_of(content_type).or_else(|| if is_html { meta(bytes) } else { declared(bytes) });
     let encoding = said.unwrap_or_else(|| guess(bytes));
     encoding.decode(bytes).0.into_owned()
 }
 
 fn charset_of(content_type: &str) -> Option<&'static Encoding> {
-    let lower = content_type.to_ascii_lowercase();
-    let at = lower.find("charset")?;
-    let value = lower[at + "charset".len()..].trim_start().strip_prefix('=')?;
+    label(&content_type.to_ascii_lowercase(), "charset")
+}
+
+/// What stands after a name and `=` in a text of small letters.
+fn label(lower: &str, name: &str) -> Option<&'static Encoding> {
+    let at = lower.find(name)?;
+    let value = lower[at + name.len()..].trim_start().strip_prefix('=')?;
     let value = value.trim_start().trim_start_matches(['"', '\'']);
     let end = value.find(|c: char| c.is_whitespace() || "\"';>/,".contains(c)).unwrap_or(value.len());
     Encoding::for_label(&value.as_bytes()[..end])
@@ -27,13 +31,40 @@ fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(PRESCAN)]).to_ascii_lowercase();
     let tags = start.match_indices("<meta").map(|(at, _)| &start[at..]);
     let encoding = tags.map(|tag| &tag[..tag.find('>').unwrap_or(tag.len())]).find_map(charset_of)?;
-    // A page that was read this far is not in UTF-16, whatever it says.
-    Some(if encoding.name().starts_with("UTF-16") { UTF_8 } else { encoding })
+    Some(not_utf16(encoding))
 }
 
-/// UTF-8 if it is that, or else what most old pages are in.
+/// What `<?xml encoding=..?>` says at the beginning of a document.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = bytes.strip_prefix(b"<?xml")?;
+    let start = String::from_utf8_lossy(&start[..start.len().min(PRESCAN)]).to_ascii_lowercase();
+    label(&start[..start.find("?>")?], "encoding").map(not_utf16)
+}
+
+/// What was read byte by byte is not in UTF-16, whatever it says.
+fn not_utf16(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding.name().starts_with("UTF-16") { UTF_8 } else { encoding }
+}
+
 fn guess(bytes: &[u8]) -> &'static Encoding {
-    if std::str::from_utf8(bytes).is_ok() { UTF_8 } else { encoding_rs::WINDOWS_1252 }
+    match utf16(bytes) {
+        Some(encoding) => encoding,
+        None if std::str::from_utf8(bytes).is_ok() => UTF_8,
+        None => encoding_rs::WINDOWS_1252, // what most old pages are in
+    }
+}
+
+/// UTF-16 if the text begins with letters of it that ASCII has, too.
+pub(super) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = &bytes[..bytes.len().min(PRESCAN) & !1];
+    let all = |fits: fn(u8, u8) -> bool| start.len() >= 4 && start.chunks_exact(2).all(|pair| fits(pair[0], pair[1]));
+    if all(|low, high| low != 0 && high == 0) {
+        Some(UTF_16LE)
+    } else if all(|high, low| low != 0 && high == 0) {
+        Some(UTF_16BE)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -42,13 +73,23 @@ mod tests {
 
     #[test]
     fn the_mark_the_header_the_page_and_the_bytes_say_what_a_text_is_in() {
-        let cases: [(&[u8], &str, bool, &str); 12] = [
+        let cases: [(&[u8], &str, bool, &str); 17] = [
             (b"caf\xc3\xa9", "text/plain", false, "café"),
             (b"caf\xe9", "text/plain", false, "café"),
             (b"caf\xe9", "text/plain; charset=ISO-8859-1", false, "café"),
             (b"caf\xc3\xa9", "text/plain; charset=\"utf-8\"", false, "café"),
             (b"\xef\xbb\xbfcaf\xc3\xa9", "text/plain; charset=latin1", false, "café"),
             (b"\xff\xfea\0", "text/plain", false, "a"),
+            (b"a\0b\0", "text/plain", false, "ab"),
+            (b"\0a\0b", "application/xml", false, "ab"),
+            (b"a\0\0\0", "text/plain", false, "a\0\0\0"),
+            (
+                b"<?xml version='1.0' encoding='ISO-8859-1'?>caf\xe9 <a encoding='utf-8'/>",
+                "application/xml",
+                false,
+                "<?xml version='1.0' encoding='ISO-8859-1'?>café <a encoding='utf-8'/>",
+            ),
+            (b"<?xml encoding=\"utf-16\"?>caf\xc3\xa9", "text/xml", false, "<?xml encoding=\"utf-16\"?>café"),
             (b"\x82\xa0", "text/html; charset=Shift_JIS", true, "あ"),
             (b"<meta charset='shift_jis'>\x82\xa0", "text/html", true, "<meta charset='shift_jis'>あ"),
             (b"<meta charset=utf-16>caf\xc3\xa9", "text/html", true, "<meta charset=utf-16>café"),

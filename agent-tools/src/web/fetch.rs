@@ -14,10 +14,8 @@ use super::{
     robots::{self, Robots},
     rules::Rules,
 };
-use crate::http::{Call, Exchange, Http, TooMuch, host};
+use crate::http::{Call, Exchange, Http, Redirects, TooMuch, host};
 
-/// Most redirects that are followed.
-const MOST_REDIRECTS: usize = 5;
 /// Longest address that is read.
 pub(super) const LONGEST_URL: usize = 4_000;
 /// Most bytes of an error's page that the model is shown.
@@ -81,17 +79,16 @@ impl Fetcher {
     }
 
     async fn follow(&self, start: &Url) -> Result<Exchange> {
-        let mut url = start.clone();
-        for _ in 0..=MOST_REDIRECTS {
+        let (mut url, mut redirects) = (start.clone(), Redirects::default());
+        loop {
             self.check(&url)?;
             self.ask_robots(&url).await?;
             let exchange = self.get(&url).await?;
-            match exchange.location() {
-                Some(next) => url = without_fragment(next?),
+            match redirects.next(&exchange)? {
+                Some(next) => url = next,
                 None => return Ok(exchange),
             }
         }
-        Err(Error::tool(format!("'{}' redirects more than {MOST_REDIRECTS} times", host(start))))
     }
 
     /// Every request is made of the same headers, so that none of one host goes to another.
@@ -148,7 +145,9 @@ impl Fetcher {
             }
         };
         let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        if robots.allows(&path) || path == "/robots.txt" {
+        // A thousand patterns on a long address take their time.
+        let allows = move || path == "/robots.txt" || robots.allows(&path);
+        if tokio::task::spawn_blocking(allows).await.unwrap_or(false) {
             return Ok(());
         }
         let host = host(url);
@@ -157,13 +156,17 @@ impl Fetcher {
 
     /// As RFC 9309 has it: a site that says 4xx lets everything be read, one that fails nothing.
     async fn get_robots(&self, at: &Url, robot: &str) -> Result<Robots> {
-        let mut url = at.clone();
-        for _ in 0..=MOST_REDIRECTS {
+        let (mut url, mut redirects) = (at.clone(), Redirects::default());
+        loop {
             self.check(&url)?;
             let exchange = self.http.send(Call::get(url.clone())).await?;
-            if let Some(next) = exchange.location() {
-                url = without_fragment(next?);
-                continue;
+            match redirects.next(&exchange) {
+                Ok(Some(next)) => {
+                    url = next;
+                    continue;
+                }
+                Ok(None) => {}
+                Err(_) => return Ok(Robots::all()), // a file that leads nowhere is as good as none
             }
             return match exchange.status.as_u16() {
                 200..=299 => match exchange.body.read(robots::MOST_BYTES).await {
@@ -174,7 +177,6 @@ impl Fetcher {
                 _ => Err(closed(at, "cannot be had now")),
             };
         }
-        Ok(Robots::all())
     }
 }
 
@@ -195,13 +197,9 @@ fn parse(address: &str) -> Result<Url> {
     }
     let example = "give one such as https://example.org/page";
     let wrong = |e| Error::tool(format!("'{}' is not an address ({e}): {example}", crate::http::cut(address, 200)));
-    let url = Url::parse(address).map_err(wrong)?;
-    Ok(without_fragment(url))
-}
-
-fn without_fragment(mut url: Url) -> Url {
+    let mut url = Url::parse(address).map_err(wrong)?;
     url.set_fragment(None);
-    url
+    Ok(url)
 }
 
 /// The error for an answer that is none.

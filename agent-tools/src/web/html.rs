@@ -48,8 +48,7 @@ pub(super) struct Html {
 pub(super) fn read(html: &str, url: &Url, end: Instant) -> Result<Html> {
     let page = parse(html, end)?;
     let (title, base) = head(&page, url);
-    let cut = clean(&page, &base);
-    in_time(end, "the page")?;
+    let cut = clean(&page, &base, end)?;
     let options = Options {
         bullet_list_marker: BulletListMarker::Dash,
         ul_bullet_spacing: 1,
@@ -66,14 +65,20 @@ pub(super) fn read(html: &str, url: &Url, end: Instant) -> Result<Html> {
 fn head(page: &Rc<Node>, url: &Url) -> (Option<String>, Url) {
     let title = walk(page).find(|node| tag(node) == "title").map(|node| text(&node)).filter(|title| !title.is_empty());
     let base = walk(page).find(|node| tag(node) == "base").and_then(|node| url.join(&attribute(&node, "href")?).ok());
+    // It is written out for each link.
+    let base = base.filter(|base| base.as_str().len() <= LONGEST_LINK);
     (title, base.unwrap_or_else(|| url.clone()))
 }
 
 /// Takes away what is not shown, and makes links absolute. True if something was too deep.
-fn clean(page: &Rc<Node>, base: &Url) -> bool {
+///
+/// # Errors
+/// If it is not done at `end`.
+fn clean(page: &Rc<Node>, base: &Url, end: Instant) -> Result<bool> {
     let mut cut = false;
     let mut stack = vec![(page.clone(), 0, 0)];
     while let Some((node, depth, nesting)) = stack.pop() {
+        in_time(end, "the page")?;
         link(&node, "href", base);
         link(&node, "src", base);
         let nesting = nesting + usize::from(matches!(tag(&node), "ul" | "ol" | "blockquote" | "table" | "dl"));
@@ -88,7 +93,7 @@ fn clean(page: &Rc<Node>, base: &Url) -> bool {
         }
         stack.extend(children.iter().map(|child| (child.clone(), depth + 1, nesting)));
     }
-    cut
+    Ok(cut)
 }
 
 fn nothing() -> Rc<Node> {
@@ -182,6 +187,12 @@ mod tests {
     fn a_base_is_what_links_start_from() {
         let page = shown("<base href='/docs/'><a href=x>y</a>");
         assert_eq!(page.markdown, "[y](https://example.org/docs/x)");
+    }
+
+    #[test]
+    fn a_base_of_a_megabyte_is_none() {
+        let page = shown(&format!("<base href='/{}/'>{}", "x".repeat(1 << 20), "<a href=x>y</a>".repeat(5_000)));
+        assert!(page.markdown.starts_with("[y](https://example.org/a/x)"), "{}", &page.markdown[..100]);
     }
 
     #[test]

@@ -28,8 +28,9 @@
 //! # What the model is shown
 //!
 //! What comes from outside stands between delimiters with an id that its author cannot know. Content that a reader would not see is
-//! left out. This keeps honest pages honest; against hostile ones, `PromptInjection` of `agent-middleware` keeps what is secret apart from
-//! what is not trusted.
+//! left out where the page itself says so (`hidden`, `aria-hidden`, the style of an element); what a style sheet hides is shown. This
+//! keeps honest pages honest; against hostile ones, `PromptInjection` of `agent-middleware` keeps what is secret apart from what is
+//! not trusted.
 
 mod apart;
 mod bounded_dom;

@@ -188,8 +188,8 @@ fn looks_like_html(body: &[u8]) -> bool {
     start.contains("<!doctype html") || start.contains("<html")
 }
 
-/// True if there is a zero byte early on, and the text is not marked as UTF-16.
+/// True if there is a zero byte early on, and the text is not UTF-16.
 fn is_binary(body: &[u8]) -> bool {
-    let utf16 = body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff");
+    let utf16 = body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff") || charset::utf16(body).is_some();
     !utf16 && body[..body.len().min(1024)].contains(&0)
 }

@@ -45,6 +45,11 @@ fn a_small_document_does_not_make_a_large_tool() {
         schemas[format!("S{n}")] = json!({"type": "object", "properties": {"a": before, "b": before}});
     }
     assert!(parameters(&schemas, &named("S19")).to_string().len() < 200_000);
+    let long = json!({"type": "string", "enum": ["x".repeat(50_000)]});
+    let all: serde_json::Map<_, _> = (0..300).map(|n| (format!("p{n}"), named("Long"))).collect();
+    let written = parameters(&json!({"Long": long}), &json!({"type": "object", "properties": all}));
+    assert_eq!(written["properties"]["p0"], long, "what there is room for is kept");
+    assert!(written.to_string().len() < 300_000);
     let deep = (0..50).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
     assert!(parameters(&json!({}), &deep).to_string().len() < 10_000);
 }

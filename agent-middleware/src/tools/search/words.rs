@@ -47,7 +47,7 @@ impl Query {
         });
         let texts: Vec<_> = texts.collect();
         let known: BTreeSet<&str> = texts.iter().flatten().flatten().map(String::as_str).collect();
-        let meant = self.0.iter().flat_map(|term| term.meant(&known)).map(|word| (word, 1.0));
+        let meant = self.0.iter().flat_map(|term| term.meant(&known));
         let ranked = Bm25::of_fields(FIELDS, texts.iter().cloned()).rank(meant);
         let fits = ranked.iter().filter(|(at, _)| self.0.iter().all(|term| term.allows(&texts[*at])));
         fits.take(most).map(|(at, _)| &*tools[*at].name).collect()
@@ -55,13 +55,17 @@ impl Query {
 }
 
 impl Term {
-    /// The words that it stands for: itself, or, if no tool has it, those of which it is a part. So `mail` finds `email`, and a word
-    /// is found in scripts that put no spaces between words.
-    fn meant<'a>(&'a self, known: &BTreeSet<&'a str>) -> Vec<&'a str> {
-        if known.contains(&*self.word) {
-            return vec![&self.word];
+    /// The words that it stands for, and how much they count: itself, or, if no tool has it, those of which it is a part, each as
+    /// much less as they are more. So `mail` finds `email`, and a word is found in scripts that put no spaces between words; a
+    /// short one is a part of too many.
+    fn meant<'a>(&'a self, known: &BTreeSet<&'a str>) -> Vec<(&'a str, f64)> {
+        let word = self.word.as_str();
+        if known.contains(word) || word.len() < 4 {
+            return vec![(word, 1.0)];
         }
-        known.iter().copied().filter(|word| word.contains(&self.word)).collect()
+        let around: Vec<_> = known.iter().copied().filter(|known| known.contains(word)).collect();
+        let weight = 1.0 / around.len() as f64;
+        around.into_iter().map(|word| (word, weight)).collect()
     }
 
     /// False if the tool has a required word neither in its name nor in its hint.
