@@ -32,7 +32,7 @@ fn refusal(dir: &Path) -> String {
 }
 
 fn trust(plugin: &Plugin, config: &Value) -> agent_core::Result<Parts> {
-    plugin.trust(plugin.digest(), config, Arc::new(MemorySandbox::new()))
+    plugin.trust(plugin.digest(), config, &(Arc::new(MemorySandbox::new()) as _))
 }
 
 /// A plugin of one script, which runs this line with a secret in its environment; the tool's output for `{}`.
@@ -46,7 +46,8 @@ async fn script(line: &str) -> agent_core::ToolOutput {
     let plugin = Plugin::load(dir.path()).expect("is one");
     let work = tempfile::tempdir().expect("a directory");
     let sandbox = LocalSandbox::builder(work.path()).isolation(Isolation::None).build().expect("a sandbox");
-    let parts = plugin.trust(plugin.digest(), &json!({"key": {"file": file}}), Arc::new(sandbox)).expect("is trusted");
+    let parts =
+        plugin.trust(plugin.digest(), &json!({"key": {"file": file}}), &(Arc::new(sandbox) as _)).expect("is trusted");
     assert!(!format!("{parts:?}").contains("hush-hush"));
     let tools = parts.tools.into_tools().expect("one");
     call_in(run(Resources::default()).cx(), &tools[0], json!({})).await.expect("gives")
@@ -65,7 +66,7 @@ async fn the_example_is_shown_trusted_and_run() {
     let builder = LocalSandbox::builder(work.path()).readable(plugin.dir());
     let sandbox = builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox");
     let config = json!({"branch": "north", "card": {"file": card}});
-    let parts = plugin.trust(plugin.digest(), &config, Arc::new(sandbox)).expect("is trusted");
+    let parts = plugin.trust(plugin.digest(), &config, &(Arc::new(sandbox) as _)).expect("is trusted");
     assert_eq!(parts.tools.names(), ["library_find_shelf", "load_skill"]);
     assert_eq!(parts.prompts["librarian"], "You are a librarian.\n");
     assert_eq!(parts.restrictions[0].policy, RestrictionPolicy::Ask);
@@ -85,7 +86,10 @@ fn a_folder_that_changed_by_a_byte_must_be_trusted_anew() {
     assert!(error.contains("is not what was trusted"), "{error}");
     let again = Plugin::load(dir.path()).expect("is one");
     assert_ne!(again.digest(), plugin.digest());
-    assert!(again.trust(plugin.digest(), &Value::Null, Arc::new(MemorySandbox::new())).is_err(), "an old digest");
+    assert!(
+        again.trust(plugin.digest(), &Value::Null, &(Arc::new(MemorySandbox::new()) as _)).is_err(),
+        "an old digest"
+    );
     assert!(trust(&again, &Value::Null).is_ok());
 }
 

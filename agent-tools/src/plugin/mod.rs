@@ -90,14 +90,14 @@ impl Plugin {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `digest` is not that of the folder as it is now, for a value that is missing, unknown or of another
     /// type, for a secret that is written out or would be seen by others, and for a part that cannot be made.
-    pub fn trust(&self, digest: &str, config: &Value, sandbox: Arc<dyn Sandbox>) -> Result<Parts> {
+    pub fn trust(&self, digest: &str, config: &Value, sandbox: &Arc<dyn Sandbox>) -> Result<Parts> {
         if digest != self.digest || Folder::read(&self.folder.dir)?.digest() != digest {
             let name = self.name();
             return Err(Error::config(format!(
                 "plugin '{name}' is not what was trusted: load it, look at it, and trust its new digest"
             )));
         }
-        self.parts(config, &sandbox).map_err(|e| e.map_message(|why| format!("plugin '{}': {why}", self.name())))
+        self.parts(config, sandbox).map_err(|e| e.map_message(|why| format!("plugin '{}': {why}", self.name())))
     }
 
     fn parts(&self, config: &Value, sandbox: &Arc<dyn Sandbox>) -> Result<Parts> {
@@ -182,11 +182,11 @@ impl fmt::Display for Plugin {
         }
         for (name, server) in &manifest.mcp {
             match &server.url {
-                Some(url) => writeln!(f, "server {name}: asks {url:?}, headers {:?}", server.headers)?,
+                Some(url) => writeln!(f, "server {name}: asks {url:?}, headers {:?}", server.headers),
                 None => {
-                    writeln!(f, "server {name}: runs {:?} outside any sandbox, env {:?}", server.command, server.env)?
+                    writeln!(f, "server {name}: runs {:?} outside any sandbox, env {:?}", server.command, server.env)
                 }
-            }
+            }?;
         }
         for (name, api) in &manifest.openapi {
             let server = api.server.as_deref().unwrap_or("the server of the document");
