@@ -10,7 +10,8 @@
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
-//! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`).
+//! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`),
+//!   `plugin` takes tools from folders of others (feature `plugins`).
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -58,6 +59,8 @@ pub mod mcp;
 pub mod openapi;
 mod output;
 mod partial_json;
+#[cfg(feature = "plugins")]
+pub mod plugin;
 mod resource;
 pub mod retrieval;
 #[cfg(feature = "sandbox")]

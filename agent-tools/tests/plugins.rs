@@ -1,0 +1,183 @@
+//! Plugins: what is read, what is refused, and what a trusted one brings.
+
+#![cfg(target_os = "linux")]
+
+#[expect(dead_code, reason = "each test program uses what it needs")]
+mod support;
+
+use std::{fs, path::Path, sync::Arc};
+
+use agent_core::{Effect, Resources};
+use agent_tools::{
+    plugin::{Parts, Plugin, RestrictionPolicy},
+    sandbox::{Isolation, LocalSandbox, MemorySandbox},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{call_in, run};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/plugins/library");
+const HEAD: &str = "name: p\nversion: 1.0.0\nframework: '*'\n";
+
+/// A plugin with this manifest after the three keys that each has.
+fn folder(manifest: &str) -> TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("plugin.yaml"), format!("{HEAD}{manifest}")).expect("is written");
+    dir
+}
+
+fn refusal(dir: &Path) -> String {
+    Plugin::load(dir).expect_err("is refused").to_string()
+}
+
+fn trust(plugin: &Plugin, config: &Value) -> agent_core::Result<Parts> {
+    plugin.trust(plugin.digest(), config, &(Arc::new(MemorySandbox::new()) as _))
+}
+
+/// A plugin of one script, which runs this line with a secret in its environment; the tool's output for `{}`.
+async fn script(line: &str) -> agent_core::ToolOutput {
+    let dir = folder(&format!(
+        "config: {{key: {{type: string, secret: true}}}}\nscripts:\n  t:\n    description: d\n    command: [sh, -c, {line:?}]\n    env: {{KEY: '${{config.key}}'}}\n    parameters: {{type: object}}\n"
+    ));
+    let secrets = tempfile::tempdir().expect("a directory");
+    let file = secrets.path().join("key");
+    fs::write(&file, "hush-hush\n").expect("is written");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    let work = tempfile::tempdir().expect("a directory");
+    let sandbox = LocalSandbox::builder(work.path()).isolation(Isolation::None).build().expect("a sandbox");
+    let parts =
+        plugin.trust(plugin.digest(), &json!({"key": {"file": file}}), &(Arc::new(sandbox) as _)).expect("is trusted");
+    assert!(!format!("{parts:?}").contains("hush-hush"));
+    let tools = parts.tools.into_tools().expect("one");
+    call_in(run(Resources::default()).cx(), &tools[0], json!({})).await.expect("gives")
+}
+
+#[tokio::test]
+async fn the_example_is_shown_trusted_and_run() {
+    let plugin = Plugin::load(EXAMPLE).expect("is one");
+    let shown = plugin.to_string();
+    for part in ["find_shelf.sh", "card", "secret", "skills", "librarian", plugin.digest(), "Ask \"library_*\""] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (work, secrets) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let card = secrets.path().join("card");
+    fs::write(&card, "1234-5678").expect("is written");
+    let builder = LocalSandbox::builder(work.path()).readable(plugin.dir());
+    let sandbox = builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox");
+    let config = json!({"branch": "north", "card": {"file": card}});
+    let parts = plugin.trust(plugin.digest(), &config, &(Arc::new(sandbox) as _)).expect("is trusted");
+    assert_eq!(parts.tools.names(), ["library_find_shelf", "load_skill"]);
+    assert_eq!(parts.prompts["librarian"], "You are a librarian.\n");
+    assert_eq!(parts.restrictions[0].policy, RestrictionPolicy::Ask);
+    let tools = parts.tools.into_tools().expect("two");
+    assert_eq!(tools[0].options().effect, Effect::Pure);
+    let output = call_in(run(Resources::default()).cx(), &tools[0], json!({"title": "Emma"})).await.expect("gives");
+    assert_eq!(output.as_value(), Some(&json!({"branch": "north", "asked": {"title": "Emma"}, "shelf": 7})));
+}
+
+#[test]
+fn a_folder_that_changed_by_a_byte_must_be_trusted_anew() {
+    let dir = folder("");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    assert!(trust(&plugin, &Value::Null).is_ok());
+    fs::write(dir.path().join("new"), "").expect("is written");
+    let error = trust(&plugin, &Value::Null).expect_err("it changed").to_string();
+    assert!(error.contains("is not what was trusted"), "{error}");
+    let again = Plugin::load(dir.path()).expect("is one");
+    assert_ne!(again.digest(), plugin.digest());
+    assert!(
+        again.trust(plugin.digest(), &Value::Null, &(Arc::new(MemorySandbox::new()) as _)).is_err(),
+        "an old digest"
+    );
+    assert!(trust(&again, &Value::Null).is_ok());
+}
+
+#[test]
+fn what_a_manifest_has_wrong_is_said_with_its_key() {
+    for (manifest, said) in [
+        ("tool: {}", "unknown field `tool`"),
+        ("scripts: {a: {description: d, command: [], parameters: {}}}", "scripts.a"),
+        ("scripts: {a b: {description: d, command: [x], parameters: {}}}", "'a b' is no name"),
+        ("mcp: {s: {}}", "mcp.s: give either"),
+        ("mcp: {s: {command: [x], url: 'http://x'}}", "mcp.s: give either"),
+        ("config: {a: {type: text}}", "unknown variant `text`"),
+        ("config: {a: {type: string, secret: true, default: x}}", "config.a: a secret"),
+        ("config: {a: {type: integer, default: x}}", "config.a.default"),
+        ("permissions: [{policy: allow, tool: '*'}]", "unknown variant `allow`, expected `ask` or `deny`"),
+        ("prompts: {a: ../a.md}", "'../a.md' is not a file of the plugin"),
+        ("prompts: {a: /etc/hostname}", "is not a file of the plugin"),
+        ("skills: [..]", "'..' is not a folder of the plugin"),
+        ("skills: [x/../../..]", "is not a folder of the plugin"),
+    ] {
+        let error = refusal(folder(manifest).path());
+        assert!(error.contains(said), "{manifest}: {error}");
+    }
+    let dir = folder("");
+    for (head, said) in [
+        ("name: p\nversion: 1\nframework: '*'\n", "version"),
+        ("name: p\nversion: 1.0.0\nframework: '>=9'\n", "framework: it is made for >=9"),
+        ("name: p\nversion: 1.0.0\nframework: new\n", "framework"),
+        ("name: ../p\nversion: 1.0.0\nframework: '*'\n", "'../p' is no name"),
+    ] {
+        fs::write(dir.path().join("plugin.yaml"), head).expect("is written");
+        let error = refusal(dir.path());
+        assert!(error.contains(said), "{head}: {error}");
+    }
+}
+
+#[test]
+fn links_large_folders_and_expanding_aliases_are_refused() {
+    let dir = folder("");
+    std::os::unix::fs::symlink("/etc", dir.path().join("etc")).expect("is linked");
+    assert!(refusal(dir.path()).contains("links and special files"));
+
+    let dir = folder("");
+    fs::File::create(dir.path().join("large")).and_then(|file| file.set_len(33 << 20)).expect("is made");
+    assert!(refusal(dir.path()).contains("more than 32 MiB"));
+
+    let dir = folder("");
+    fs::create_dir_all(dir.path().join("d/".repeat(20))).expect("is made");
+    assert!(refusal(dir.path()).contains("16 deep"));
+
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (before, name) in ('a'..'k').zip('b'..='k') {
+        bomb += &format!("  {name}: &{name} [{}]\n", vec![format!("*{before}"); 9].join(", "));
+    }
+    let manifest =
+        format!("scripts:\n t:\n  description: d\n  command: [x]\n  parameters:\n   {}", bomb.replace("  ", "   "));
+    assert!(refusal(folder(&manifest).path()).contains("repetition limit"), "a billion laughs");
+}
+
+#[test]
+fn values_are_checked_and_secrets_come_by_reference_alone() {
+    let dir = folder("config:\n  key: {type: string, secret: true, required: true}\n  n: {type: integer}\n");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    for (config, said) in [
+        (json!({}), "config.key: it is required"),
+        (json!({"key": "hush-hush"}), "config.key: it is a secret"),
+        (json!({"key": {"env": "NO_SUCH_VARIABLE_OF_ALL"}}), "NO_SUCH_VARIABLE_OF_ALL is not set"),
+        (json!({"key": {"env": "PATH"}, "n": "1"}), "config.n"),
+        (json!({"key": {"env": "PATH"}, "m": 1}), "config.m: the plugin has no such value; it has: key, n"),
+        (json!([]), "is an object"),
+    ] {
+        let error = trust(&plugin, &config).expect_err("is refused").to_string();
+        assert!(error.contains(said) && !error.contains("hush-hush"), "{error}");
+    }
+    let seen = "config: {key: {type: string, secret: true}}\nmcp: {s: {command: [x, '${config.key}']}}";
+    let dir = folder(seen);
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    let error = trust(&plugin, &json!({"key": {"env": "PATH"}})).expect_err("others see arguments").to_string();
+    assert!(error.contains("a secret may stand in env"), "{error}");
+}
+
+#[tokio::test]
+async fn a_script_that_fails_or_floods_is_an_error_result_and_its_secrets_stay_hidden() {
+    let failed = script("echo it is closed; exit 3").await;
+    assert!(failed.is_error());
+    assert_eq!(failed.to_text(), "it is closed\n[exit code 3]");
+    let told = script("echo the key is $KEY").await;
+    assert_eq!(told.to_text(), "the key is [secret]");
+    let flood = script("yes").await;
+    assert!(flood.is_error() && flood.to_text().contains("was ended"));
+}
