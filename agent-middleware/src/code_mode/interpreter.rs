@@ -15,7 +15,15 @@ use monty_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{CodeModeConfig, functions::Function, memory::Memory, screen::Screen, source, values};
+use super::{
+    CodeModeConfig,
+    functions::Function,
+    memory::Memory,
+    screen::Screen,
+    source,
+    threads::{THREADS, Threads},
+    values,
+};
 
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
@@ -75,20 +83,30 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Runs programs, one after the other, each on a thread of its own.
 pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
     let (config, count) = (config.clone(), jobs.len());
-    let ran = tokio::task::spawn_blocking(move || jobs.into_iter().map(|job| on_a_thread(&config, job)).collect());
+    let run = move || jobs.into_iter().map(|job| on_a_thread(&config, job, &THREADS)).collect();
+    let ran = tokio::task::spawn_blocking(run);
     ran.await.unwrap_or_else(|_| vec![failed(); count])
 }
 
 /// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
-/// integer of a million digits say, is left to itself: nothing can interrupt it.
-fn on_a_thread(config: &CodeModeConfig, job: Job) -> Progress {
+/// integer of a million digits say, is left to itself: nothing can interrupt it. Its place among the `threads` is taken meanwhile.
+fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> Progress {
+    let Some(place) = threads.place(GRACE) else {
+        let text =
+            "RuntimeError: too many programs are computing at this moment, so this one was not run. Try again later.";
+        return Progress::Ended(Ended::error(text));
+    };
     let (ends, ended) = mpsc::sync_channel(1);
     let own = config.clone();
     let memory = Memory::of_process();
     // Where nobody tells what is in use, single values are limited alone, so each has less.
     let most = memory.as_ref().map_or(config.memory / 4, |memory| memory.look().saturating_add(config.memory));
     let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
-    if thread.spawn(move || drop(ends.send(run(&own, most, &job)))).is_err() {
+    let whole = move || {
+        let _place = place;
+        drop(ends.send(run(&own, most, &job)));
+    };
+    if thread.spawn(whole).is_err() {
         return failed();
     }
     let begun = Instant::now();
@@ -313,4 +331,24 @@ fn read(function: &Function, call: &FunctionCall) -> Result<Call, String> {
         return Err(format!("{name}(): the arguments take {} bytes of JSON, more than a call may", arguments.len()));
     }
     Ok(Call { tool: function.tool.clone(), arguments })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_for_which_there_is_no_place_is_told_so_and_runs_when_there_is_one() {
+        static ONE: Threads = Threads::new(1);
+        let config = CodeModeConfig::default();
+        let run = || match on_a_thread(&config, Job { code: "1 + 1".into(), functions: vec![], known: vec![] }, &ONE) {
+            Progress::Ended(ended) => ended,
+            Progress::Needs(calls) => panic!("{calls:?}"),
+        };
+        let place = ONE.place(Duration::ZERO).expect("is free");
+        let refused = run();
+        assert!(refused.is_error && refused.text.contains("too many programs"), "{refused:?}");
+        drop(place);
+        assert_eq!(run().text, "2");
+    }
 }

@@ -8,19 +8,22 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    CodeModeConfig, Shared,
+    CodeModeConfig,
     functions::{Function, functions},
-    interpreter::{Ended, Job, Progress, run_all},
+    history::UNDER_WAY,
+    interpreter::{Job, Progress, run_all},
+    program::{Kept, Program},
     stubs::stub,
+    view::Shared,
 };
 
-/// The tool as an agent has it: it answers for programs that make no call. Those that do are taken out of the answer before
-/// it is called.
+/// The tool as an agent has it: it runs a program up to the first call. A program that makes none has ended; another one goes on
+/// with the next step.
 pub(super) struct RunCode(pub(super) Arc<Shared>);
 
 #[derive(Deserialize)]
-pub(super) struct Args {
-    pub(super) code: String,
+struct Args {
+    code: String,
 }
 
 /// What a model is told of the tool.
@@ -68,16 +71,18 @@ impl Tool for RunCode {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { code } = req.parse()?;
-        let ended = match self.0.take_ended(&req.cx, &req.call.id, &code) {
-            Some(ended) => ended,
-            None => {
-                let functions = offered(&self.0.config, &req.offered).0;
-                match run_all(&self.0.config, vec![Job { code, functions, known: Vec::new() }]).await.pop() {
-                    Some(Progress::Ended(ended)) => ended,
-                    _ => Ended::error("This program calls tools, and cannot do that here. Call them yourself."),
-                }
+        let mut functions = self.0.functions(&req.cx).unwrap_or_else(|| offered(&self.0.config, &req.offered).0);
+        functions.retain(|function| code.contains(&function.name));
+        let job = Job { code, functions, known: Vec::new() };
+        match run_all(&self.0.config, vec![job.clone()]).await.pop() {
+            Some(Progress::Ended(ended)) if ended.is_error => Ok(ToolOutput::error(ended.text)),
+            Some(Progress::Ended(ended)) => Ok(ToolOutput::text(ended.text)),
+            _ => {
+                let Job { code, functions, .. } = job;
+                let program = Program { run: req.cx.ids().run_id.clone(), code, functions };
+                Kept::of(&req.cx).begin(&req.call.id, program)?;
+                Ok(ToolOutput::text(UNDER_WAY))
             }
-        };
-        Ok(if ended.is_error { ToolOutput::error(ended.text) } else { ToolOutput::text(ended.text) })
+        }
     }
 }

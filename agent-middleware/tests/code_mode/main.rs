@@ -1,6 +1,7 @@
 //! Programs that call tools, in whole runs.
 
 mod hostile;
+mod journal;
 mod programs;
 mod restarts;
 mod steps;
