@@ -65,9 +65,9 @@ async fn what_is_said_while_a_program_is_under_way_comes_after_it() {
     });
     let agent = agent.middleware(CodeMode::new()).middleware(speaks).build().expect("builds");
     let end = finished(agent.run("go").await);
-    let wanted = ["user: go", "calls run_code(p)", "p: ab", "user: at p.1", "user: at p.2"];
+    let wanted = ["user: go", "calls run_code(p)", "p: ab", "user: at p", "user: at p.1", "user: at p.2"];
     assert_eq!(said(&model.requests()[1].messages), wanted);
-    assert_eq!(said(end.history.iter())[..5], wanted);
+    assert_eq!(said(end.history.iter())[..6], wanted);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_program_that_the_run_has_no_steps_for_is_ended_and_the_conversation_s
     for final_answer in [false, true] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "for n in range(9): say(str(n))"), Turn::text("so")], &outside);
-        let agent = agent.middleware(CodeMode::new()).max_steps(3).final_answer(final_answer).build().expect("builds");
+        let agent = agent.middleware(CodeMode::new()).max_steps(4).final_answer(final_answer).build().expect("builds");
         let end = finished(agent.run("go").await);
         assert_eq!(end.reason, ExitReason::StepLimit);
         let said = said(end.history.iter());
@@ -125,7 +125,7 @@ async fn a_program_whose_results_were_taken_away_ends_with_an_error_that_says_so
     for (shorten, first) in [(away, "user: In short: go."), (changed, "user: go")] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "say('a')\nsay('b')\nsay('c')"), Turn::text("so")], &outside);
-        let agent = agent.middleware(shortens(3, shorten)).middleware(CodeMode::new()).build().expect("builds");
+        let agent = agent.middleware(shortens(4, shorten)).middleware(CodeMode::new()).build().expect("builds");
         let end = finished(agent.run("go").await);
         let said = said(end.history.iter());
         assert_eq!(said[..2], [first, "calls run_code(p)"], "{said:?}");
