@@ -35,12 +35,6 @@ impl<'a> Trace<'a> {
     pub(super) fn is_closed(&self) -> bool {
         self.calls.is_empty() && self.result.as_ref().is_some_and(|text| !text.contains(UNDER_WAY))
     }
-
-    /// What it did, in words.
-    pub(super) fn done(&self) -> String {
-        let done: Vec<_> = self.calls.iter().map(|(call, _)| &*call.name).collect();
-        if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
-    }
 }
 
 /// The ids of the programs that the conversation has as under way.

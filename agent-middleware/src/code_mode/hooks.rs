@@ -49,7 +49,7 @@ impl Middleware for CodeMode {
         let programs = kept.programs()?;
         let of_program = |id: &str| id.rsplit_once('.').is_some_and(|(program, _)| programs.contains_key(program));
         for result in results.results.iter().filter(|result| of_program(&result.call_id)) {
-            kept.note(&result.call_id, &result.output)?;
+            kept.note(result)?;
         }
         Ok(Verdict::Proceed)
     }

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_core::tool::ToolSpecs;
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, PrintWriter, ResourceLimits,
@@ -16,17 +17,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    CodeModeConfig,
+    CodeModeConfig, check,
     functions::Function,
     memory::Memory,
     screen::Screen,
-    source,
+    source::Source,
     threads::{THREADS, Threads},
-    values,
+    tool, values,
 };
 
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
+
+/// Most bytes of a program: its syntax may be nested as deep as it is long, and whoever walks it needs the stack for that.
+const LONGEST_PROGRAM: usize = 128 << 10;
 
 /// The deepest recursion that is ever allowed.
 const DEEPEST: usize = 2_000;
@@ -40,6 +44,8 @@ pub(super) struct Job {
     pub(super) code: String,
     pub(super) functions: Vec<Function>,
     pub(super) known: Vec<(Call, CallResult)>,
+    /// The tools that its calls are checked against before it runs for the first time.
+    pub(super) check: Option<ToolSpecs>,
 }
 
 /// A call of a tool.
@@ -127,8 +133,20 @@ fn failed() -> Progress {
 }
 
 fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
+    if job.code.len() > LONGEST_PROGRAM {
+        let bytes = job.code.len();
+        return Progress::Ended(Ended::error(format!(
+            "The program has {bytes} bytes, and {LONGEST_PROGRAM} are the most. Write it in parts."
+        )));
+    }
+    let source = Source::read(&job.code).unwrap_or_default();
+    if let Some(tools) = &job.check
+        && let Some(problems) = check::problems(&job.code, &source, &tool::callable(config, tools))
+    {
+        return Progress::Ended(Ended::error(problems));
+    }
     let mut screen = Screen::new(config.output);
-    let mut run = Run { config, memory, is_async: source::awaits(&job.code), waiting: BTreeMap::new(), made: 0, job };
+    let mut run = Run { config, memory, is_async: source.awaits, waiting: BTreeMap::new(), made: 0, job };
     match run.drive(&mut screen) {
         Ok(Stop::Needs(calls)) => Progress::Needs(calls),
         Ok(Stop::Value(value)) => Progress::Ended(run.ended(screen, &value)),
@@ -341,7 +359,11 @@ mod tests {
     fn a_program_for_which_there_is_no_place_is_told_so_and_runs_when_there_is_one() {
         static ONE: Threads = Threads::new(1);
         let config = CodeModeConfig::default();
-        let run = || match on_a_thread(&config, Job { code: "1 + 1".into(), functions: vec![], known: vec![] }, &ONE) {
+        let run = || match on_a_thread(
+            &config,
+            Job { code: "1 + 1".into(), functions: vec![], known: vec![], check: None },
+            &ONE,
+        ) {
             Progress::Ended(ended) => ended,
             Progress::Needs(calls) => panic!("{calls:?}"),
         };

@@ -9,6 +9,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod check;
 mod config;
 mod functions;
 mod history;

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{GlobalStorage, Key, Message, Result, RunCx, ToolCall, ToolMessage, ToolOutput};
+use agent_core::{GlobalStorage, Key, Message, Result, RunCx, ToolCall, ToolMessage, ToolOutput, tool};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     functions::Function,
@@ -32,6 +32,7 @@ pub(super) struct Program {
 /// How the result of a call is had from what the history has of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Told {
+    tool: String,
     /// Of the text, so that another in its place is noticed.
     digest: String,
     is_error: bool,
@@ -43,8 +44,8 @@ struct Told {
 enum Form {
     /// The text is the value.
     Text,
-    /// The text is the value's JSON.
-    Json,
+    /// The text is JSON: the value, or an object of its fields without these.
+    Json(Map<String, Value>),
     /// The text does not say it all.
     Value(Value),
 }
@@ -80,13 +81,22 @@ impl Kept {
     }
 
     /// Notes what came of a call of a program.
-    pub(super) fn note(&self, call_id: &str, output: &ToolOutput) -> Result<()> {
-        self.told(call_id).set(&TOLD, &Told::of(output))
+    pub(super) fn note(&self, call: &tool::CallResult) -> Result<()> {
+        self.told(&call.call_id).set(&TOLD, &Told::of(&call.name, &call.output))
     }
 
     /// True if the result of the call was noted.
     pub(super) fn is_told(&self, call_id: &str) -> bool {
         !self.told(call_id).is_empty()
+    }
+
+    /// What a program did, in words: by what was noted, since the history may have lost its calls, and by what the history has, since a
+    /// step that a run left has no notes.
+    pub(super) fn done(&self, id: &str, trace: &Trace<'_>) -> String {
+        let noted = |at| Some(self.told(&call_id(id, at)).get(&TOLD).ok()??.tool);
+        let name = |at: usize| trace.calls.get(at).map(|(call, _)| call.name.to_string()).or_else(|| noted(at));
+        let done: Vec<_> = (0..).map_while(name).collect();
+        if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
     }
 
     /// What is to be run; none if a result that the program needs is not in the history any more.
@@ -101,7 +111,7 @@ impl Kept {
             Some((call, told.result(*result)?))
         });
         let known = known.collect::<Option<_>>()?;
-        Some(Job { code: program.code.clone(), functions: program.functions.clone(), known })
+        Some(Job { code: program.code.clone(), functions: program.functions.clone(), known, check: None })
     }
 
     /// Forgets all of it.
@@ -121,15 +131,17 @@ impl Kept {
 }
 
 impl Told {
-    fn of(output: &ToolOutput) -> Self {
+    fn of(tool: &str, output: &ToolOutput) -> Self {
         let text = output.to_text();
         let form = match output.as_value() {
             None => Form::Text,
             Some(Value::String(value)) if *value == text => Form::Text,
-            Some(value) if serde_json::from_str::<Value>(&text).is_ok_and(|read| read == *value) => Form::Json,
-            Some(value) => Form::Value(value.clone()),
+            Some(value) => match serde_json::from_str(&text) {
+                Ok(shown) => beside(&shown, value).map_or_else(|| Form::Value(value.clone()), Form::Json),
+                Err(_) => Form::Value(value.clone()),
+            },
         };
-        Self { digest: digest([text.as_str()]), is_error: output.is_error(), form }
+        Self { tool: tool.to_owned(), digest: digest([text.as_str()]), is_error: output.is_error(), form }
     }
 
     /// The result; none if the history does not have it any more.
@@ -141,10 +153,24 @@ impl Told {
         Some(match self.form {
             _ if self.is_error => Err(text),
             Form::Value(value) => Ok(value),
-            Form::Json => Ok(serde_json::from_str(&text).ok()?),
+            Form::Json(beside) => {
+                let mut value: Value = serde_json::from_str(&text).ok()?;
+                if let Value::Object(fields) = &mut value {
+                    fields.extend(beside);
+                }
+                Ok(value)
+            }
             Form::Text => Ok(text.into()),
         })
     }
+}
+
+/// The fields of a value that are not in what is shown of it, such as what is for people; none if these are not all.
+fn beside(shown: &Value, value: &Value) -> Option<Map<String, Value>> {
+    let (Value::Object(some), Value::Object(all)) = (shown, value) else { return (shown == value).then(Map::new) };
+    let (in_both, beside): (Map<_, _>, Map<_, _>) =
+        all.clone().into_iter().partition(|(name, _)| some.contains_key(name));
+    (in_both == *some).then_some(beside)
 }
 
 /// The id of a program's call, from 0.

@@ -51,7 +51,8 @@ impl Shared {
         let mut jobs = jobs.into_iter();
         let (mut ended, mut calls) = (Vec::new(), Vec::new());
         for ((id, program), trace) in programs.iter().zip(&traces) {
-            let stopped = |why: &str| Ended::error(format!("The program was stopped: {why} {}", trace.done()));
+            let done = || kept.done(id, trace);
+            let stopped = |why: &str| Ended::error(format!("The program was stopped: {why} {}", done()));
             let end = match jobs.next().map(|job| job.and_then(|_| ran.next())) {
                 None => stopped("the run can call no more tools."),
                 Some(None) => stopped(
@@ -60,7 +61,7 @@ impl Shared {
                 ),
                 // What was done before an error must not be done again by the next program.
                 Some(Some(Progress::Ended(end))) if end.is_error && !trace.calls.is_empty() => {
-                    Ended::error(format!("{}\n[{}]", end.text, trace.done()))
+                    Ended::error(format!("{}\n[{}]", end.text, done()))
                 }
                 Some(Some(Progress::Ended(end))) => end,
                 Some(Some(Progress::Needs(next))) => {
@@ -98,7 +99,7 @@ impl Shared {
         ids.sort_unstable();
         ids.dedup();
         let ended = ids.into_iter().map(|id| {
-            let text = format!("The program was stopped: {why} {}", Trace::of(id, &messages).done());
+            let text = format!("The program was stopped: {why} {}", kept.done(id, &Trace::of(id, &messages)));
             Close { id, code: programs.get(id).map_or("", |program| &program.code), ended: Ended::error(text) }
         });
         let ended: Vec<_> = ended.collect();

@@ -52,11 +52,15 @@ pub(super) fn spec(config: &CodeModeConfig, stubs: &str) -> ToolSpec {
     ToolSpec::new(config.tool.as_str(), about, parameters)
 }
 
-/// The functions that programs have of these tools, and their stubs.
-pub(super) fn offered(config: &CodeModeConfig, tools: &[ToolSpec]) -> (Vec<Function>, String) {
-    let all = functions(tools.iter().filter(|tool| config.is_callable(tool)));
-    let stubs = all.iter().map(|(function, tool)| stub(function, tool)).collect::<Vec<_>>().join("\n");
-    (all.into_iter().map(|(function, _)| function).collect(), stubs)
+/// The functions that programs have of these tools.
+pub(super) fn callable<'a>(config: &CodeModeConfig, tools: &'a [ToolSpec]) -> Vec<(Function, &'a ToolSpec)> {
+    functions(tools.iter().filter(|tool| config.is_callable(tool)))
+}
+
+/// The stubs of these functions.
+pub(super) fn stubs(config: &CodeModeConfig, tools: &[ToolSpec]) -> String {
+    let stubs = callable(config, tools).into_iter().map(|(function, tool)| stub(&function, tool));
+    stubs.collect::<Vec<_>>().join("\n")
 }
 
 #[async_trait]
@@ -71,9 +75,10 @@ impl Tool for RunCode {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { code } = req.parse()?;
-        let mut functions = self.0.functions(&req.cx).unwrap_or_else(|| offered(&self.0.config, &req.offered).0);
-        functions.retain(|function| code.contains(&function.name));
-        let job = Job { code, functions, known: Vec::new() };
+        let offered = self.0.told(&req.cx).unwrap_or_else(|| req.offered.clone());
+        let functions = callable(&self.0.config, &offered).into_iter().map(|(function, _)| function);
+        let functions = functions.filter(|function| code.contains(&function.name)).collect();
+        let job = Job { code, functions, known: Vec::new(), check: Some(offered) };
         match run_all(&self.0.config, vec![job.clone()]).await.pop() {
             Some(Progress::Ended(ended)) if ended.is_error => Ok(ToolOutput::error(ended.text)),
             Some(Progress::Ended(ended)) => Ok(ToolOutput::text(ended.text)),

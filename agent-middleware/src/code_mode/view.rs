@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::{PerRun, RunCx, ToolSpecs};
 
-use super::{CodeModeConfig, functions::Function, tool};
+use super::{CodeModeConfig, tool};
 
 /// What the middleware and its tool share.
 pub(super) struct Shared {
@@ -17,7 +17,6 @@ pub(super) struct Shared {
 pub(super) struct View {
     offered: ToolSpecs,
     shown: ToolSpecs,
-    functions: Vec<Function>,
 }
 
 impl Shared {
@@ -26,23 +25,23 @@ impl Shared {
         let views = self.views.of(cx, Mutex::default);
         let mut view = locked(&views);
         if view.offered.as_ptr() != offered.as_ptr() || view.shown.is_empty() {
-            let (functions, stubs) = tool::offered(&self.config, offered);
+            let stubs = tool::stubs(&self.config, offered);
             let others = offered.iter().filter(|tool| !self.config.is_callable(tool));
             let shown = others.map(|other| match other.name == self.config.tool {
                 true => tool::spec(&self.config, &stubs),
                 false => other.clone(),
             });
             view.shown = shown.collect();
-            (view.offered, view.functions) = (offered.clone(), functions);
+            view.offered = offered.clone();
         }
         view.shown.clone()
     }
 
-    /// The functions that the model was told of, if this process told it.
-    pub(super) fn functions(&self, cx: &RunCx) -> Option<Vec<Function>> {
+    /// The tools that the model was told of, if this process told it.
+    pub(super) fn told(&self, cx: &RunCx) -> Option<ToolSpecs> {
         let view = self.views.get(cx)?;
-        let functions = locked(&view).functions.clone();
-        Some(functions)
+        let offered = locked(&view).offered.clone();
+        Some(offered)
     }
 }
 

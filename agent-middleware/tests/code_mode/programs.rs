@@ -57,7 +57,7 @@ async fn a_call_that_failed_raises_what_the_model_would_be_told() {
         "{text}"
     );
     assert_eq!(done.len(), 1);
-    let refused = result_of("add('x', 1)").await;
+    let refused = result_of("x = 'x'\nadd(x, 1)").await;
     assert!(refused.0.contains("RuntimeError") && refused.1.is_empty(), "{refused:?}");
 }
 

@@ -46,6 +46,9 @@ async fn arguments_that_a_hook_changed_are_those_of_the_tool_and_the_program_goe
     let outside = Outside::default();
     let (agent, model) = builder([program("p", "say('a') + say('b')"), Turn::text("so")], &outside);
     let edits = before_tool_fn("edits", |_, req| {
+        if &*req.call.name == "run_code" {
+            return Ok(Flow::Continue);
+        }
         let name = req.args["name"].as_str().expect("a name").to_uppercase();
         req.args = std::sync::Arc::new(json!({"name": name}));
         Ok(Flow::<ToolOutput>::Continue)
