@@ -61,6 +61,10 @@ impl Middleware for CodeMode {
             self.0.close(cx, "the run was over.")?;
             finished.history = cx.history();
         }
+        // A sub-agent that failed does not go on. One that is called again has a conversation that tells what it did.
+        if end.is_err() && cx.ids().depth > 0 {
+            Kept::of(cx).clear();
+        }
         self.0.views.end(cx);
         Ok(())
     }

@@ -83,9 +83,6 @@ impl Ended {
 /// The time between two looks at the memory.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// How long a program has to notice that its time is over.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// Runs programs, one after the other, each on a thread of its own.
 pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
     let (config, count) = (config.clone(), jobs.len());
@@ -97,7 +94,7 @@ pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Prog
 /// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
 /// integer of a million digits say, is left to itself: nothing can interrupt it. Its place among the `threads` is taken meanwhile.
 fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> Progress {
-    let Some(place) = threads.place(GRACE) else {
+    let Some(place) = threads.place() else {
         let text =
             "RuntimeError: too many programs are computing at this moment, so this one was not run. Try again later.";
         return Progress::Ended(Ended::error(text));
@@ -116,7 +113,7 @@ fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> 
         return failed();
     }
     let begun = Instant::now();
-    while begun.elapsed() < config.time.saturating_add(GRACE) {
+    while begun.elapsed() < config.time.saturating_add(threads.patience) {
         match ended.recv_timeout(BETWEEN_LOOKS) {
             Ok(progress) => return progress,
             Err(RecvTimeoutError::Disconnected) => return failed(),
@@ -355,22 +352,30 @@ fn read(function: &Function, call: &FunctionCall) -> Result<Call, String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_program_for_which_there_is_no_place_is_told_so_and_runs_when_there_is_one() {
-        static ONE: Threads = Threads::new(1);
-        let config = CodeModeConfig::default();
-        let run = || match on_a_thread(
-            &config,
-            Job { code: "1 + 1".into(), functions: vec![], known: vec![], check: None },
-            &ONE,
-        ) {
+    fn run(code: &str, threads: &'static Threads) -> Ended {
+        let config = CodeModeConfig { time: Duration::from_millis(20), ..CodeModeConfig::default() };
+        let job = Job { code: code.into(), functions: vec![], known: vec![], check: None };
+        match on_a_thread(&config, job, threads) {
             Progress::Ended(ended) => ended,
             Progress::Needs(calls) => panic!("{calls:?}"),
-        };
-        let place = ONE.place(Duration::ZERO).expect("is free");
-        let refused = run();
+        }
+    }
+
+    #[test]
+    fn a_program_that_computes_on_keeps_its_place_and_others_are_told_so_until_it_is_done() {
+        static ONE: Threads = Threads::new(1, Duration::from_millis(50));
+        let late = run("x = 3 ** (2 * 10**7)", &ONE);
+        assert!(late.is_error && late.text.contains("in one operation"), "{late:?}");
+        let refused = run("1 + 1", &ONE);
         assert!(refused.is_error && refused.text.contains("too many programs"), "{refused:?}");
+        let begun = Instant::now();
+        let place = loop {
+            assert!(begun.elapsed() < Duration::from_secs(120), "it never ends");
+            if let Some(place) = ONE.place() {
+                break place;
+            }
+        };
         drop(place);
-        assert_eq!(run().text, "2");
+        assert_eq!(run("1 + 1", &ONE).text, "2");
     }
 }

@@ -90,11 +90,17 @@ impl Kept {
         !self.told(call_id).is_empty()
     }
 
-    /// What a program did, in words: by what was noted, since the history may have lost its calls, and by what the history has, since a
-    /// step that a run left has no notes.
+    /// What a program did, in words: by what was noted, since the history may have lost its calls, and by what the history has, since
+    /// there is no note of the calls in whose middle a run was left.
     pub(super) fn done(&self, id: &str, trace: &Trace<'_>) -> String {
-        let noted = |at| Some(self.told(&call_id(id, at)).get(&TOLD).ok()??.tool);
-        let name = |at: usize| trace.calls.get(at).map(|(call, _)| call.name.to_string()).or_else(|| noted(at));
+        let is_kept = !self.is_empty();
+        let name = |at| {
+            let noted = self.told(&call_id(id, at)).get(&TOLD).ok().flatten().map(|told| told.tool);
+            noted.or_else(|| match &*trace.calls.get(at)?.0.name {
+                name if is_kept => Some(format!("{name} (which may not have happened)")),
+                name => Some(name.to_owned()),
+            })
+        };
         let done: Vec<_> = (0..).map_while(name).collect();
         if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
     }

@@ -2,7 +2,9 @@
 
 mod hostile;
 mod journal;
+mod left;
 mod programs;
+mod questions;
 mod restarts;
 mod steps;
 mod world;

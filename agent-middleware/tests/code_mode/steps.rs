@@ -1,31 +1,10 @@
 //! A program's calls as steps of the run: what else happens while it is under way.
 
-use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunEnd, RunRequest, ToolOutput, testing::Turn};
+use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunRequest, ToolOutput, testing::Turn};
 use agent_middleware::{Approval, CodeMode, before_model_fn, before_tool_fn};
 use serde_json::json;
 
 use crate::world::{Outside, builder, finished, program, said};
-
-#[tokio::test]
-async fn a_question_of_a_call_inside_is_asked_and_the_program_goes_on_with_the_answer() {
-    let outside = Outside::default();
-    let turns = || [program("p", "a = say('a')\nb = ask('well?')\na + b + say('c')"), Turn::text("so")];
-    let (agent, _) = builder(turns(), &outside);
-    let agent = agent.middleware(CodeMode::new()).build().expect("builds");
-    let end = agent.run("go").await.expect("waits");
-    let RunEnd::Interrupted(checkpoint) = end else { panic!("{end:?}") };
-    assert_eq!(checkpoint.questions.len(), 1);
-    let checkpoint = serde_json::from_str(&serde_json::to_string(&checkpoint).expect("serialises")).expect("parses");
-    let (agent, model) = builder(turns().into_iter().skip(1), &outside);
-    let agent = agent.middleware(CodeMode::new()).build().expect("builds");
-    let answer = |checkpoint: &agent_core::Checkpoint| (checkpoint.questions[0].id.clone(), json!("B"));
-    let answers = [answer(&checkpoint)];
-    let end = finished(agent.start(RunRequest::resume(checkpoint, answers)).await);
-    assert_eq!(said(end.history.iter()), ["user: go", "calls run_code(p)", "p: aBc", "assistant: so"]);
-    assert_eq!(model.calls(), 1);
-    let says = outside.done().into_iter().filter(|line| line.contains("say")).collect::<Vec<_>>();
-    assert_eq!(says, ["p.1: say {\"name\":\"a\"}", "p.3: say {\"name\":\"c\"}"]);
-}
 
 #[tokio::test]
 async fn approval_decides_on_each_call_of_a_program() {
