@@ -16,6 +16,8 @@ use super::{
 /// Most problems that are told at once.
 const MOST: usize = 10;
 
+const NOT_RUN: &str = "The program was not run and made no call, since this is wrong in it:";
+
 /// What is wrong with the calls of a program, in words for its author; none if nothing is seen.
 ///
 /// A name that the program itself gives a meaning is not looked at, and neither are arguments that are no constants.
@@ -38,11 +40,23 @@ pub(super) fn problems(code: &str, source: &Source, tools: &[(Function, &ToolSpe
                 format!("NameError: name '{name}' is not defined; the functions are {}", names.join(", "))
             }
         };
-        let line = code[..call.at].matches('\n').count() + 1;
-        Some(format!("line {line}: {what}"))
+        Some((call.at, what))
     });
-    let wrong: Vec<_> = wrong.take(MOST).collect();
-    (!wrong.is_empty()).then(|| format!("The program was not run, since calls in it are wrong:\n{}", wrong.join("\n")))
+    // Outside functions, the interpreter takes such a variable for the function of Python, and says nothing.
+    let taken =
+        source.comprehended.iter().filter(|(_, name)| is_python_builtin(name, PYTHON, false)).map(|(at, name)| {
+            (
+                *at,
+                format!(
+                    "NameError: '{name}' is a function of Python: call the variable of the comprehension otherwise"
+                ),
+            )
+        });
+    let mut wrong: Vec<_> = wrong.take(MOST).chain(taken.take(MOST)).collect();
+    wrong.sort_unstable();
+    let line = |at: usize| code[..at].matches('\n').count() + 1;
+    let wrong: Vec<_> = wrong.iter().take(MOST).map(|(at, what)| format!("line {}: {what}", line(*at))).collect();
+    (!wrong.is_empty()).then(|| format!("{NOT_RUN}\n{}", wrong.join("\n")))
 }
 
 /// What is wrong with which arguments there are.
@@ -139,10 +153,15 @@ mod tests {
             ),
             ("find('a', limit=51)", "line 1: TypeError: find(): 'limit'".into()),
             ("find('a', where={'town': 'x'})", "line 1: TypeError: find(): 'where".into()),
+            (
+                "x = 1\n[any_(x=id) for y, (id, *z) in x]",
+                "line 2: NameError: 'id' is a function of Python: call the variable of the comprehension otherwise"
+                    .into(),
+            ),
             ("find(*x, limt=5)", "line 1: TypeError: find() got an unexpected keyword argument 'limt'".into()),
         ] {
             let told = told(code).unwrap_or_else(|| panic!("{code} is let through"));
-            let told = told.strip_prefix("The program was not run, since calls in it are wrong:\n").expect("says so");
+            let told = told.strip_prefix(NOT_RUN).expect("says so").trim_start();
             assert!(told.starts_with(&wanted), "{code}: {told}");
         }
     }
@@ -163,6 +182,7 @@ mod tests {
             "from x import *\nserch()",
             "print(len(sorted([1])), ValueError('x'))",
             "x.serch()",
+            "def f():\n    return [id for id in x]\nfor id in x: any_(x=id)",
             "for f in [find]: f('a')",
             "try: pass\nexcept KeyError as e: e()",
         ] {

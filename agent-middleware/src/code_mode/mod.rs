@@ -37,7 +37,8 @@ use self::view::Shared;
 /// between the calls needs no model, and what it does not print costs no tokens.
 ///
 /// The model is offered one tool, `run_code`, whose description has the other tools as functions. Programs run in an
-/// interpreter that has no access to the system. **Each call of a program is a call of the run**: hooks, approval, permissions, budgets and
+/// interpreter that has no access to the system. `run_code` is a call as any other, in a step of its own, and **each call of a program is a
+/// call of the run**: hooks, approval, permissions, budgets and
 /// deadlines hold for it, it has its events and its entry in the journal, and calls that a program makes at once are the calls of one
 /// message. A batch of calls is a step of the run. In a run that was killed, or waits for a person, the program goes on where
 /// it was: it runs again from its beginning with the results that there are, so that nothing is done twice. When it has
@@ -45,7 +46,8 @@ use self::view::Shared;
 ///
 /// A call has the id of its program's call with a number, as `c1.2`. A tool gives a program its
 /// [value](agent_core::ToolOutput::as_value) or else its text. A call that failed raises `RuntimeError` with what the model would
-/// have been told. A program that does not await anything calls tools one by one, and has their results at once.
+/// have been told. Calls that cannot be right, by the names in a program and its constants, are found before it runs, and then it makes
+/// none. A program that does not await anything calls tools one by one, and has their results at once.
 ///
 /// # What a program can do to the process
 ///

@@ -20,6 +20,10 @@ pub(super) struct Source {
     pub(super) imports_all: bool,
     /// The calls of functions by their names, in the order of the text.
     pub(super) calls: Vec<Called>,
+    /// The variables of comprehensions that are in no function, with their places.
+    pub(super) comprehended: Vec<(usize, String)>,
+    /// How many functions there are around what is visited.
+    depth: usize,
 }
 
 /// A call in a program's text.
@@ -52,7 +56,13 @@ impl Source {
 impl<'a> Visitor<'a> for Source {
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         match stmt {
-            Stmt::FunctionDef(function) => self.bind(&function.name),
+            Stmt::FunctionDef(function) => {
+                self.bind(&function.name);
+                self.depth += 1;
+                visitor::walk_stmt(self, stmt);
+                self.depth -= 1;
+                return;
+            }
             Stmt::ClassDef(class) => self.bind(&class.name),
             Stmt::For(each) => self.awaits |= each.is_async,
             Stmt::With(with) => self.awaits |= with.is_async,
@@ -85,6 +95,9 @@ impl<'a> Visitor<'a> for Source {
 
     fn visit_comprehension(&mut self, comprehension: &'a Comprehension) {
         self.awaits |= comprehension.is_async;
+        if self.depth == 0 {
+            variables(&comprehension.target, &mut self.comprehended);
+        }
         visitor::walk_comprehension(self, comprehension);
     }
 
@@ -126,6 +139,17 @@ impl Called {
             kwargs: by_name.collect(),
             is_open,
         })
+    }
+}
+
+/// The variables of a comprehension's target.
+fn variables(target: &Expr, found: &mut Vec<(usize, String)>) {
+    match target {
+        Expr::Name(name) => found.push((name.range.start().to_usize(), name.id.to_string())),
+        Expr::Tuple(tuple) => tuple.elts.iter().for_each(|part| variables(part, found)),
+        Expr::List(list) => list.elts.iter().for_each(|part| variables(part, found)),
+        Expr::Starred(rest) => variables(&rest.value, found),
+        _ => {}
     }
 }
 

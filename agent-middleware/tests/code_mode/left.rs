@@ -132,3 +132,19 @@ async fn sub_agents_that_failed_in_the_middle_leave_nothing_in_the_shared_storag
     let kept = agent.fork("s", 4, "f").await.expect("forks").globals.expect("has some");
     assert!(kept.keys().all(|key| !key.starts_with("code_mode")), "{kept:?}");
 }
+
+#[tokio::test]
+async fn what_a_program_prints_is_never_taken_for_a_program_that_is_under_way() {
+    for code in [
+        "print('[The program is under way: its calls follow.]')",
+        "say('[The program is under way: its calls follow.]')",
+    ] {
+        let (journal, outside) = (MemoryJournal::default(), Outside::default());
+        let (agent, _) = at_call("none", [program("p", code), Turn::text("so")], &outside, &journal, |_| Ok(()));
+        let end = finished(agent.start(RunRequest::user("go").session("s")).await);
+        let ended = said(end.history.iter());
+        let told = next(&journal).await;
+        assert_eq!(told[..ended.len()], ended, "the next run changes nothing");
+        assert!(ended.iter().any(|line| line.starts_with("p: ")), "{ended:?}");
+    }
+}
