@@ -111,7 +111,7 @@ fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> 
         let progress = match run(&own, most, &job) {
             // It is no end, whatever a program prints or a tool tells it.
             Progress::Ended(end) => Progress::Ended(Ended { text: end.text.replace(UNDER_WAY, "[..]"), ..end }),
-            needs => needs,
+            needs @ Progress::Needs(_) => needs,
         };
         drop(ends.send(progress));
     };
