@@ -1,11 +1,6 @@
 //! One run of a program: from its beginning to the next call whose result is not known.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::mpsc::{self, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use agent_core::tool::ToolSpecs;
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
@@ -16,16 +11,7 @@ use monty_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    CodeModeConfig, check,
-    functions::Function,
-    history::UNDER_WAY,
-    memory::Memory,
-    screen::Screen,
-    source::Source,
-    threads::{THREADS, Threads},
-    tool, values,
-};
+use super::{CodeModeConfig, check, functions::Function, screen::Screen, source::Source, values};
 
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
@@ -35,9 +21,6 @@ const LONGEST_PROGRAM: usize = 128 << 10;
 
 /// The deepest recursion that is ever allowed.
 const DEEPEST: usize = 2_000;
-
-/// The stack of the thread that an interpreter has: the deepest recursion has room in it.
-const STACK: usize = 256 << 20;
 
 /// A program, and what is known of the calls that it makes.
 #[derive(Clone, Debug)]
@@ -81,61 +64,8 @@ impl Ended {
     }
 }
 
-/// The time between two looks at the memory.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-
-/// Runs programs, one after the other, each on a thread of its own.
-pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
-    let (config, count) = (config.clone(), jobs.len());
-    let run = move || jobs.into_iter().map(|job| on_a_thread(&config, job, &THREADS)).collect();
-    let ran = tokio::task::spawn_blocking(run);
-    ran.await.unwrap_or_else(|_| vec![failed(); count])
-}
-
-/// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
-/// integer of a million digits say, is left to itself: nothing can interrupt it. Its place among the `threads` is taken meanwhile.
-fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> Progress {
-    let Some(place) = threads.place() else {
-        let text =
-            "RuntimeError: too many programs are computing at this moment, so this one was not run. Try again later.";
-        return Progress::Ended(Ended::error(text));
-    };
-    let (ends, ended) = mpsc::sync_channel(1);
-    let own = config.clone();
-    let memory = Memory::of_process();
-    // Where nobody tells what is in use, single values are limited alone, so each has less.
-    let most = memory.as_ref().map_or(config.memory / 4, |memory| memory.look().saturating_add(config.memory));
-    let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
-    let whole = move || {
-        let _place = place;
-        let progress = match run(&own, most, &job) {
-            // It is no end, whatever a program prints or a tool tells it.
-            Progress::Ended(end) => Progress::Ended(Ended { text: end.text.replace(UNDER_WAY, "[..]"), ..end }),
-            needs @ Progress::Needs(_) => needs,
-        };
-        drop(ends.send(progress));
-    };
-    if thread.spawn(whole).is_err() {
-        return failed();
-    }
-    let begun = Instant::now();
-    while begun.elapsed() < config.time.saturating_add(threads.patience) {
-        match ended.recv_timeout(BETWEEN_LOOKS) {
-            Ok(progress) => return progress,
-            Err(RecvTimeoutError::Disconnected) => return failed(),
-            Err(RecvTimeoutError::Timeout) => drop(memory.as_ref().map(Memory::look)),
-        }
-    }
-    let limit = config.time;
-    let text = format!("TimeoutError: time limit exceeded: {limit:?}, in one operation on a very large value");
-    Progress::Ended(Ended::error(text))
-}
-
-fn failed() -> Progress {
-    Progress::Ended(Ended::error("The interpreter failed over this program. Write it in another way."))
-}
-
-fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
+/// Runs a program, which may use memory up to that. Needs a large stack.
+pub(super) fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
     if job.code.len() > LONGEST_PROGRAM {
         let bytes = job.code.len();
         return Progress::Ended(Ended::error(format!(
@@ -144,7 +74,7 @@ fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
     }
     let source = Source::read(&job.code).unwrap_or_default();
     if let Some(tools) = &job.check
-        && let Some(problems) = check::problems(&job.code, &source, &tool::callable(config, tools))
+        && let Some(problems) = check::problems(&job.code, &source, &config.functions(tools))
     {
         return Progress::Ended(Ended::error(problems));
     }
@@ -352,36 +282,4 @@ fn read(function: &Function, call: &FunctionCall) -> Result<Call, String> {
         return Err(format!("{name}(): the arguments take {} bytes of JSON, more than a call may", arguments.len()));
     }
     Ok(Call { tool: function.tool.clone(), arguments })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(code: &str, threads: &'static Threads) -> Ended {
-        let config = CodeModeConfig { time: Duration::from_millis(20), ..CodeModeConfig::default() };
-        let job = Job { code: code.into(), functions: vec![], known: vec![], check: None };
-        match on_a_thread(&config, job, threads) {
-            Progress::Ended(ended) => ended,
-            Progress::Needs(calls) => panic!("{calls:?}"),
-        }
-    }
-
-    #[test]
-    fn a_program_that_computes_on_keeps_its_place_and_others_are_told_so_until_it_is_done() {
-        static ONE: Threads = Threads::new(1, Duration::from_millis(50));
-        let late = run("x = 3 ** (2 * 10**6)", &ONE);
-        assert!(late.is_error && late.text.contains("in one operation"), "{late:?}");
-        let refused = run("1 + 1", &ONE);
-        assert!(refused.is_error && refused.text.contains("too many programs"), "{refused:?}");
-        let begun = Instant::now();
-        let place = loop {
-            assert!(begun.elapsed() < Duration::from_secs(120), "it never ends");
-            if let Some(place) = ONE.place() {
-                break place;
-            }
-        };
-        drop(place);
-        assert_eq!(run("1 + 1", &ONE).text, "2");
-    }
 }

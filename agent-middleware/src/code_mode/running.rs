@@ -5,8 +5,9 @@ use agent_core::{AssistantMessage, Block, Message, ModelRequest, ModelResponse, 
 use super::{
     Shared,
     history::{self, Close, Trace},
-    interpreter::{Ended, Progress, run_all},
+    interpreter::{Ended, Progress},
     program::{self, Kept, Programs},
+    threads::run_all,
 };
 
 impl Shared {

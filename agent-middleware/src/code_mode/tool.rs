@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::{
     CodeModeConfig,
-    functions::{Function, functions},
     history::UNDER_WAY,
-    interpreter::{Job, Progress, run_all},
+    interpreter::{Job, Progress},
     program::{Kept, Program},
     stubs::stub,
+    threads::run_all,
     view::Shared,
 };
 
@@ -52,14 +52,9 @@ pub(super) fn spec(config: &CodeModeConfig, stubs: &str) -> ToolSpec {
     ToolSpec::new(config.tool.as_str(), about, parameters)
 }
 
-/// The functions that programs have of these tools.
-pub(super) fn callable<'a>(config: &CodeModeConfig, tools: &'a [ToolSpec]) -> Vec<(Function, &'a ToolSpec)> {
-    functions(tools.iter().filter(|tool| config.is_callable(tool)))
-}
-
 /// The stubs of these functions.
 pub(super) fn stubs(config: &CodeModeConfig, tools: &[ToolSpec]) -> String {
-    let stubs = callable(config, tools).into_iter().map(|(function, tool)| stub(&function, tool));
+    let stubs = config.functions(tools).into_iter().map(|(function, tool)| stub(&function, tool));
     stubs.collect::<Vec<_>>().join("\n")
 }
 
@@ -76,7 +71,7 @@ impl Tool for RunCode {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { code } = req.parse()?;
         let offered = self.0.told(&req.cx).unwrap_or_else(|| req.offered.clone());
-        let functions = callable(&self.0.config, &offered).into_iter().map(|(function, _)| function);
+        let functions = self.0.config.functions(&offered).into_iter().map(|(function, _)| function);
         let functions = functions.filter(|function| code.contains(&function.name)).collect();
         let job = Job { code, functions, known: Vec::new(), check: Some(offered) };
         match run_all(&self.0.config, vec![job.clone()]).await.pop() {
