@@ -3,6 +3,7 @@
 
 mod budget_storm;
 mod cancel_storm;
+mod code_bench;
 mod compaction_check;
 mod corpus_check;
 mod http_bench;
@@ -28,6 +29,7 @@ use clap::Parser;
 enum Program {
     BudgetStorm(budget_storm::Args),
     CancelStorm(cancel_storm::Args),
+    CodeBench(code_bench::Args),
     CompactionCheck(compaction_check::Args),
     CorpusCheck(corpus_check::Args),
     HttpBench(http_bench::Args),
@@ -49,6 +51,7 @@ impl Program {
         Ok(match self {
             Self::BudgetStorm(args) => block_on(budget_storm::run(args))??,
             Self::CancelStorm(args) => block_on(cancel_storm::run(args))??,
+            Self::CodeBench(args) => block_on(code_bench::run(args))??,
             Self::CompactionCheck(args) => block_on(compaction_check::run(args))??,
             Self::CorpusCheck(args) => corpus_check::run(args)?,
             Self::HttpBench(args) => block_on(http_bench::run(args))??,

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use agent_core::ToolSpec;
 use serde::{Deserialize, Serialize};
 
+use super::functions::{Function, functions};
 use crate::permissions::wildcard::any_fits;
 
 /// What programs may call, and how much they may do.
@@ -54,5 +55,10 @@ impl CodeModeConfig {
     pub(super) fn is_callable(&self, tool: &ToolSpec) -> bool {
         let fits = |patterns| any_fits(patterns, &tool.name);
         tool.name != self.tool && !tool.is_server_side() && fits(&self.tools) && !fits(&self.except)
+    }
+
+    /// The functions that programs have of these tools.
+    pub(super) fn functions<'a>(&self, tools: &'a [ToolSpec]) -> Vec<(Function, &'a ToolSpec)> {
+        functions(tools.iter().filter(|tool| self.is_callable(tool)))
     }
 }

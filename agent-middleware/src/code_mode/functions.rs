@@ -3,114 +3,15 @@
 use std::collections::BTreeSet;
 
 use agent_core::ToolSpec;
+use ruff_python_stdlib::{builtins::is_python_builtin, keyword::is_keyword};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Words that mean something else in a program: keywords, and functions that it has without a tool.
-const TAKEN: &[&str] = &[
-    "False",
-    "None",
-    "True",
-    "abs",
-    "all",
-    "and",
-    "any",
-    "as",
-    "assert",
-    "async",
-    "asyncio",
-    "await",
-    "bin",
-    "bool",
-    "break",
-    "bytes",
-    "callable",
-    "case",
-    "chr",
-    "class",
-    "continue",
-    "def",
-    "del",
-    "dict",
-    "dir",
-    "divmod",
-    "elif",
-    "else",
-    "enumerate",
-    "eval",
-    "except",
-    "exec",
-    "exit",
-    "filter",
-    "finally",
-    "float",
-    "for",
-    "format",
-    "from",
-    "frozenset",
-    "getattr",
-    "global",
-    "globals",
-    "hasattr",
-    "hash",
-    "help",
-    "hex",
-    "id",
-    "if",
-    "import",
-    "in",
-    "input",
-    "int",
-    "is",
-    "isinstance",
-    "issubclass",
-    "iter",
-    "json",
-    "lambda",
-    "len",
-    "list",
-    "locals",
-    "map",
-    "match",
-    "math",
-    "max",
-    "min",
-    "next",
-    "nonlocal",
-    "not",
-    "object",
-    "oct",
-    "open",
-    "or",
-    "ord",
-    "pass",
-    "pow",
-    "print",
-    "property",
-    "quit",
-    "raise",
-    "range",
-    "re",
-    "repr",
-    "return",
-    "reversed",
-    "round",
-    "set",
-    "setattr",
-    "slice",
-    "sorted",
-    "str",
-    "sum",
-    "super",
-    "try",
-    "tuple",
-    "type",
-    "vars",
-    "while",
-    "with",
-    "yield",
-    "zip",
-];
+/// The minor version of the Python that programs are written in.
+pub(super) const PYTHON: u8 = 14;
+
+/// Words that mean something in a program, beside keywords and the functions of Python.
+const TAKEN: &[&str] = &["asyncio", "case", "json", "match", "math", "re"];
 
 /// A tool as a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +73,11 @@ impl Function {
         Self { name, tool: tool.name.clone(), params, open }
     }
 
+    /// The parameter that is called so, in programs or by the tool.
+    pub(super) fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|param| param.name == name || param.field == name)
+    }
+
     /// The tool's arguments of a call.
     ///
     /// # Errors
@@ -186,7 +92,7 @@ impl Function {
             given.insert(param.field.clone(), value);
         }
         for (key, value) in kwargs {
-            let field = match self.params.iter().find(|param| param.name == key || param.field == key) {
+            let field = match self.param(&key) {
                 Some(param) => &param.field,
                 None if self.open => &key,
                 None => {
@@ -239,7 +145,7 @@ fn identifier(name: &str) -> String {
     if mended.is_empty() || mended.starts_with(|c: char| c.is_ascii_digit()) {
         mended.insert(0, '_');
     }
-    if TAKEN.contains(&mended.as_str()) {
+    if is_keyword(&mended) || is_python_builtin(&mended, PYTHON, false) || TAKEN.contains(&mended.as_str()) {
         mended.push('_');
     }
     mended

@@ -1,73 +1,95 @@
-//! Programs in a conversation: their calls while they are under way, and one call and its result afterwards.
+//! Programs in a conversation: one call with its result, and behind it the steps of a program that is under way.
 
-use std::collections::BTreeMap;
+use agent_core::{AssistantMessage, Block, History, Message, Result, ToolCall, ToolMessage};
+use serde_json::json;
 
-use agent_core::{AssistantMessage, History, Message, Result, ToolMessage};
+use super::{interpreter::Ended, program::call_id};
 
-use super::{interpreter::Ended, program::Answer};
+/// The result of a program's call while the program is under way.
+pub(super) const UNDER_WAY: &str = "[The program is under way: its calls follow.]";
 
-/// The results that a conversation has of an answer's programs, by the ids of their calls.
-pub(super) fn results<'a>(answer: &Answer, history: &'a [Message]) -> BTreeMap<&'a str, &'a ToolMessage> {
-    let own = &history[begins(answer, history).unwrap_or(0)..];
-    let results = own.iter().filter_map(Message::as_tool).filter(|result| answer.made(result.call_id()));
-    results.map(|result| (result.call_id(), result)).collect()
+/// What a conversation has of a program.
+#[derive(Debug, Default)]
+pub(super) struct Trace<'a> {
+    /// Its calls, in order, with their results.
+    pub(super) calls: Vec<(&'a ToolCall, Option<&'a ToolMessage>)>,
+    /// The result of the program's own call.
+    result: Option<String>,
 }
 
-/// True if the answer is in the conversation as it was, with its results.
-pub(super) fn is_closed(answer: &Answer, history: &[Message]) -> bool {
-    let newest = history.iter().rev().filter_map(Message::as_assistant).find(|message| message.has_calls());
-    newest.is_some_and(|message| *message == answer.message)
+impl<'a> Trace<'a> {
+    pub(super) fn of(id: &str, messages: &'a [Message]) -> Self {
+        let messages = &messages[begin(id, messages).unwrap_or(0)..];
+        let result = |of: &str| messages.iter().filter_map(Message::as_tool).find(|result| result.call_id() == of);
+        let made = messages.iter().filter_map(Message::as_assistant).flat_map(AssistantMessage::calls);
+        let mut calls = Vec::new();
+        for call in made {
+            if *call.id == *call_id(id, calls.len()) {
+                calls.push((call, result(&call.id)));
+            }
+        }
+        Self { calls, result: result(id).map(|result| Message::Tool(result.clone()).text()) }
+    }
+
+    /// True if its end is in the conversation.
+    pub(super) fn is_closed(&self) -> bool {
+        self.calls.is_empty() && self.result.as_ref().is_some_and(|text| !text.contains(UNDER_WAY))
+    }
 }
 
-/// True if a message of the answer's programs is there.
-pub(super) fn is_there(answer: &Answer, history: &[Message]) -> bool {
-    begins(answer, history).is_some() || history.iter().any(|message| is_step(answer, message))
+/// The ids of the programs that the conversation has as under way.
+pub(super) fn under_way<'a>(tool: &str, messages: impl IntoIterator<Item = &'a Message>) -> Vec<String> {
+    let results = messages.into_iter().filter(|message| message.as_tool().is_some_and(|result| result.name() == tool));
+    let waiting = results.filter(|message| message.text().contains(UNDER_WAY));
+    waiting.filter_map(|message| Some(message.as_tool()?.call_id().to_owned())).collect()
 }
 
-/// Puts the answer, as the model gave it, and what its programs `ended` with into the place of the messages of their steps.
-/// What others said meanwhile comes after it.
+/// The end of a program.
+pub(super) struct Close<'a> {
+    pub(super) id: &'a str,
+    /// The source, for a conversation that has it no more.
+    pub(super) code: &'a str,
+    pub(super) ended: Ended,
+}
+
+/// Takes the steps of programs out of a conversation, and gives their calls the results that they `ended` with.
 ///
 /// # Errors
 /// Those of [`History::edit`].
-pub(super) fn close(answer: &Answer, ended: &[Ended], tool: &str, history: &mut History) -> Result<()> {
+pub(super) fn close(ended: &[Close<'_>], tool: &str, history: &mut History) -> Result<()> {
     history.edit(|messages| {
-        let begin = begins(answer, messages).or_else(|| messages.iter().position(|message| is_step(answer, message)));
-        let rest = messages.split_off(begin.unwrap_or(messages.len()));
-        let (mut own, mut others, mut is_own) = (Vec::new(), Vec::new(), false);
-        for (at, message) in rest.into_iter().enumerate() {
-            is_own = match &message {
-                Message::Tool(_) => is_own,
-                message => is_step(answer, message) || at == 0 && begin.is_some(),
-            };
-            match message {
-                Message::Tool(result) if is_own => own.push(result),
-                message if !is_own => others.push(message),
-                _ => {}
+        for Close { id, code, ended } in ended {
+            let result = Message::Tool(ToolMessage::text(*id, tool, ended.text.as_str(), ended.is_error));
+            let begun = begin(id, messages);
+            let mut rest = messages.split_off(begun.unwrap_or(0));
+            rest.retain(|message| !is_step(id, message));
+            match rest.iter_mut().find(|message| message.as_tool().is_some_and(|result| result.call_id() == *id)) {
+                Some(place) => *place = result,
+                None => {
+                    let call = Block::tool_call(*id, tool, json!({"code": code}).to_string());
+                    rest.extend([Message::Assistant(AssistantMessage::new(vec![call])), result]);
+                }
             }
+            messages.append(&mut rest);
         }
-        messages.push(Message::Assistant(answer.message.clone()));
-        for call in answer.message.calls() {
-            let program = answer.programs.iter().position(|program| program.id == call.id);
-            let result = match program.and_then(|at| ended.get(at)) {
-                Some(ended) => ToolMessage::text(call.id.clone(), tool, ended.text.as_str(), ended.is_error),
-                None => own.iter().find(|result| result.call_id() == &*call.id).cloned().unwrap_or_else(|| {
-                    let text = "The result is not in the conversation any more.";
-                    ToolMessage::text(call.id.clone(), call.name.clone(), text, true)
-                }),
-            };
-            messages.push(Message::Tool(result));
-        }
-        messages.extend(others);
     })
 }
 
-/// Where the message is that took the answer's place.
-fn begins(answer: &Answer, history: &[Message]) -> Option<usize> {
-    let is_first = |message: &AssistantMessage| message.calls().map(|call| &call.id).eq(&answer.first);
-    history.iter().rposition(|message| message.as_assistant().is_some_and(is_first))
+/// Where the answer is that has the call of a program.
+fn begin(id: &str, messages: &[Message]) -> Option<usize> {
+    let calls = |message: &AssistantMessage| message.calls().any(|call| *call.id == *id);
+    messages.iter().rposition(|message| message.as_assistant().is_some_and(calls))
 }
 
-/// True for a message with calls that the answer's programs made.
-fn is_step(answer: &Answer, message: &Message) -> bool {
-    message.as_assistant().is_some_and(|message| message.calls().any(|call| answer.made(&call.id)))
+/// True for the calls that a program made, and for their results.
+fn is_step(id: &str, message: &Message) -> bool {
+    let made = |call: &str| {
+        let number = call.strip_prefix(id).and_then(|rest| rest.strip_prefix('.'));
+        number.is_some_and(|number| number.parse::<usize>().is_ok())
+    };
+    match message {
+        Message::Assistant(answer) => answer.calls().any(|call| made(&call.id)),
+        Message::Tool(result) => made(result.call_id()),
+        _ => false,
+    }
 }

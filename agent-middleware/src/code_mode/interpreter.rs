@@ -1,12 +1,8 @@
 //! One run of a program: from its beginning to the next call whose result is not known.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::mpsc::{self, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
+use agent_core::tool::ToolSpecs;
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, PrintWriter, ResourceLimits,
@@ -15,16 +11,16 @@ use monty_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{CodeModeConfig, functions::Function, memory::Memory, screen::Screen, source, values};
+use super::{CodeModeConfig, check, functions::Function, screen::Screen, source::Source, values};
 
 /// Most bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
 
+/// Most bytes of a program: its syntax may be nested as deep as it is long, and whoever walks it needs the stack for that.
+const LONGEST_PROGRAM: usize = 128 << 10;
+
 /// The deepest recursion that is ever allowed.
 const DEEPEST: usize = 2_000;
-
-/// The stack of the thread that an interpreter has: the deepest recursion has room in it.
-const STACK: usize = 256 << 20;
 
 /// A program, and what is known of the calls that it makes.
 #[derive(Clone, Debug)]
@@ -32,6 +28,8 @@ pub(super) struct Job {
     pub(super) code: String,
     pub(super) functions: Vec<Function>,
     pub(super) known: Vec<(Call, CallResult)>,
+    /// The tools that its calls are checked against before it runs for the first time.
+    pub(super) check: Option<ToolSpecs>,
 }
 
 /// A call of a tool.
@@ -66,51 +64,22 @@ impl Ended {
     }
 }
 
-/// The time between two looks at the memory.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-
-/// How long a program has to notice that its time is over.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// Runs programs, one after the other, each on a thread of its own.
-pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
-    let (config, count) = (config.clone(), jobs.len());
-    let ran = tokio::task::spawn_blocking(move || jobs.into_iter().map(|job| on_a_thread(&config, job)).collect());
-    ran.await.unwrap_or_else(|_| vec![failed(); count])
-}
-
-/// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
-/// integer of a million digits say, is left to itself: nothing can interrupt it.
-fn on_a_thread(config: &CodeModeConfig, job: Job) -> Progress {
-    let (ends, ended) = mpsc::sync_channel(1);
-    let own = config.clone();
-    let memory = Memory::of_process();
-    // Where nobody tells what is in use, single values are limited alone, so each has less.
-    let most = memory.as_ref().map_or(config.memory / 4, |memory| memory.look().saturating_add(config.memory));
-    let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
-    if thread.spawn(move || drop(ends.send(run(&own, most, &job)))).is_err() {
-        return failed();
+/// Runs a program, which may use memory up to that. Needs a large stack.
+pub(super) fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
+    if job.code.len() > LONGEST_PROGRAM {
+        let bytes = job.code.len();
+        return Progress::Ended(Ended::error(format!(
+            "The program has {bytes} bytes, and {LONGEST_PROGRAM} are the most. Write it in parts."
+        )));
     }
-    let begun = Instant::now();
-    while begun.elapsed() < config.time.saturating_add(GRACE) {
-        match ended.recv_timeout(BETWEEN_LOOKS) {
-            Ok(progress) => return progress,
-            Err(RecvTimeoutError::Disconnected) => return failed(),
-            Err(RecvTimeoutError::Timeout) => drop(memory.as_ref().map(Memory::look)),
-        }
+    let source = Source::read(&job.code).unwrap_or_default();
+    if let Some(tools) = &job.check
+        && let Some(problems) = check::problems(&job.code, &source, &config.functions(tools))
+    {
+        return Progress::Ended(Ended::error(problems));
     }
-    let limit = config.time;
-    let text = format!("TimeoutError: time limit exceeded: {limit:?}, in one operation on a very large value");
-    Progress::Ended(Ended::error(text))
-}
-
-fn failed() -> Progress {
-    Progress::Ended(Ended::error("The interpreter failed over this program. Write it in another way."))
-}
-
-fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
     let mut screen = Screen::new(config.output);
-    let mut run = Run { config, memory, is_async: source::awaits(&job.code), waiting: BTreeMap::new(), made: 0, job };
+    let mut run = Run { config, memory, is_async: source.awaits, waiting: BTreeMap::new(), made: 0, job };
     match run.drive(&mut screen) {
         Ok(Stop::Needs(calls)) => Progress::Needs(calls),
         Ok(Stop::Value(value)) => Progress::Ended(run.ended(screen, &value)),

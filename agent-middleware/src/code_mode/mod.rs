@@ -9,42 +9,36 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod check;
 mod config;
 mod functions;
 mod history;
+mod hooks;
 mod interpreter;
 mod memory;
 mod program;
+mod running;
 mod screen;
 mod source;
 mod stubs;
+mod threads;
 mod tool;
 mod values;
+mod view;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use agent_core::{
-    AssistantMessage, Block, Flow, History, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement,
-    Result, RunCx, RunEnd, Tool, ToolResults, ToolSpecs, Verdict,
-};
-use async_trait::async_trait;
+use agent_core::PerRun;
 
 pub use self::config::CodeModeConfig;
-use self::{
-    functions::Function,
-    interpreter::{Ended, Job, Progress, run_all},
-    program::{Answer, Program, UNDER_WAY},
-    tool::{Args, RunCode},
-};
+use self::view::Shared;
 
 /// Has the model write small programs in Python that call the agent's tools, in place of one call after the other: what lies
 /// between the calls needs no model, and what it does not print costs no tokens.
 ///
 /// The model is offered one tool, `run_code`, whose description has the other tools as functions. Programs run in an
-/// interpreter that has no access to the system. **Each call of a program is a call of the run**: hooks, approval, permissions, budgets and
+/// interpreter that has no access to the system. `run_code` is a call as any other, in a step of its own, and **each call of a program is a
+/// call of the run**: hooks, approval, permissions, budgets and
 /// deadlines hold for it, it has its events and its entry in the journal, and calls that a program makes at once are the calls of one
 /// message. A batch of calls is a step of the run. In a run that was killed, or waits for a person, the program goes on where
 /// it was: it runs again from its beginning with the results that there are, so that nothing is done twice. When it has
@@ -52,7 +46,8 @@ use self::{
 ///
 /// A call has the id of its program's call with a number, as `c1.2`. A tool gives a program its
 /// [value](agent_core::ToolOutput::as_value) or else its text. A call that failed raises `RuntimeError` with what the model would
-/// have been told. A program that does not await anything calls tools one by one, and has their results at once.
+/// have been told. Calls that cannot be right, by the names in a program and its constants, are found before it runs, and then it makes
+/// none. A program that does not await anything calls tools one by one, and has their results at once.
 ///
 /// # What a program can do to the process
 ///
@@ -106,21 +101,6 @@ use self::{
 /// # }).expect("runs");
 /// ```
 pub struct CodeMode(Arc<Shared>);
-
-/// What the middleware and its tool share.
-struct Shared {
-    config: CodeModeConfig,
-    views: PerRun<Mutex<View>>,
-}
-
-/// What a run was last shown, and what its programs came to that made no call.
-#[derive(Default)]
-struct View {
-    offered: ToolSpecs,
-    shown: ToolSpecs,
-    functions: Vec<Function>,
-    ended: Vec<(Arc<str>, String, Ended)>,
-}
 
 impl CodeMode {
     /// Programs that call all tools.
@@ -186,64 +166,6 @@ impl CodeMode {
         edit(&mut config);
         Self::from(config)
     }
-
-    /// Goes on with the programs that are under way: the next calls, if there are any.
-    async fn go_on(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Option<ModelResponse>> {
-        let Some(mut answer) = UNDER_WAY.update(cx, |under_way| under_way.clone())? else { return Ok(None) };
-        let messages: Vec<Message> = cx.history().iter().cloned().collect();
-        // An answer of this very step was not taken, since the process died before; a closed one is done with.
-        if answer.step >= cx.step() || history::is_closed(&answer, &messages) {
-            UNDER_WAY.update(cx, |under_way| *under_way = None)?;
-            return Ok(None);
-        }
-        let ended = match self.run_on(&mut answer, &messages, req.tools.is_empty()).await {
-            Ok(ended) => ended,
-            Err(calls) => {
-                UNDER_WAY.update(cx, |under_way| *under_way = Some(answer.clone()))?;
-                return Ok(Some(ModelResponse::new(AssistantMessage::new(calls))));
-            }
-        };
-        let mut kept = cx.history();
-        history::close(&answer, &ended, &self.0.config.tool, &mut kept)?;
-        // Hooks outside may have made another view of the conversation.
-        if history::close(&answer, &ended, &self.0.config.tool, &mut req.messages).is_err() {
-            req.messages = kept.clone();
-        }
-        cx.keep_history(kept, "code_mode").await?;
-        UNDER_WAY.update(cx, |under_way| *under_way = None)?;
-        Ok(None)
-    }
-
-    /// What the programs ended with, or the calls that they need next.
-    async fn run_on(&self, answer: &mut Answer, history: &[Message], no_tools: bool) -> Result<Vec<Ended>, Vec<Block>> {
-        let stopped = |program: &Program, why: &str| Ended::error(format!("{why} {}", program.done()));
-        if no_tools {
-            let why = "The program was stopped: the run can call no more tools.";
-            return Ok(answer.programs.iter().map(|program| stopped(program, why)).collect());
-        }
-        let results = history::results(answer, history);
-        let jobs: Vec<_> = answer.programs.iter().map(|program| program.job(&results)).collect();
-        let mut ran = run_all(&self.0.config, jobs.iter().flatten().cloned().collect()).await.into_iter();
-        let (mut ended, mut calls) = (Vec::new(), Vec::new());
-        for (program, job) in answer.programs.iter_mut().zip(jobs) {
-            match job.and_then(|_| ran.next()) {
-                // What was done before an error must not be done again by the next program.
-                Some(Progress::Ended(mut end)) => {
-                    if end.is_error && program.has_called() {
-                        end.text = format!("{}\n[{}]", end.text, program.done());
-                    }
-                    ended.push(end);
-                }
-                Some(Progress::Needs(next)) => calls.extend(program.take_on(next)),
-                None => {
-                    let why = "The program was stopped: the conversation was shortened meanwhile, and results that it needs \
-                               are gone. Do what is left in another program.";
-                    ended.push(stopped(program, why));
-                }
-            }
-        }
-        if calls.is_empty() { Ok(ended) } else { Err(calls) }
-    }
 }
 
 impl Default for CodeMode {
@@ -255,147 +177,6 @@ impl Default for CodeMode {
 impl From<CodeModeConfig> for CodeMode {
     fn from(config: CodeModeConfig) -> Self {
         Self(Arc::new(Shared { config, views: PerRun::default() }))
-    }
-}
-
-impl Shared {
-    fn with_view<R>(&self, cx: &RunCx, look: impl FnOnce(&mut View) -> R) -> R {
-        let view = self.views.of(cx, Mutex::default);
-        let mut view: MutexGuard<'_, View> = view.lock().unwrap_or_else(PoisonError::into_inner);
-        look(&mut view)
-    }
-
-    /// What the model is shown of the tools that there are: programs, and what they do not call.
-    fn show(&self, cx: &RunCx, offered: &ToolSpecs) -> ToolSpecs {
-        self.with_view(cx, |view| {
-            if view.offered.as_ptr() != offered.as_ptr() || view.shown.is_empty() {
-                let (functions, stubs) = tool::offered(&self.config, offered);
-                let others = offered.iter().filter(|tool| !self.config.is_callable(tool));
-                let shown = others.map(|other| match other.name == self.config.tool {
-                    true => tool::spec(&self.config, &stubs),
-                    false => other.clone(),
-                });
-                view.shown = shown.collect();
-                (view.offered, view.functions) = (offered.clone(), functions);
-            }
-            view.shown.clone()
-        })
-    }
-
-    /// What this program came to, if it was run when the model answered.
-    fn take_ended(&self, cx: &RunCx, id: &str, code: &str) -> Option<Ended> {
-        self.with_view(cx, |view| {
-            let at = view.ended.iter().position(|(of, source, _)| **of == *id && source == code)?;
-            Some(view.ended.swap_remove(at).2)
-        })
-    }
-}
-
-#[async_trait]
-impl Middleware for CodeMode {
-    fn name(&self) -> &str {
-        "code_mode"
-    }
-
-    fn placement(&self) -> Placement {
-        let placement = Placement::default().outside("context_compaction").outside("prompt_caching");
-        placement.inside("tool_search").unique()
-    }
-
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(RunCode(self.0.clone()))]
-    }
-
-    async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
-        if UNDER_WAY.is_set(cx)
-            && let Some(calls) = self.go_on(cx, req).await?
-        {
-            return Ok(Flow::Answer(calls));
-        }
-        // Where the run does not offer programs, its tools are the model's.
-        if req.tools.iter().any(|tool| tool.name == self.0.config.tool) {
-            req.tools = self.0.show(cx, &req.tools);
-        }
-        Ok(Flow::Continue)
-    }
-
-    async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
-        let is_program = |block: &Block| matches!(block, Block::ToolCall(call) if *call.name == *self.0.config.tool);
-        if !res.message.blocks().iter().any(is_program) {
-            return Ok(());
-        }
-        let message = {
-            let mut message = res.message.clone();
-            agent_core::engine::unique_ids(&mut message);
-            message
-        };
-        let functions = self.0.with_view(cx, |view| view.functions.clone());
-        let programs = message.calls().filter(|call| *call.name == *self.0.config.tool).filter_map(|call| {
-            let Args { code } = serde_json::from_str(&call.arguments).ok()?;
-            let named = functions.iter().filter(|function| code.contains(&function.name)).cloned().collect();
-            Some((call.id.clone(), Job { code, functions: named, known: Vec::new() }))
-        });
-        let programs: Vec<_> = programs.collect();
-        let ran = run_all(&self.0.config, programs.iter().map(|(_, job)| job.clone()).collect()).await;
-        let (mut answer, mut ended, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-        for ((id, job), progress) in programs.into_iter().zip(ran) {
-            match progress {
-                Progress::Ended(end) => ended.push((id, job.code, end)),
-                Progress::Needs(next) => {
-                    let mut program = Program::new(id.clone(), job);
-                    calls.push((id, program.take_on(next)));
-                    answer.push(program);
-                }
-            }
-        }
-        self.0.with_view(cx, |view| view.ended = ended);
-        if answer.is_empty() {
-            return Ok(());
-        }
-        let blocks = message.blocks().iter().flat_map(|block| match block {
-            Block::ToolCall(call) => match calls.iter().position(|(id, _)| *id == call.id) {
-                Some(at) => std::mem::take(&mut calls[at].1),
-                None => vec![block.clone()],
-            },
-            other => vec![other.clone()],
-        });
-        res.message = AssistantMessage::new(blocks.collect());
-        let first = res.message.calls().map(|call| call.id.clone()).collect();
-        let answer = Answer { step: cx.step(), message, first, programs: answer };
-        UNDER_WAY.update(cx, |under_way| *under_way = Some(answer.clone()))
-    }
-
-    async fn after_tools(&self, cx: &RunCx, results: &mut ToolResults) -> Result<Verdict> {
-        if UNDER_WAY.is_set(cx) {
-            UNDER_WAY.update(cx, |under_way| {
-                if let Some(answer) = under_way {
-                    results.results.iter().for_each(|result| answer.note(&result.call_id, &result.output));
-                }
-            })?;
-        }
-        Ok(Verdict::Proceed)
-    }
-
-    async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
-        if let Ok(RunEnd::Finished(finished)) = end
-            && UNDER_WAY.is_set(cx)
-            && let Some(answer) = UNDER_WAY.update(cx, |under_way| under_way.clone())?
-        {
-            let mut kept: History = cx.history();
-            let messages: Vec<_> = kept.iter().cloned().collect();
-            if history::is_there(&answer, &messages) {
-                let stopped = |program: &Program| {
-                    Ended::error(format!("The program was stopped: the run was over. {}", program.done()))
-                };
-                let ended: Vec<_> = answer.programs.iter().map(stopped).collect();
-                history::close(&answer, &ended, &self.0.config.tool, &mut kept)?;
-                cx.replace_history(kept.clone(), "code_mode");
-                finished.history = kept;
-            }
-        }
-        self.0.views.end(cx);
-        UNDER_WAY.end(cx, end);
-        Ok(())
     }
 }
 

@@ -1,54 +1,38 @@
-//! What a run keeps of the programs that are under way.
+//! What is kept of programs under way: their sources, once, and for each call how its result is read.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{AssistantMessage, Block, ToolCall, ToolMessage, ToolOutput};
+use agent_core::{GlobalStorage, Key, Message, Result, RunCx, ToolCall, ToolMessage, ToolOutput, tool};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     functions::Function,
+    history::Trace,
     interpreter::{Call, CallResult, Job},
 };
-use crate::{digest::digest, run_value::RunValue};
+use crate::digest::digest;
 
-/// The answer whose programs are under way, if there is one.
-pub(super) const UNDER_WAY: RunValue<Option<Answer>> = RunValue::new("code_mode", "under_way");
+/// Programs under way, by the ids of their calls.
+pub(super) type Programs = BTreeMap<String, Program>;
 
-/// An answer of the model with programs that call tools.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Answer {
-    /// The step in which it was given.
-    pub(super) step: u32,
-    /// As the model said it.
-    pub(super) message: AssistantMessage,
-    /// The calls of the message that took its place, by their ids.
-    pub(super) first: Vec<Arc<str>>,
-    pub(super) programs: Vec<Program>,
-}
+const UNDER_WAY: Key<Programs> = Key::new("under_way");
+const TOLD: Key<Told> = Key::new("told");
 
 /// A program under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Program {
-    /// The id of the call that it came with.
-    pub(super) id: Arc<str>,
+    /// The run in which it began.
+    pub(super) run: Arc<str>,
     pub(super) code: String,
     /// The tools that it can call: those that there were when it began.
     pub(super) functions: Vec<Function>,
-    pub(super) calls: Vec<Made>,
-}
-
-/// A call that a program made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) call: Call,
-    /// What came of it; none yet if it is being made.
-    pub(super) told: Option<Told>,
 }
 
 /// How the result of a call is had from what the history has of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Told {
+struct Told {
+    tool: String,
     /// Of the text, so that another in its place is noticed.
     digest: String,
     is_error: bool,
@@ -60,110 +44,152 @@ pub(super) struct Told {
 enum Form {
     /// The text is the value.
     Text,
-    /// The text is the value's JSON.
-    Json,
+    /// The text is JSON: the value, or an object of its fields without these.
+    Json(Map<String, Value>),
     /// The text does not say it all.
     Value(Value),
 }
 
+/// What an agent keeps of the programs under way, in the storage that the hierarchy shares.
+///
+/// It goes with the agent, so a fork goes on with a program, and the next run knows of one that an earlier run left. What is written
+/// with a step are the values of that step alone.
+pub(super) struct Kept(GlobalStorage);
+
+impl Kept {
+    pub(super) fn of(cx: &RunCx) -> Self {
+        Self(cx.globals().scope("code_mode").scope(&cx.ids().agent_id))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn programs(&self) -> Result<Programs> {
+        Ok(self.0.get(&UNDER_WAY)?.unwrap_or_default())
+    }
+
+    /// Takes on a program. In a call of a tool, it is kept with that call's result.
+    pub(super) fn begin(&self, id: &str, program: Program) -> Result<()> {
+        let id = id.to_owned();
+        let added = self.0.update(&UNDER_WAY, move |programs| {
+            let mut programs = programs.unwrap_or_default();
+            programs.insert(id.clone(), program.clone());
+            programs
+        });
+        added.map(drop)
+    }
+
+    /// Notes what came of a call of a program.
+    pub(super) fn note(&self, call: &tool::CallResult) -> Result<()> {
+        self.told(&call.call_id).set(&TOLD, &Told::of(&call.name, &call.output))
+    }
+
+    /// True if the result of the call was noted.
+    pub(super) fn is_told(&self, call_id: &str) -> bool {
+        !self.told(call_id).is_empty()
+    }
+
+    /// What a program did, in words: by what was noted, since the history may have lost its calls, and by what the history has, since
+    /// there is no note of the calls in whose middle a run was left.
+    pub(super) fn done(&self, id: &str, trace: &Trace<'_>) -> String {
+        let is_kept = !self.is_empty();
+        let name = |at| {
+            let noted = self.told(&call_id(id, at)).get(&TOLD).ok().flatten().map(|told| told.tool);
+            noted.or_else(|| match &*trace.calls.get(at)?.0.name {
+                name if is_kept => Some(format!("{name} (which may not have happened)")),
+                name => Some(name.to_owned()),
+            })
+        };
+        let done: Vec<_> = (0..).map_while(name).collect();
+        if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
+    }
+
+    /// What is to be run; none if a result that the program needs is not in the history any more.
+    pub(super) fn job(&self, id: &str, program: &Program, trace: &Trace<'_>) -> Option<Job> {
+        if self.is_told(&call_id(id, trace.calls.len())) {
+            return None;
+        }
+        let known = trace.calls.iter().map(|(call, result)| {
+            let told = self.told(&call.id).get(&TOLD).ok()??;
+            let function = program.functions.iter().find(|function| function.tool == *call.name)?;
+            let call = Call { tool: function.tool.clone(), arguments: call.arguments.clone() };
+            Some((call, told.result(*result)?))
+        });
+        let known = known.collect::<Option<_>>()?;
+        Some(Job { code: program.code.clone(), functions: program.functions.clone(), known, check: None })
+    }
+
+    /// Forgets all of it.
+    pub(super) fn clear(&self) {
+        let told = self.0.scope("results");
+        for name in told.snapshot().into_keys() {
+            if let Some((call_id, _)) = name.rsplit_once('/') {
+                told.scope(&call_id.replace("~1", "/").replace("~0", "~")).remove(&TOLD);
+            }
+        }
+        self.0.remove(&UNDER_WAY);
+    }
+
+    fn told(&self, call_id: &str) -> GlobalStorage {
+        self.0.scope("results").scope(call_id)
+    }
+}
+
 impl Told {
-    fn of(output: &ToolOutput) -> Self {
+    fn of(tool: &str, output: &ToolOutput) -> Self {
         let text = output.to_text();
         let form = match output.as_value() {
             None => Form::Text,
             Some(Value::String(value)) if *value == text => Form::Text,
-            Some(value) if serde_json::from_str::<Value>(&text).is_ok_and(|read| read == *value) => Form::Json,
-            Some(value) => Form::Value(value.clone()),
+            Some(value) => match serde_json::from_str(&text) {
+                Ok(shown) => beside(&shown, value).map_or_else(|| Form::Value(value.clone()), Form::Json),
+                Err(_) => Form::Value(value.clone()),
+            },
         };
-        Self { digest: digest([text.as_str()]), is_error: output.is_error(), form }
+        Self { tool: tool.to_owned(), digest: digest([text.as_str()]), is_error: output.is_error(), form }
     }
 
     /// The result; none if the history does not have it any more.
-    fn result(&self, found: Option<&ToolMessage>) -> Option<CallResult> {
-        if let (Form::Value(value), false) = (&self.form, self.is_error) {
-            return Some(Ok(value.clone()));
-        }
-        let text = agent_core::Message::Tool(found?.clone()).text();
+    fn result(self, found: Option<&ToolMessage>) -> Option<CallResult> {
+        let text = Message::Tool(found?.clone()).text();
         if digest([text.as_str()]) != self.digest {
             return None;
         }
-        Some(match &self.form {
+        Some(match self.form {
             _ if self.is_error => Err(text),
-            Form::Json => Ok(serde_json::from_str(&text).ok()?),
-            Form::Text | Form::Value(_) => Ok(text.into()),
+            Form::Value(value) => Ok(value),
+            Form::Json(beside) => {
+                let mut value: Value = serde_json::from_str(&text).ok()?;
+                if let Value::Object(fields) = &mut value {
+                    fields.extend(beside);
+                }
+                Ok(value)
+            }
+            Form::Text => Ok(text.into()),
         })
     }
 }
 
-impl Answer {
-    /// The program whose call has this id, and which of its calls it is.
-    fn find(&mut self, id: &str) -> Option<&mut Made> {
-        self.programs.iter_mut().find_map(|program| {
-            let number: usize = id.strip_prefix(&*program.id)?.strip_prefix('.')?.parse().ok()?;
-            program.calls.get_mut(number.checked_sub(1)?)
-        })
-    }
-
-    /// Notes what came of a call, if a program made it.
-    pub(super) fn note(&mut self, id: &str, output: &ToolOutput) {
-        if let Some(made) = self.find(id) {
-            made.told = Some(Told::of(output));
-        }
-    }
-
-    /// True for the call of a program.
-    pub(super) fn made(&self, id: &str) -> bool {
-        let number = |program: &Program| id.strip_prefix(&*program.id)?.strip_prefix('.')?.parse::<usize>().ok();
-        self.programs.iter().any(|program| number(program).is_some_and(|n| (1..=program.calls.len()).contains(&n)))
-    }
+/// The fields of a value that are not in what is shown of it, such as what is for people; none if these are not all.
+fn beside(shown: &Value, value: &Value) -> Option<Map<String, Value>> {
+    let (Value::Object(some), Value::Object(all)) = (shown, value) else { return (shown == value).then(Map::new) };
+    let (in_both, beside): (Map<_, _>, Map<_, _>) =
+        all.clone().into_iter().partition(|(name, _)| some.contains_key(name));
+    (in_both == *some).then_some(beside)
 }
 
-impl Program {
-    /// A program that made no call yet.
-    pub(super) fn new(id: Arc<str>, job: Job) -> Self {
-        Self { id, code: job.code, functions: job.functions, calls: Vec::new() }
-    }
+/// The id of a program's call, from 0.
+pub(super) fn call_id(id: &str, at: usize) -> String {
+    format!("{id}.{}", at + 1)
+}
 
-    /// What is to be run; none if a result that it needs is not among those that were `found`.
-    pub(super) fn job(&self, found: &BTreeMap<&str, &ToolMessage>) -> Option<Job> {
-        let told = self.calls.iter().enumerate().map_while(|(at, made)| Some((at, made, made.told.as_ref()?)));
-        let known = told.map(|(at, made, told)| {
-            let result = told.result(found.get(&*self.call_id(at)).copied())?;
-            Some((made.call.clone(), result))
-        });
-        let known = known.collect::<Option<_>>()?;
-        Some(Job { code: self.code.clone(), functions: self.functions.clone(), known })
-    }
-
-    /// Takes on the calls that it needs next, and gives them as the model would have made them.
-    pub(super) fn take_on(&mut self, calls: Vec<Call>) -> Vec<Block> {
-        let known = self.calls.iter().take_while(|made| made.told.is_some()).count();
-        self.calls.truncate(known);
-        self.calls.extend(calls.into_iter().map(|call| Made { call, told: None }));
-        let new = self.calls.iter().enumerate().skip(known);
-        let blocks = new.map(|(at, Made { call, .. })| {
-            Block::ToolCall(ToolCall {
-                id: self.call_id(at),
-                name: call.tool.as_str().into(),
-                arguments: call.arguments.clone(),
-                raw: None,
-            })
-        });
-        blocks.collect()
-    }
-
-    /// What it did, in words.
-    /// True if a call of it has a result.
-    pub(super) fn has_called(&self) -> bool {
-        self.calls.iter().any(|made| made.told.is_some())
-    }
-
-    pub(super) fn done(&self) -> String {
-        let done: Vec<_> = self.calls.iter().filter(|made| made.told.is_some()).map(|made| &*made.call.tool).collect();
-        if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
-    }
-
-    fn call_id(&self, at: usize) -> Arc<str> {
-        format!("{}.{}", self.id, at + 1).into()
-    }
+/// The calls that a program needs next, as a model would have made them.
+pub(super) fn calls(id: &str, made: usize, calls: Vec<Call>) -> impl Iterator<Item = ToolCall> {
+    (made..).zip(calls).map(move |(at, call)| ToolCall {
+        id: call_id(id, at).into(),
+        name: call.tool.into(),
+        arguments: call.arguments,
+        raw: None,
+    })
 }

@@ -13,13 +13,18 @@ const DEEPEST: usize = 4;
 /// Fields of a parameter that take more than this many bytes are not told.
 const LONGEST: usize = 600;
 
+/// A function with its parameters, their types and their defaults.
+pub(super) fn signature(function: &Function, tool: &ToolSpec) -> String {
+    let types = Types(&tool.parameters);
+    let params = function.params.iter().map(|param| types.param(param));
+    let params: Vec<_> = params.chain(function.open.then(|| "**more: Any".to_owned())).collect();
+    format!("{}({})", function.name, params.join(", "))
+}
+
 /// The stub of a function.
 pub(super) fn stub(function: &Function, tool: &ToolSpec) -> String {
     let types = Types(&tool.parameters);
-    let params: Vec<_> = function.params.iter().map(|param| types.param(param)).collect();
-    let more = if function.open { Some("**more: Any".to_owned()) } else { None };
-    let params: Vec<_> = params.into_iter().chain(more).collect();
-    let mut stub = format!("async def {}({}) -> Any:\n", function.name, params.join(", "));
+    let mut stub = format!("async def {} -> Any:\n", signature(function, tool));
     let mut told: Vec<String> = tool.description.trim().lines().map(str::to_owned).collect();
     for param in &function.params {
         let schema = &tool.parameters["properties"][&param.field];

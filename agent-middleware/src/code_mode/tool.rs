@@ -8,19 +8,22 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    CodeModeConfig, Shared,
-    functions::{Function, functions},
-    interpreter::{Ended, Job, Progress, run_all},
+    CodeModeConfig,
+    history::UNDER_WAY,
+    interpreter::{Job, Progress},
+    program::{Kept, Program},
     stubs::stub,
+    threads::run_all,
+    view::Shared,
 };
 
-/// The tool as an agent has it: it answers for programs that make no call. Those that do are taken out of the answer before
-/// it is called.
+/// The tool as an agent has it: it runs a program up to the first call. A program that makes none has ended; another one goes on
+/// with the next step.
 pub(super) struct RunCode(pub(super) Arc<Shared>);
 
 #[derive(Deserialize)]
-pub(super) struct Args {
-    pub(super) code: String,
+struct Args {
+    code: String,
 }
 
 /// What a model is told of the tool.
@@ -49,11 +52,10 @@ pub(super) fn spec(config: &CodeModeConfig, stubs: &str) -> ToolSpec {
     ToolSpec::new(config.tool.as_str(), about, parameters)
 }
 
-/// The functions that programs have of these tools, and their stubs.
-pub(super) fn offered(config: &CodeModeConfig, tools: &[ToolSpec]) -> (Vec<Function>, String) {
-    let all = functions(tools.iter().filter(|tool| config.is_callable(tool)));
-    let stubs = all.iter().map(|(function, tool)| stub(function, tool)).collect::<Vec<_>>().join("\n");
-    (all.into_iter().map(|(function, _)| function).collect(), stubs)
+/// The stubs of these functions.
+pub(super) fn stubs(config: &CodeModeConfig, tools: &[ToolSpec]) -> String {
+    let stubs = config.functions(tools).into_iter().map(|(function, tool)| stub(&function, tool));
+    stubs.collect::<Vec<_>>().join("\n")
 }
 
 #[async_trait]
@@ -68,16 +70,19 @@ impl Tool for RunCode {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { code } = req.parse()?;
-        let ended = match self.0.take_ended(&req.cx, &req.call.id, &code) {
-            Some(ended) => ended,
-            None => {
-                let functions = offered(&self.0.config, &req.offered).0;
-                match run_all(&self.0.config, vec![Job { code, functions, known: Vec::new() }]).await.pop() {
-                    Some(Progress::Ended(ended)) => ended,
-                    _ => Ended::error("This program calls tools, and cannot do that here. Call them yourself."),
-                }
+        let offered = self.0.told(&req.cx).unwrap_or_else(|| req.offered.clone());
+        let functions = self.0.config.functions(&offered).into_iter().map(|(function, _)| function);
+        let functions = functions.filter(|function| code.contains(&function.name)).collect();
+        let job = Job { code, functions, known: Vec::new(), check: Some(offered) };
+        match run_all(&self.0.config, vec![job.clone()]).await.pop() {
+            Some(Progress::Ended(ended)) if ended.is_error => Ok(ToolOutput::error(ended.text)),
+            Some(Progress::Ended(ended)) => Ok(ToolOutput::text(ended.text)),
+            _ => {
+                let Job { code, functions, .. } = job;
+                let program = Program { run: req.cx.ids().run_id.clone(), code, functions };
+                Kept::of(&req.cx).begin(&req.call.id, program)?;
+                Ok(ToolOutput::text(UNDER_WAY))
             }
-        };
-        Ok(if ended.is_error { ToolOutput::error(ended.text) } else { ToolOutput::text(ended.text) })
+        }
     }
 }

@@ -44,8 +44,8 @@ async fn deep_recursion_is_an_error() {
     let chain = format!("x = 1\nx{}", ".real".repeat(5000));
     let adds = format!("x = {}1", "1 + ".repeat(20_000));
     let minus = format!("x = {}1", "-".repeat(50_000));
-    let ifs: String = (0..2000).map(|n| format!("{}if True:\n", " ".repeat(n))).collect();
-    let ifs = format!("{ifs}{}pass", " ".repeat(2000));
+    let ifs: String = (0..400).map(|n| format!("{}if True:\n", " ".repeat(n))).collect();
+    let ifs = format!("{ifs}{}pass", " ".repeat(400));
     let lambdas = format!("x = {}1", "lambda: ".repeat(10_000));
     let strings = format!("x = {}{}", "f'{".repeat(300), "}'".repeat(300));
     for code in [
@@ -68,6 +68,17 @@ async fn deep_recursion_is_an_error() {
         }
     }
     told(&adds).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_as_long_and_as_deep_as_may_be_does_no_harm_and_a_longer_one_is_refused() {
+    for part in [".a", "()", "+1", "[0]", "if 1 else 1 "] {
+        let code = format!("print{}", part.repeat(((128 << 10) - 5) / part.len()));
+        let text = told(&code).await;
+        assert!(text.contains("Error") && !text.contains("131072"), "{part}: {}", &text[..text.len().min(300)]);
+        let text = told(&format!("{code}{part}")).await;
+        assert!(text.contains(" bytes, and 131072 are the most"), "{part}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -175,5 +175,8 @@ async fn the_conversation_of_a_program_is_one_call_and_its_result() {
     assert_eq!(said[7..], ["assistant: so"]);
     let ids: BTreeSet<_> = done.iter().filter_map(|line| Some(line.split_once(':')?.0)).collect();
     assert_eq!(ids, BTreeSet::from(["a", "p.1", "p.2", "r.1", "r.2"]));
-    assert_eq!(end.steps, 3, "the first calls are made at once, and so are the second");
+    assert_eq!(
+        end.steps, 4,
+        "the programs begin in the first, the first calls are made at once, and so are the second"
+    );
 }

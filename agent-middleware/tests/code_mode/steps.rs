@@ -1,31 +1,10 @@
 //! A program's calls as steps of the run: what else happens while it is under way.
 
-use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunEnd, RunRequest, ToolOutput, testing::Turn};
+use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunRequest, ToolOutput, testing::Turn};
 use agent_middleware::{Approval, CodeMode, before_model_fn, before_tool_fn};
 use serde_json::json;
 
 use crate::world::{Outside, builder, finished, program, said};
-
-#[tokio::test]
-async fn a_question_of_a_call_inside_is_asked_and_the_program_goes_on_with_the_answer() {
-    let outside = Outside::default();
-    let turns = || [program("p", "a = say('a')\nb = ask('well?')\na + b + say('c')"), Turn::text("so")];
-    let (agent, _) = builder(turns(), &outside);
-    let agent = agent.middleware(CodeMode::new()).build().expect("builds");
-    let end = agent.run("go").await.expect("waits");
-    let RunEnd::Interrupted(checkpoint) = end else { panic!("{end:?}") };
-    assert_eq!(checkpoint.questions.len(), 1);
-    let checkpoint = serde_json::from_str(&serde_json::to_string(&checkpoint).expect("serialises")).expect("parses");
-    let (agent, model) = builder(turns().into_iter().skip(1), &outside);
-    let agent = agent.middleware(CodeMode::new()).build().expect("builds");
-    let answer = |checkpoint: &agent_core::Checkpoint| (checkpoint.questions[0].id.clone(), json!("B"));
-    let answers = [answer(&checkpoint)];
-    let end = finished(agent.start(RunRequest::resume(checkpoint, answers)).await);
-    assert_eq!(said(end.history.iter()), ["user: go", "calls run_code(p)", "p: aBc", "assistant: so"]);
-    assert_eq!(model.calls(), 1);
-    let says = outside.done().into_iter().filter(|line| line.contains("say")).collect::<Vec<_>>();
-    assert_eq!(says, ["p.1: say {\"name\":\"a\"}", "p.3: say {\"name\":\"c\"}"]);
-}
 
 #[tokio::test]
 async fn approval_decides_on_each_call_of_a_program() {
@@ -46,6 +25,9 @@ async fn arguments_that_a_hook_changed_are_those_of_the_tool_and_the_program_goe
     let outside = Outside::default();
     let (agent, model) = builder([program("p", "say('a') + say('b')"), Turn::text("so")], &outside);
     let edits = before_tool_fn("edits", |_, req| {
+        if &*req.call.name == "run_code" {
+            return Ok(Flow::Continue);
+        }
         let name = req.args["name"].as_str().expect("a name").to_uppercase();
         req.args = std::sync::Arc::new(json!({"name": name}));
         Ok(Flow::<ToolOutput>::Continue)
@@ -65,9 +47,9 @@ async fn what_is_said_while_a_program_is_under_way_comes_after_it() {
     });
     let agent = agent.middleware(CodeMode::new()).middleware(speaks).build().expect("builds");
     let end = finished(agent.run("go").await);
-    let wanted = ["user: go", "calls run_code(p)", "p: ab", "user: at p.1", "user: at p.2"];
+    let wanted = ["user: go", "calls run_code(p)", "p: ab", "user: at p", "user: at p.1", "user: at p.2"];
     assert_eq!(said(&model.requests()[1].messages), wanted);
-    assert_eq!(said(end.history.iter())[..5], wanted);
+    assert_eq!(said(end.history.iter())[..6], wanted);
 }
 
 #[tokio::test]
@@ -75,7 +57,7 @@ async fn a_program_that_the_run_has_no_steps_for_is_ended_and_the_conversation_s
     for final_answer in [false, true] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "for n in range(9): say(str(n))"), Turn::text("so")], &outside);
-        let agent = agent.middleware(CodeMode::new()).max_steps(3).final_answer(final_answer).build().expect("builds");
+        let agent = agent.middleware(CodeMode::new()).max_steps(4).final_answer(final_answer).build().expect("builds");
         let end = finished(agent.run("go").await);
         assert_eq!(end.reason, ExitReason::StepLimit);
         let said = said(end.history.iter());
@@ -125,7 +107,7 @@ async fn a_program_whose_results_were_taken_away_ends_with_an_error_that_says_so
     for (shorten, first) in [(away, "user: In short: go."), (changed, "user: go")] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "say('a')\nsay('b')\nsay('c')"), Turn::text("so")], &outside);
-        let agent = agent.middleware(shortens(3, shorten)).middleware(CodeMode::new()).build().expect("builds");
+        let agent = agent.middleware(shortens(4, shorten)).middleware(CodeMode::new()).build().expect("builds");
         let end = finished(agent.run("go").await);
         let said = said(end.history.iter());
         assert_eq!(said[..2], [first, "calls run_code(p)"], "{said:?}");

@@ -20,7 +20,7 @@ impl Outside {
         self.0.lock().expect("lock").clone()
     }
 
-    fn note(&self, done: impl Into<String>) {
+    pub(crate) fn note(&self, done: impl Into<String>) {
         self.0.lock().expect("lock").push(done.into());
     }
 }
