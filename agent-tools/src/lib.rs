@@ -74,6 +74,8 @@ mod skills;
 mod structured;
 #[cfg(feature = "web")]
 pub mod web;
+#[cfg(feature = "mcp")]
+mod wildcard;
 #[cfg(feature = "workspace")]
 mod workspace;
 

@@ -5,11 +5,12 @@
 #[expect(dead_code, reason = "each test program uses what it needs")]
 mod support;
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use agent_core::{Effect, Resources};
 use agent_tools::{
-    plugin::{Parts, Plugin, RestrictionPolicy},
+    Skills,
+    plugin::{Parts, Plugin, TrustStore},
     sandbox::{Isolation, LocalSandbox, MemorySandbox},
 };
 use serde_json::{Value, json};
@@ -25,6 +26,11 @@ fn folder(manifest: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("plugin.yaml"), format!("{HEAD}{manifest}")).expect("is written");
     dir
+}
+
+fn pipe_at(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().expect("runs");
+    assert!(made.success());
 }
 
 fn refusal(dir: &Path) -> String {
@@ -57,7 +63,17 @@ async fn script(line: &str) -> agent_core::ToolOutput {
 async fn the_example_is_shown_trusted_and_run() {
     let plugin = Plugin::load(EXAMPLE).expect("is one");
     let shown = plugin.to_string();
-    for part in ["find_shelf.sh", "card", "secret", "skills", "librarian", plugin.digest(), "Ask \"library_*\""] {
+    for part in [
+        "find_shelf.sh",
+        "card",
+        "secret",
+        "required",
+        "skills/lending/SKILL.md",
+        "You are a librarian.",
+        "agent finder: tools [\"library_find_*\"]",
+        plugin.digest(),
+        "Ask \"library_*\"",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let (work, secrets) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
@@ -67,30 +83,137 @@ async fn the_example_is_shown_trusted_and_run() {
     let sandbox = builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox");
     let config = json!({"branch": "north", "card": {"file": card}});
     let parts = plugin.trust(plugin.digest(), &config, &(Arc::new(sandbox) as _)).expect("is trusted");
-    assert_eq!(parts.tools.names(), ["library_find_shelf", "load_skill"]);
+    assert_eq!(parts.tools.names(), ["library_find_shelf"]);
+    assert_eq!(parts.skills.tools().names(), ["load_skill"]);
     assert_eq!(parts.prompts["librarian"], "You are a librarian.\n");
-    assert_eq!(parts.restrictions[0].policy, RestrictionPolicy::Ask);
-    let tools = parts.tools.into_tools().expect("two");
+    assert_eq!(parts.ask, ["library_*"]);
+    let [finder] = &parts.agents[..] else { panic!("one agent") };
+    assert_eq!((finder.name.as_str(), finder.tools.names()), ("library_finder", vec!["library_find_shelf".to_owned()]));
+    drop(plugin); // what its parts need is there all the same
+    let skill = parts.skills.tools().into_tools().expect("one").remove(0);
+    let lending =
+        call_in(run(Resources::default()).cx(), &skill, json!({"skill": "lending"})).await.expect("is loaded");
+    assert!(!lending.is_error(), "{}", lending.to_text());
+    let tools = parts.tools.into_tools().expect("one");
     assert_eq!(tools[0].options().effect, Effect::Pure);
     let output = call_in(run(Resources::default()).cx(), &tools[0], json!({"title": "Emma"})).await.expect("gives");
     assert_eq!(output.as_value(), Some(&json!({"branch": "north", "asked": {"title": "Emma"}, "shelf": 7})));
 }
 
 #[test]
-fn a_folder_that_changed_by_a_byte_must_be_trusted_anew() {
+fn a_folder_that_changed_by_a_byte_must_be_trusted_anew_and_what_was_trusted_stays_what_it_was() {
+    let dir = folder("prompts: {a: a.md}");
+    let file = dir.path().join("a.md");
+    fs::write(&file, "good").expect("is written");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    fs::write(&file, "evil").expect("is written");
+    assert_eq!(trust(&plugin, &Value::Null).expect("was looked at").prompts["a"], "good");
+    assert_eq!(fs::read_to_string(plugin.dir().join("a.md")).expect("is copied"), "good");
+
+    let again = Plugin::load(dir.path()).expect("is one");
+    let old = again.trust(plugin.digest(), &Value::Null, &(Arc::new(MemorySandbox::new()) as _));
+    let error = old.expect_err("an old digest").to_string();
+    assert!(error.contains("is not what was trusted"), "{error}");
+    assert_eq!(trust(&again, &Value::Null).expect("is trusted").prompts["a"], "evil");
+
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("is set");
+    assert_ne!(Plugin::load(dir.path()).expect("is one").digest(), again.digest(), "a program is no text");
+}
+
+#[test]
+fn the_copy_is_there_as_long_as_somebody_may_need_it() {
+    let plugin = Plugin::load(EXAMPLE).expect("is one");
+    let copy = plugin.dir().to_owned();
+    let config = json!({"branch": "north", "card": {"env": "PATH"}});
+    let parts = trust(&plugin, &config).expect("is trusted");
+    drop(plugin);
+    assert!(copy.join("scripts/find_shelf.sh").exists());
+    drop(parts);
+    assert!(!copy.exists());
+}
+
+#[test]
+fn what_was_trusted_is_kept_for_the_next_process_and_can_be_forgotten() {
     let dir = folder("");
     let plugin = Plugin::load(dir.path()).expect("is one");
-    assert!(trust(&plugin, &Value::Null).is_ok());
-    fs::write(dir.path().join("new"), "").expect("is written");
-    let error = trust(&plugin, &Value::Null).expect_err("it changed").to_string();
-    assert!(error.contains("is not what was trusted"), "{error}");
-    let again = Plugin::load(dir.path()).expect("is one");
-    assert_ne!(again.digest(), plugin.digest());
-    assert!(
-        again.trust(plugin.digest(), &Value::Null, &(Arc::new(MemorySandbox::new()) as _)).is_err(),
-        "an old digest"
-    );
-    assert!(trust(&again, &Value::Null).is_ok());
+    let kept = tempfile::tempdir().expect("a directory");
+    let file = kept.path().join("trusted.json");
+    let store = || TrustStore::new(&file);
+    assert_eq!(store().digest("p").expect("is read"), None);
+    store().trust(&plugin).expect("is kept");
+    assert_eq!(store().digest("p").expect("is read").as_deref(), Some(plugin.digest()));
+    assert_eq!(fs::metadata(&file).expect("is there").permissions().mode() & 0o777, 0o600);
+    store().forget("p").expect("is written");
+    assert_eq!(store().digest("p").expect("is read"), None);
+    fs::write(&file, "{").expect("is written");
+    let error = store().trust(&plugin).expect_err("is damaged").to_string();
+    assert!(error.contains("trusted.json"), "{error}");
+    assert_eq!(fs::read_to_string(&file).expect("is there"), "{", "nothing is lost");
+}
+
+#[test]
+fn a_plugin_brings_no_tool_that_it_denies_and_skills_of_two_go_together() {
+    let tool = |name: &str| format!("  {name}: {{description: d, command: [x], parameters: {{type: object}}}}\n");
+    let scripts = format!("scripts:\n{}{}", tool("look"), tool("burn"));
+    let dir = folder(&format!("{scripts}permissions: [{{policy: deny, tool: '*_burn'}}]\n"));
+    let parts = trust(&Plugin::load(dir.path()).expect("is one"), &Value::Null).expect("is trusted");
+    assert_eq!(parts.tools.names(), ["p_look"]);
+
+    let dir = folder("skills: [s]");
+    fs::create_dir_all(dir.path().join("s/brewing")).expect("is made");
+    fs::write(dir.path().join("s/brewing/SKILL.md"), "---\ndescription: When tea is made.\n---\nBoil.\n")
+        .expect("is written");
+    let other = trust(&Plugin::load(dir.path()).expect("is one"), &Value::Null).expect("is trusted");
+    let library =
+        trust(&Plugin::load(EXAMPLE).expect("is one"), &json!({"card": {"env": "PATH"}})).expect("is trusted");
+    let mut all = library.skills.iter().chain(other.skills.iter()).cloned();
+    let skills = all.try_fold(Skills::new(), Skills::skill).expect("of two names");
+    assert_eq!(skills.iter().map(|skill| skill.name()).collect::<Vec<_>>(), ["brewing", "lending"]);
+}
+
+/// A server of tools by hand: what a plugin's own program is.
+const SERVER: &str = r#"
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked: continue
+    tool = lambda name: {"name": name, "inputSchema": {"type": "object"}}
+    said = {
+        "initialize": lambda: {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "bees", "version": "1"}},
+        "tools/list": lambda: {"tools": [tool("count"), tool("burn")]},
+        "tools/call": lambda: {"content": [{"type": "text", "text": os.environ["HIVE"]}]},
+    }[asked["method"]]()
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": said}), flush=True)
+"#;
+
+#[tokio::test]
+async fn a_server_of_tools_is_a_program_of_the_copy_and_its_denied_tools_are_not_there() {
+    let manifest = "config: {hive: {type: string, secret: true}}\nmcp:\n  bees:\n    command: [python3, '${plugin.dir}/bees.py']\n    env: {HIVE: '${config.hive}'}\npermissions: [{policy: deny, tool: 'p_bees_b*'}]\n";
+    let dir = folder(manifest);
+    fs::write(dir.path().join("bees.py"), SERVER).expect("is written");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    assert!(plugin.to_string().contains("outside any sandbox"));
+    let hive = dir.path().join("hive");
+    fs::write(&hive, "seven\n").expect("is written");
+    let parts = trust(&plugin, &json!({"hive": {"file": hive}})).expect("is trusted");
+    drop((plugin, dir));
+    let run = run(Resources::default());
+    let tools = parts.servers[0].tools(run.cx()).await.expect("is started");
+    let names: Vec<_> = tools.iter().map(|tool| tool.spec().name).collect();
+    assert_eq!(names, ["p_bees_count"]);
+    let output = call_in(run.cx(), &tools[0], json!({})).await.expect("answers");
+    assert_eq!(output.to_text(), "seven");
+}
+
+#[test]
+fn the_servers_of_a_document_and_hidden_characters_are_shown() {
+    let dir = folder("openapi: {a: {document: a.yaml}}\nprompts: {p: p.md}\n");
+    let document = "openapi: 3.1.0\nservers: [{url: 'https://a.example'}]\npaths:\n  /x:\n    get:\n      servers: [{url: 'https://b.example'}]\n      operationId: x\n";
+    fs::write(dir.path().join("a.yaml"), document).expect("is written");
+    fs::write(dir.path().join("p.md"), "good\u{202e}live\u{1b}[2J").expect("is written");
+    let shown = Plugin::load(dir.path()).expect("is one").to_string();
+    assert!(shown.contains("https://a.example") && shown.contains("https://b.example"), "{shown}");
+    assert!(shown.contains("good\\u{202e}live\\u{1b}[2J"), "{shown}");
 }
 
 #[test]
@@ -130,6 +253,10 @@ fn what_a_manifest_has_wrong_is_said_with_its_key() {
 fn links_large_folders_and_expanding_aliases_are_refused() {
     let dir = folder("");
     std::os::unix::fs::symlink("/etc", dir.path().join("etc")).expect("is linked");
+    assert!(refusal(dir.path()).contains("links and special files"));
+
+    let dir = folder("");
+    pipe_at(&dir.path().join("pipe"));
     assert!(refusal(dir.path()).contains("links and special files"));
 
     let dir = folder("");

@@ -35,6 +35,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Keeps something as long as the client is there.
+    #[cfg(feature = "plugins")]
+    pub(crate) fn keep(mut self, what: impl std::any::Any + Send + Sync) -> Self {
+        self.0.keeps = Some(std::sync::Arc::new(what));
+        self
+    }
+
     /// Sets the longest time of a call, of a resource that is read and of a prompt. The run's deadline holds beside it. Default:
     /// one minute.
     pub fn timeout(mut self, most: Duration) -> Self {

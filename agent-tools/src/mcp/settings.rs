@@ -1,11 +1,12 @@
 //! What a client was told when it was built.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{Effect, Model, model::Backoff};
 use rmcp::model::Tool as RemoteTool;
 
 use super::Endpoint;
+use crate::wildcard::fits;
 
 /// What a client was told when it was built.
 pub(super) struct Settings {
@@ -26,6 +27,8 @@ pub(super) struct Settings {
     pub(super) asks: bool,
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) roots: Vec<String>,
+    /// What must be there as long as the client is.
+    pub(super) keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The most of one message, unless results may be larger: what a list of many tools needs.
@@ -51,6 +54,7 @@ impl Settings {
             asks: false,
             model: None,
             roots: Vec::new(),
+            keeps: None,
         }
     }
 
@@ -66,8 +70,8 @@ impl Settings {
 
     /// True if the server's tool of this name is on offer.
     pub(super) fn offers(&self, tool: &str) -> bool {
-        let fits = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
-        (self.allowed.is_empty() || fits(&self.allowed)) && !fits(&self.denied)
+        let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
+        (self.allowed.is_empty() || named(&self.allowed)) && !named(&self.denied)
     }
 
     /// The longest time of a call of the server's tool of this name.
@@ -88,32 +92,5 @@ impl Settings {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("name", &self.name).field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
-
-/// True if the name fits the pattern, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(rest) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    let middle = pieces.iter().try_fold(rest, |rest, piece| Some(&rest[rest.find(piece)? + piece.len()..]));
-    middle.is_some_and(|rest| rest.ends_with(last))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn a_star_stands_for_anything_and_all_else_for_itself() {
-        for (pattern, name) in
-            [("*", "a"), ("a*", "a"), ("*_b", "a_b"), ("a*c*e", "abcde"), ("read", "read"), ("*", "")]
-        {
-            assert!(matches(pattern, name), "{pattern} {name}");
-        }
-        for (pattern, name) in [("read", "reader"), ("a*a", "a"), ("*_b", "a_bc"), ("", "a"), ("a*c*e", "aecd")] {
-            assert!(!matches(pattern, name), "{pattern} {name}");
-        }
     }
 }

@@ -60,6 +60,8 @@ mod yaml;
 use std::sync::Arc;
 
 pub use self::builder::OpenApiBuilder;
+#[cfg(feature = "plugins")]
+pub(crate) use self::server::servers;
 use self::{
     operation::Operation,
     tool::{ApiTool, Client},

@@ -34,6 +34,16 @@ pub(super) fn server(site: &Site<'_>) -> Result<Url> {
     }
 }
 
+/// The addresses of all servers that a document names.
+#[cfg(feature = "plugins")]
+pub(crate) fn servers(document: &str) -> Vec<String> {
+    let Ok(document) = super::document::Document::read(document) else { return Vec::new() };
+    let items = fields(document.root(), "paths").map(|(_, item)| document.resolve(item).unwrap_or(item));
+    let operations = items.flat_map(|item| item.as_object().into_iter().flat_map(|item| item.values()).chain([item]));
+    let named = operations.chain([document.root()]).flat_map(|at| list(at, "servers")).map(address);
+    named.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
 /// True if the document as a whole names this server first: one that an operation names may be anybody's.
 fn is_of_the_document(site: &Site<'_>, url: &Url) -> bool {
     let first = list(site.document.root(), "servers").next().map(address);

@@ -2,23 +2,34 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::Read,
+    fs::{self, OpenOptions, Permissions},
+    io::{self, Read, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use agent_core::{Error, Result};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 const MOST_FILES: usize = 2_000;
 const MOST_DEPTH: usize = 16;
 const MOST_BYTES: u64 = 32 << 20;
 
-/// What was in the folder when it was looked at.
+/// What was in the folder when it was looked at, and a copy of it that nobody else writes to: what runs is what was looked at.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    pub(super) dir: PathBuf,
-    files: BTreeMap<String, Vec<u8>>,
+    /// Where it was read from.
+    pub(super) from: PathBuf,
+    files: BTreeMap<String, File>,
+    copy: Arc<TempDir>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    bytes: Vec<u8>,
+    is_program: bool,
 }
 
 impl Folder {
@@ -26,9 +37,28 @@ impl Folder {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a link, a file that is none, and for more than a plugin may have.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize().map_err(|e| Error::config(format!("'{}': {e}", dir.display())))?;
-        let mut folder = Self { dir: dir.clone(), files: BTreeMap::new() };
+        let no_copy = |e: io::Error| Error::config(format!("there is no place for a copy of a plugin: {e}"));
+        let copy = tempfile::Builder::new().prefix("agent-plugin-").tempdir().map_err(no_copy)?;
+        let mut folder = Self { from: dir.clone(), files: BTreeMap::new(), copy: Arc::new(copy) };
         folder.walk(&dir, "", &mut MOST_BYTES.clone(), 0)?;
+        folder.write().map_err(no_copy)?;
         Ok(folder)
+    }
+
+    /// The folder of the copy.
+    pub(super) fn dir(&self) -> &Path {
+        self.copy.path()
+    }
+
+    fn write(&self) -> io::Result<()> {
+        for (path, file) in &self.files {
+            let path = self.dir().join(path);
+            fs::create_dir_all(path.parent().unwrap_or(self.dir()))?;
+            let mode = if file.is_program { 0o555 } else { 0o444 };
+            OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?.write_all(&file.bytes)?;
+        }
+        // A sandbox may run as somebody else.
+        fs::set_permissions(self.dir(), Permissions::from_mode(0o755))
     }
 
     fn walk(&mut self, dir: &Path, above: &str, left: &mut u64, depth: usize) -> Result<()> {
@@ -48,13 +78,11 @@ impl Folder {
             if !kind.is_file() {
                 return Err(wrong(&path, "links and special files are not taken".to_owned()));
             }
-            let mut bytes = Vec::new();
-            let read = fs::File::open(entry.path()).and_then(|file| file.take(*left + 1).read_to_end(&mut bytes));
-            let read = read.map_err(|e| wrong(&path, e.to_string()))? as u64;
+            let file = read(&entry.path(), *left + 1).map_err(|e| wrong(&path, e.to_string()))?;
             *left = left
-                .checked_sub(read)
+                .checked_sub(file.bytes.len() as u64)
                 .ok_or_else(|| wrong(&path, format!("the folder has more than {} MiB", MOST_BYTES >> 20)))?;
-            self.files.insert(path, bytes);
+            self.files.insert(path, file);
             if self.files.len() > MOST_FILES {
                 return Err(wrong(above, format!("the folder has more than {MOST_FILES} files")));
             }
@@ -65,8 +93,8 @@ impl Folder {
     /// A digest of all names and bytes.
     pub(super) fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        for (path, bytes) in &self.files {
-            for part in [path.as_bytes(), bytes] {
+        for (path, file) in &self.files {
+            for part in [path.as_bytes(), &[u8::from(file.is_program)], &file.bytes] {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
             }
@@ -79,15 +107,28 @@ impl Folder {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not in the folder, or no text.
     pub(super) fn text(&self, path: &str) -> Result<&str> {
-        let bytes = self.files.get(path);
-        let bytes = bytes.ok_or_else(|| Error::config(format!("'{path}' is not a file of the plugin")))?;
-        std::str::from_utf8(bytes).map_err(|_| Error::config(format!("'{path}' is not text")))
+        let file = self.files.get(path);
+        let file = file.ok_or_else(|| Error::config(format!("'{path}' is not a file of the plugin")))?;
+        std::str::from_utf8(&file.bytes).map_err(|_| Error::config(format!("'{path}' is not text")))
     }
 
-    /// True if a file lies below this path.
-    pub(super) fn has_below(&self, path: &str) -> bool {
+    /// The paths of the files below this one, and how many bytes they have.
+    pub(super) fn below(&self, path: &str) -> impl Iterator<Item = (&str, usize)> {
         let path = format!("{path}/");
-        !path.split('/').any(|part| part == ".." || part == ".")
-            && self.files.keys().any(|file| file.starts_with(&path))
+        let files = self.files.iter().map(|(file, read)| (file.as_str(), read.bytes.len()));
+        files.filter(move |(file, _)| file.starts_with(&path))
     }
+}
+
+/// The first `most` bytes of a file. A link or a pipe that takes the file's place meanwhile is neither followed nor waited for.
+fn read(path: &Path, most: u64) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("links and special files are not taken"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(File { bytes, is_program: found.permissions().mode() & 0o100 != 0 })
 }

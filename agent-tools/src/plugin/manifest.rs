@@ -31,6 +31,8 @@ pub(super) struct Manifest {
     #[serde(default)]
     pub(super) prompts: BTreeMap<String, String>,
     #[serde(default)]
+    pub(super) agents: BTreeMap<String, SubAgent>,
+    #[serde(default)]
     pub(super) permissions: Vec<Restriction>,
 }
 
@@ -109,24 +111,33 @@ pub(super) struct Api {
     pub(super) secrets: BTreeMap<String, String>,
 }
 
-/// A rule for tools that a plugin brings along. It can only narrow what the application allows: there is no `allow`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A sub-agent.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Restriction {
-    /// What is done about calls.
-    pub policy: RestrictionPolicy,
-    /// The names of tools, with `*` for any number of characters.
-    pub tool: String,
+pub(super) struct SubAgent {
+    pub(super) description: String,
+    /// The file of its system prompt.
+    pub(super) prompt: String,
+    /// Patterns of the names of its tools.
+    #[serde(default)]
+    pub(super) tools: Vec<String>,
 }
 
-/// What a [`Restriction`] does about a call.
+/// A rule for tools. It can only narrow what the application allows: there is no `allow`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Restriction {
+    pub(super) policy: RestrictionPolicy,
+    /// The names of tools, with `*` for any number of characters.
+    pub(super) tool: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RestrictionPolicy {
+pub(super) enum RestrictionPolicy {
     /// A person is asked.
     Ask,
-    /// It never runs.
+    /// It is not brought along.
     Deny,
 }
 
@@ -152,7 +163,8 @@ impl Manifest {
             return Err(wrong(format!("framework: it is made for {range}, and this is {here}")));
         }
         let (scripts, servers) = (manifest.scripts.keys(), manifest.mcp.keys());
-        let names = scripts.chain(servers).chain(manifest.openapi.keys()).chain([&manifest.name]);
+        let others = manifest.openapi.keys().chain(manifest.agents.keys()).chain([&manifest.name]);
+        let names = scripts.chain(servers).chain(others);
         for name in names {
             let fits = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
             if name.is_empty() || name.len() > 32 || !name.bytes().all(fits) {
@@ -178,6 +190,19 @@ impl Manifest {
             }
         }
         Ok(manifest)
+    }
+}
+
+impl Manifest {
+    /// The files that must be there, and texts.
+    pub(super) fn files(&self) -> impl Iterator<Item = &String> {
+        let documents = self.openapi.values().map(|api| &api.document);
+        self.prompts.values().chain(documents).chain(self.agents.values().map(|agent| &agent.prompt))
+    }
+
+    /// The patterns of tools with this restriction.
+    pub(super) fn restricted(&self, policy: RestrictionPolicy) -> impl Iterator<Item = &str> {
+        self.permissions.iter().filter(move |rule| rule.policy == policy).map(|rule| rule.tool.as_str())
     }
 }
 

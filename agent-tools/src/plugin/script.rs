@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 use serde_json::Value;
 
-use super::config::Values;
+use super::{config::Values, folder::Folder};
 use crate::sandbox::{Command, Sandbox};
 
 /// Most bytes that a program may write.
@@ -19,6 +19,8 @@ pub(super) struct ScriptTool {
     pub(super) timeout: Duration,
     pub(super) values: Arc<Values>,
     pub(super) sandbox: Arc<dyn Sandbox>,
+    /// The program, which must be there as long as the tool is.
+    pub(super) _folder: Folder,
 }
 
 #[async_trait]

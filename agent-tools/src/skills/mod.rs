@@ -4,6 +4,7 @@ mod front_matter;
 mod tools;
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     fmt, io,
     ops::ControlFlow,
@@ -61,6 +62,8 @@ pub struct Skill {
     name: String,
     description: String,
     source: Source,
+    /// What must be there as long as the skill is.
+    keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 #[derive(Clone)]
@@ -72,7 +75,12 @@ enum Source {
 impl Skill {
     /// A skill with these instructions. Its description says when it is of use: that is all that the model sees of it at first.
     pub fn new(name: impl Into<String>, description: impl Into<String>, instructions: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), description: description.into(), source: Source::Text(instructions.into()) }
+        Self {
+            name: name.into(),
+            description: description.into(),
+            source: Source::Text(instructions.into()),
+            keeps: None,
+        }
     }
 
     /// The skill in a directory.
@@ -91,7 +99,14 @@ impl Skill {
         let description = given(fields.description).ok_or_else(|| {
             refused(&format!("the front matter of {SKILL} has no description: say when it is of use"))
         })?;
-        Ok(Self { name, description, source: Source::Directory(files) })
+        Ok(Self { name, description, source: Source::Directory(files), keeps: None })
+    }
+
+    /// Keeps something as long as the skill is there.
+    #[cfg(feature = "plugins")]
+    pub(crate) fn keep(mut self, what: impl Any + Send + Sync) -> Self {
+        self.keeps = Some(Arc::new(what));
+        self
     }
 
     /// The name that the model loads it by.

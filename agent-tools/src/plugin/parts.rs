@@ -1,0 +1,158 @@
+//! What a trusted plugin brings to an agent.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use agent_core::{Error, Result, Tool, ToolSpec};
+use serde_json::Value;
+
+use super::{
+    Plugin,
+    config::Values,
+    manifest::{Api, RestrictionPolicy, Script, Server},
+    script::ScriptTool,
+};
+use crate::{
+    Skills, ToolSet,
+    mcp::{Client, ClientBuilder, Http, Stdio},
+    openapi::OpenApi,
+    sandbox::{Command, Sandbox},
+    wildcard,
+};
+
+/// What a plugin brings to an agent, without the tools that it denies itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Parts {
+    /// Scripts and operations of APIs. Their names begin with the plugin's and `_`.
+    pub tools: ToolSet,
+    /// Servers of tools, which are started or reached when a run needs them.
+    pub servers: Vec<Client>,
+    /// Skills. Those of all plugins and the application's own go into one [`Skills`], of which an agent takes the tools.
+    pub skills: Skills,
+    /// Texts of prompts, by name.
+    pub prompts: BTreeMap<String, String>,
+    /// Sub-agents. Their names begin with the plugin's and `_`.
+    pub agents: Vec<SubAgent>,
+    /// Patterns of the names of tools before whose calls a person is to be asked: each for a rule of `Approval`. `*` stands for anything.
+    pub ask: Vec<String>,
+}
+
+/// A sub-agent that a plugin describes. Its model is the application's, as are its limits.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SubAgent {
+    /// Its name.
+    pub name: String,
+    /// What it is for: for the model that delegates to it.
+    pub description: String,
+    /// Its system prompt.
+    pub prompt: String,
+    /// Those of the plugin's scripts and operations that it may call.
+    pub tools: ToolSet,
+}
+
+impl Plugin {
+    pub(super) fn parts(&self, config: &Value, sandbox: &Arc<dyn Sandbox>) -> Result<Parts> {
+        let values = Arc::new(Values::read(&self.manifest.config, config)?);
+        let mut tools = ToolSet::new(self.name());
+        for (name, script) in &self.manifest.scripts {
+            tools = tools.tool(self.script(name, script, &values, sandbox)?);
+        }
+        for (name, api) in &self.manifest.openapi {
+            tools = tools.extend(self.api(api, &values)?.tools().prefixed(&format!("{name}_")));
+        }
+        let tools = tools.prefixed(&format!("{}_", self.name())).into_tools()?;
+        let is_denied = |tool: &Arc<dyn Tool>| self.denied().any(|pattern| wildcard::fits(pattern, &tool.spec().name));
+        let tools = ToolSet::new(self.name()).extend(tools.into_iter().filter(|tool| !is_denied(tool)));
+        let servers = self.manifest.mcp.iter().map(|(name, server)| self.server(name, server, &values));
+        let servers = servers.collect::<Result<_>>()?;
+        let mut skills = Skills::new();
+        for folder in &self.manifest.skills {
+            for skill in Skills::open(self.dir().join(folder))?.iter() {
+                skills = skills.skill(skill.clone().keep(self.folder.clone()))?;
+            }
+        }
+        let text = |file: &String| self.folder.text(file).map(str::to_owned);
+        let prompts = self.manifest.prompts.iter().map(|(name, file)| Ok((name.clone(), text(file)?)));
+        let agents = self.manifest.agents.iter().map(|(name, agent)| {
+            let is_its = |tool: &Arc<dyn Tool>| {
+                let name = tool.spec().name;
+                agent.tools.iter().any(|pattern| wildcard::fits(pattern, &name))
+            };
+            Ok(SubAgent {
+                name: format!("{}_{name}", self.name()),
+                description: agent.description.clone(),
+                prompt: text(&agent.prompt)?,
+                tools: ToolSet::new(name).extend(tools.clone().into_iter().filter(is_its)),
+            })
+        });
+        let (prompts, agents) = (prompts.collect::<Result<_>>()?, agents.collect::<Result<_>>()?);
+        let ask = self.manifest.restricted(RestrictionPolicy::Ask).map(str::to_owned).collect();
+        Ok(Parts { tools, servers, skills, prompts, agents, ask })
+    }
+
+    fn denied(&self) -> impl Iterator<Item = &str> {
+        self.manifest.restricted(RestrictionPolicy::Deny)
+    }
+
+    fn script(
+        &self,
+        name: &str,
+        script: &Script,
+        values: &Arc<Values>,
+        sandbox: &Arc<dyn Sandbox>,
+    ) -> Result<ScriptTool> {
+        let dir = self.dir();
+        let words = script.command.iter().map(|word| values.fill(word, dir, false)).collect::<Result<Vec<_>>>()?;
+        let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);
+        let command = script.env.iter().try_fold(command, |command, (name, text)| {
+            Ok::<_, Error>(command.env(name, values.fill(text, dir, true)?))
+        })?;
+        Ok(ScriptTool {
+            spec: ToolSpec::new(name, &script.description, script.parameters.clone()),
+            command,
+            effect: script.effect.into(),
+            timeout: Duration::from_secs(script.timeout.into()),
+            values: values.clone(),
+            sandbox: sandbox.clone(),
+            _folder: self.folder.clone(),
+        })
+    }
+
+    fn api(&self, api: &Api, values: &Values) -> Result<OpenApi> {
+        let mut builder = OpenApi::builder(self.folder.text(&api.document)?);
+        if let Some(server) = &api.server {
+            builder = builder.server(values.fill(server, self.dir(), false)?);
+        }
+        for (scheme, text) in &api.secrets {
+            builder = builder.secret(scheme, values.fill(text, self.dir(), true)?);
+        }
+        builder.build()
+    }
+
+    fn server(&self, name: &str, server: &Server, values: &Values) -> Result<Client> {
+        let (full, dir) = (format!("{}_{name}", self.name()), self.dir());
+        let builder = match &server.url {
+            Some(url) => {
+                let mut http = Http::new(values.fill(url, dir, false)?);
+                for (name, text) in &server.headers {
+                    http = http.header(name, values.fill(text, dir, true)?);
+                }
+                Client::builder(&full, http)
+            }
+            None => {
+                let words =
+                    server.command.iter().map(|word| values.fill(word, dir, false)).collect::<Result<Vec<_>>>()?;
+                let mut stdio = Stdio::new(&words[0]).args(&words[1..]).directory(dir);
+                for (name, text) in &server.env {
+                    stdio = stdio.env(name, values.fill(text, dir, true)?);
+                }
+                Client::builder(&full, stdio)
+            }
+        };
+        let prefix = format!("{full}_");
+        let denied = self.denied().flat_map(|pattern| wildcard::rests(pattern, &prefix));
+        let builder = denied.fold(builder, ClientBuilder::deny);
+        builder.keep(self.folder.clone()).build()
+    }
+}
