@@ -14,8 +14,10 @@ pub(super) type Calls = Arc<Mutex<Vec<String>>>;
 
 type Answer = fn(&Value) -> Value;
 
-/// The tools: name, description, parameters with their types, and what they give.
-const TOOLS: [(&str, &str, &[(&str, &str)], Answer); 11] = [
+/// A tool: its name, its description, its parameters with their types, and what it gives.
+type Row = (&'static str, &'static str, &'static [(&'static str, &'static str)], Answer);
+
+const TOOLS: [Row; 11] = [
     ("list_items", "The names of all items of the shop.", &[], |_| json!(items().collect::<Vec<_>>())),
     ("item", "The record of an item.", &[("name", "string")], |args| item(text(args, "name"))),
     ("list_orders", "All orders that are open: their ids and customers.", &[], |_| {
@@ -147,7 +149,7 @@ pub(super) fn page(cursor: u64) -> Value {
 
 pub(super) fn log(server: &str, day: u64) -> String {
     let line = |n: u64| {
-        let level = if (n * 31 + day * 7) % 97 == 0 { "ERROR" } else { "INFO" };
+        let level = if (n * 31 + day * 7).is_multiple_of(97) { "ERROR" } else { "INFO" };
         format!(
             "2026-03-{day:02}T{:02}:{:02}:00Z {level} {server} request {} took {} ms\n",
             n / 60,
