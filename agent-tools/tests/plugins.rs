@@ -7,7 +7,7 @@ mod support;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
-use agent_core::{Effect, Resources};
+use agent_core::{Effect, Resources, Toolset};
 use agent_tools::{
     Skills,
     plugin::{Parts, Plugin, TrustStore},
@@ -92,7 +92,7 @@ async fn the_example_is_shown_trusted_and_run() {
     drop(plugin); // what its parts need is there all the same
     let skill = parts.skills.tools().into_tools().expect("one").remove(0);
     let lending =
-        call_in(run(Resources::default()).cx(), &skill, json!({"skill": "lending"})).await.expect("is loaded");
+        call_in(run(Resources::default()).cx(), &skill, json!({"name": "lending"})).await.expect("is loaded");
     assert!(!lending.is_error(), "{}", lending.to_text());
     let tools = parts.tools.into_tools().expect("one");
     assert_eq!(tools[0].options().effect, Effect::Pure);
