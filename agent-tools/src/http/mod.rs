@@ -2,17 +2,17 @@
 
 mod address;
 mod body;
-mod bounded;
 mod exchange;
 mod reach;
 mod tls;
 
 pub(crate) use self::{
     body::{Body, TooMuch},
-    bounded::bounded,
     exchange::{Call, Exchange, Http, host},
     reach::{Reach, System},
 };
+
+pub(crate) use crate::bounded::bounded;
 
 #[cfg(feature = "web")]
 pub use self::reach::Resolver;

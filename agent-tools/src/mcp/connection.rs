@@ -20,7 +20,6 @@ use super::{
     handler::{Handler, News},
     http,
     lines::Lines,
-    process::Process,
     settings::Settings,
     sse::Sse,
 };

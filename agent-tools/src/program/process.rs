@@ -1,4 +1,4 @@
-//! The program that a server is.
+//! A running program.
 
 use std::{process::Stdio as Pipe, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const LOGGED: u64 = 4096;
 
 /// A running program. It, and all that it started, is ended when this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     /// The id of its process group.
     group: Option<u32>,
@@ -33,7 +33,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the program.
-    pub(super) fn start(server: &Arc<str>, stdio: &Stdio) -> Result<(Self, (Reader, Writer))> {
+    pub(crate) fn start(server: &Arc<str>, stdio: &Stdio) -> Result<(Self, (Reader, Writer))> {
         let mut command = Command::new(&stdio.program);
         command.args(&stdio.args).env_clear().kill_on_drop(true);
         let windows = PASSED_ON_WINDOWS.iter().filter(|_| cfg!(windows));
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// Waits a moment for the program to end, and ends it.
-    pub(super) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 }

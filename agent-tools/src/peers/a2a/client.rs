@@ -1,0 +1,195 @@
+//! Requests to an agent at a URL.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use reqwest::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use url::Url;
+
+use super::{
+    super::cut,
+    wire::{Reply, Told},
+};
+use crate::{
+    http::{Call, Exchange, Http, TooMuch, host},
+    lines::{Event, LineReader},
+};
+
+/// The code of an error that the task is not known.
+const NO_TASK: i64 = -32001;
+
+/// How an agent is reached.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) http: Http,
+    pub(super) headers: HeaderMap,
+    /// Longest time of one request, and between two events of a stream.
+    pub(super) patience: Duration,
+    /// Most bytes of an answer, and of all events of a stream.
+    pub(super) bytes: usize,
+}
+
+/// What an agent tells while it works.
+pub(super) struct Events {
+    host: String,
+    lines: LineReader,
+    over: Arc<AtomicBool>,
+    event: Event,
+}
+
+/// An answer, at once or in pieces.
+pub(super) enum Answer {
+    Whole(Told),
+    Events(Events),
+}
+
+impl Client {
+    /// Reads a document of the agent.
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T> {
+        let read = async {
+            let exchange = self.send(Method::GET, url, None, "application/json").await?;
+            self.json(exchange).await
+        };
+        self.in_time(url, read).await
+    }
+
+    /// Calls a method and waits for its answer. None if the agent does not know the task.
+    pub(super) async fn call<T: DeserializeOwned>(&self, url: &Url, method: &str, params: Value) -> Result<Option<T>> {
+        let called = async {
+            let exchange = self.send(Method::POST, url, Some(request(method, params)), "application/json").await?;
+            result(url, self.json(exchange).await?)
+        };
+        self.in_time(url, called).await
+    }
+
+    /// Calls a method whose answer is a stream. An agent may answer at once all the same.
+    pub(super) async fn stream(&self, url: &Url, method: &str, params: Value) -> Result<Option<Answer>> {
+        let called = async {
+            let exchange = self.send(Method::POST, url, Some(request(method, params)), "text/event-stream").await?;
+            if !exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
+                return Ok(result(url, self.json(exchange).await?)?.map(Answer::Whole));
+            }
+            let (reader, over) = exchange.body.reader(self.bytes).map_err(|e| unread(url, &e, self.bytes))?;
+            let lines = LineReader::new(Box::new(reader), self.bytes);
+            Ok(Some(Answer::Events(Events { host: host(url), lines, over, event: Event::default() })))
+        };
+        self.in_time(url, called).await
+    }
+
+    async fn send(&self, method: Method, url: &Url, body: Option<Value>, accept: &'static str) -> Result<Exchange> {
+        let mut headers = self.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = body.map(|body| body.to_string().into_bytes());
+        let exchange = self.http.send(Call { method, url: url.clone(), headers, body }).await?;
+        if exchange.status.is_success() {
+            return Ok(exchange);
+        }
+        let (status, retry) = (exchange.status, exchange.retry());
+        let kind = match status.as_u16() {
+            401 | 403 => ErrorKind::Authentication,
+            _ => ErrorKind::Tool,
+        };
+        // What the agent says is not repeated: it may hold the secret that it was sent.
+        let message = format!("the agent at '{}' answered {status}", host(url));
+        Err(Error::new(kind, message).with_retry(retry))
+    }
+
+    async fn json<T: DeserializeOwned>(&self, exchange: Exchange) -> Result<T> {
+        let url = exchange.url;
+        let bytes = exchange.body.read(self.bytes).await.map_err(|e| unread(&url, &e, self.bytes))?;
+        serde_json::from_slice(&bytes).map_err(|e| garbage(&host(&url), e))
+    }
+
+    async fn in_time<T>(&self, url: &Url, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let late = |_| {
+            let message = format!("the agent at '{}' gave no answer within {:?}", host(url), self.patience);
+            Err(Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None)))
+        };
+        timeout(self.patience, work).await.unwrap_or_else(late)
+    }
+}
+
+impl Events {
+    /// The next event; none at the end.
+    pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Told>> {
+        let silent = |_| {
+            let message = format!("the agent at '{}' said nothing for {patience:?}", self.host);
+            Err(Error::new(ErrorKind::Timeout, message))
+        };
+        timeout(patience, Self::read(&self.host, &mut self.lines, &self.over, &mut self.event)).await.unwrap_or_else(silent)
+    }
+
+    async fn read(
+        host: &str,
+        lines: &mut LineReader,
+        over: &AtomicBool,
+        event: &mut Event,
+    ) -> Result<Option<Told>> {
+        loop {
+            let line = match lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                Err(_) if over.load(Ordering::Relaxed) => return Err(too_large(host, lines.limit)),
+                Err(e) => {
+                    let message = format!("the agent at '{host}' broke its stream off");
+                    return Err(Error::new(ErrorKind::Transport, message).with_source(e));
+                }
+            };
+            if line.over.is_some() {
+                return Err(too_large(host, lines.limit));
+            }
+            if event.push(&line.bytes, lines.limit) && !event.data.is_empty() {
+                let data = std::mem::take(event).data;
+                let reply: Reply = serde_json::from_slice(&data).map_err(|e| garbage(host, e))?;
+                return result_of(host, reply);
+            }
+        }
+    }
+}
+
+fn request(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn result<T: DeserializeOwned>(url: &Url, reply: Reply) -> Result<Option<T>> {
+    result_of(&host(url), reply)
+}
+
+fn result_of<T: DeserializeOwned>(host: &str, reply: Reply) -> Result<Option<T>> {
+    match reply {
+        Reply { error: Some(error), .. } if error.code == NO_TASK => Ok(None),
+        Reply { error: Some(error), .. } => {
+            let message = format!("the agent at '{host}' refused: {} ({})", cut(&error.message, 500), error.code);
+            Err(Error::tool(message))
+        }
+        Reply { result, .. } => T::deserialize(result.unwrap_or_default()).map(Some).map_err(|e| garbage(host, e)),
+    }
+}
+
+fn garbage(host: &str, e: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Protocol, format!("what the agent at '{host}' sent is not of its protocol")).with_source(e)
+}
+
+fn too_large(host: &str, most: usize) -> Error {
+    Error::new(ErrorKind::Limit, format!("the agent at '{host}' sent more than {most} bytes"))
+}
+
+fn unread(url: &Url, e: &TooMuch, most: usize) -> Error {
+    match e {
+        TooMuch::Large => too_large(&host(url), most),
+        _ => Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' cannot be read", host(url))),
+    }
+}
