@@ -12,8 +12,6 @@ pub(crate) use self::{
     reach::{Reach, System},
 };
 
-pub(crate) use crate::bounded::bounded;
-
 #[cfg(feature = "web")]
 pub use self::reach::Resolver;
 

@@ -23,6 +23,7 @@ use super::{
     settings::Settings,
     sse::Sse,
 };
+use crate::program::Process;
 
 /// How long the server has to take the notice that a request is not wanted any more.
 const NOTICE: Duration = Duration::from_secs(5);

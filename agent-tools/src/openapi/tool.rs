@@ -6,7 +6,10 @@ use agent_core::{Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, Tool
 use reqwest::Method;
 
 use super::{answer, operation::Operation};
-use crate::http::{Call, Exchange, Http, bounded};
+use crate::{
+    bounded::bounded,
+    http::{Call, Exchange, Http},
+};
 
 /// Most redirects that are followed, to the same host.
 const MOST_REDIRECTS: usize = 5;

@@ -1,6 +1,8 @@
 //! A running program.
 
-use std::{process::Stdio as Pipe, sync::Arc, time::Duration};
+#[cfg(feature = "mcp")]
+use std::time::Duration;
+use std::{process::Stdio as Pipe, sync::Arc};
 
 use agent_core::{Error, ErrorKind, Result};
 use tokio::{
@@ -18,6 +20,7 @@ const PASSED_ON_WINDOWS: &[&str] =
     &["APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"];
 
 /// How long a program has to end by itself once its input is closed.
+#[cfg(feature = "mcp")]
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How much of one line of a program's standard error is logged.
@@ -58,7 +61,14 @@ impl Process {
         Ok((Self { child, group }, (Box::new(output), Box::new(input))))
     }
 
+    /// True if the program has not ended.
+    #[cfg(feature = "acp")]
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits a moment for the program to end, and ends it.
+    #[cfg(feature = "mcp")]
     pub(crate) async fn end(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }

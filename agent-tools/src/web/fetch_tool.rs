@@ -11,7 +11,7 @@ use super::{
     fence::fenced,
     page::{Content, Page},
 };
-use crate::http::bounded;
+use crate::bounded::bounded;
 
 /// Most bytes of an address that is shown.
 const SHOWN_SOURCE: usize = 200;
