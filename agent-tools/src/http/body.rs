@@ -85,6 +85,7 @@ impl Body {
     }
 
     /// About the first `most` bytes, or what there is of them; for error messages.
+    #[cfg(any(feature = "openapi", feature = "web"))]
     pub(crate) async fn beginning(self, most: usize) -> String {
         // An error's body that is larger than this is not worth a look.
         let bytes = self.read(most.max(64 << 10)).await.unwrap_or_default();

@@ -6,7 +6,7 @@ use agent_core::{Error, ErrorKind, Result, Retry};
 use reqwest::{
     Client, Method, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
 use rustls::ClientConfig;
@@ -122,9 +122,10 @@ impl Exchange {
     }
 
     /// Where a redirect leads.
+    #[cfg(any(feature = "openapi", feature = "web"))]
     pub(crate) fn location(&self) -> Option<Result<Url>> {
         let follows = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-        let location = self.headers.get(LOCATION).filter(|_| follows)?;
+        let location = self.headers.get(reqwest::header::LOCATION).filter(|_| follows)?;
         let text = String::from_utf8_lossy(location.as_bytes());
         Some(self.url.join(&text).map_err(|e| {
             Error::tool(format!("'{}' redirects to something that is not an address", host(&self.url))).with_source(e)

@@ -7,7 +7,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::{A2aAgent, Client, Inner};
+use super::{
+    A2aAgent, Inner,
+    client::{Client, Secrets},
+};
 use crate::http::{Http, Reach, System};
 
 /// How requests name their sender.
@@ -113,10 +116,12 @@ impl A2aBuilder {
             value.set_sensitive(true);
             headers.append(header, value);
         }
+        let values = self.headers.iter().map(|(_, value)| value.expose());
+        let secrets = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value).to_owned()).collect();
         let mut reach = Reach::public(Arc::new(System));
         self.private.iter().try_for_each(|address| reach.allow(address))?;
         let http = Http::new(reach, USER_AGENT)?;
-        let client = Client { http, headers, patience: self.patience, bytes: self.bytes };
+        let client = Client { http, headers, patience: self.patience, bytes: self.bytes, secrets: Secrets(secrets) };
         let inner = Inner {
             url,
             name: self.name,

@@ -1,6 +1,7 @@
 //! Requests to an agent at a URL.
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +24,7 @@ use super::{
     wire::{Reply, Told},
 };
 use crate::{
-    http::{Call, Exchange, Http, TooMuch, host},
+    http::{Call, Exchange, Http, TooMuch, host, redacted},
     lines::{Event, LineReader},
 };
 
@@ -39,6 +40,30 @@ pub(super) struct Client {
     pub(super) patience: Duration,
     /// Most bytes of an answer, and of all events of a stream.
     pub(super) bytes: usize,
+    /// What is taken out of all that the agent says: its headers' values.
+    pub(super) secrets: Secrets,
+}
+
+/// Values that are shown to nobody, whoever repeats them.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(pub(super) Arc<[String]>);
+
+impl Secrets {
+    /// The bytes as JSON, without the values.
+    fn parse<T: DeserializeOwned>(&self, host: &str, bytes: &[u8]) -> Result<T> {
+        let secrets: Vec<_> = self.0.iter().map(String::as_str).collect();
+        let parsed = match secrets.is_empty() {
+            true => serde_json::from_slice(bytes),
+            false => serde_json::from_str(&redacted(&String::from_utf8_lossy(bytes), &secrets)),
+        };
+        parsed.map_err(|e| garbage(host, e))
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.0.len())
+    }
 }
 
 /// What an agent tells while it works.
@@ -47,6 +72,7 @@ pub(super) struct Events {
     lines: LineReader,
     over: Arc<AtomicBool>,
     event: Event,
+    secrets: Secrets,
 }
 
 /// An answer, at once or in pieces.
@@ -81,9 +107,15 @@ impl Client {
             if !exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
                 return Ok(result(url, self.json(exchange).await?)?.map(Answer::Whole));
             }
-            let (reader, over) = exchange.body.reader(self.bytes).map_err(|e| unread(url, &e, self.bytes))?;
+            let (reader, over) = exchange.body.reader(self.bytes).map_err(|e| unread(url, e, self.bytes))?;
             let lines = LineReader::new(Box::new(reader), self.bytes);
-            Ok(Some(Answer::Events(Events { host: host(url), lines, over, event: Event::default() })))
+            Ok(Some(Answer::Events(Events {
+                host: host(url),
+                lines,
+                over,
+                event: Event::default(),
+                secrets: self.secrets.clone(),
+            })))
         };
         self.in_time(url, called).await
     }
@@ -109,8 +141,8 @@ impl Client {
 
     async fn json<T: DeserializeOwned>(&self, exchange: Exchange) -> Result<T> {
         let url = exchange.url;
-        let bytes = exchange.body.read(self.bytes).await.map_err(|e| unread(&url, &e, self.bytes))?;
-        serde_json::from_slice(&bytes).map_err(|e| garbage(&host(&url), e))
+        let bytes = exchange.body.read(self.bytes).await.map_err(|e| unread(&url, e, self.bytes))?;
+        self.secrets.parse(&host(&url), &bytes)
     }
 
     async fn in_time<T>(&self, url: &Url, work: impl Future<Output = Result<T>>) -> Result<T> {
@@ -125,36 +157,30 @@ impl Client {
 impl Events {
     /// The next event; none at the end.
     pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Told>> {
-        let silent = |_| {
+        let read = timeout(patience, self.read()).await;
+        read.unwrap_or_else(|_| {
             let message = format!("the agent at '{}' said nothing for {patience:?}", self.host);
             Err(Error::new(ErrorKind::Timeout, message))
-        };
-        timeout(patience, Self::read(&self.host, &mut self.lines, &self.over, &mut self.event)).await.unwrap_or_else(silent)
+        })
     }
 
-    async fn read(
-        host: &str,
-        lines: &mut LineReader,
-        over: &AtomicBool,
-        event: &mut Event,
-    ) -> Result<Option<Told>> {
+    async fn read(&mut self) -> Result<Option<Told>> {
         loop {
-            let line = match lines.next().await {
+            let line = match self.lines.next().await {
                 Ok(Some(line)) => line,
                 Ok(None) => return Ok(None),
-                Err(_) if over.load(Ordering::Relaxed) => return Err(too_large(host, lines.limit)),
+                Err(_) if self.over.load(Ordering::Relaxed) => return Err(too_large(&self.host, self.lines.limit)),
                 Err(e) => {
-                    let message = format!("the agent at '{host}' broke its stream off");
+                    let message = format!("the agent at '{}' broke its stream off", self.host);
                     return Err(Error::new(ErrorKind::Transport, message).with_source(e));
                 }
             };
             if line.over.is_some() {
-                return Err(too_large(host, lines.limit));
+                return Err(too_large(&self.host, self.lines.limit));
             }
-            if event.push(&line.bytes, lines.limit) && !event.data.is_empty() {
-                let data = std::mem::take(event).data;
-                let reply: Reply = serde_json::from_slice(&data).map_err(|e| garbage(host, e))?;
-                return result_of(host, reply);
+            if self.event.push(&line.bytes, self.lines.limit) && !self.event.data.is_empty() {
+                let data = std::mem::take(&mut self.event).data;
+                return result_of(&self.host, self.secrets.parse(&self.host, &data)?);
             }
         }
     }
@@ -187,9 +213,11 @@ fn too_large(host: &str, most: usize) -> Error {
     Error::new(ErrorKind::Limit, format!("the agent at '{host}' sent more than {most} bytes"))
 }
 
-fn unread(url: &Url, e: &TooMuch, most: usize) -> Error {
+fn unread(url: &Url, e: TooMuch, most: usize) -> Error {
+    let broken = |how: &str| Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' {how}", host(url)));
     match e {
         TooMuch::Large => too_large(&host(url), most),
-        _ => Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' cannot be read", host(url))),
+        TooMuch::Broken(e) => broken("broke off").with_source(e),
+        TooMuch::Encoding(name) => broken(&format!("is encoded as '{name}', which cannot be read")),
     }
 }
