@@ -50,8 +50,6 @@ mod arguments;
 mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
-#[cfg(any(feature = "a2a", feature = "acp", feature = "openapi", feature = "web"))]
-mod bounded;
 mod from_fn;
 #[cfg(any(feature = "a2a", feature = "openapi", feature = "web"))]
 mod http;

@@ -13,8 +13,8 @@ impl Agent {
     /// the answer. What an agent has, it has as well: journal and recovery, questions, budgets, deadlines, hooks around the call;
     /// and it runs below others as they do. Tools that speak with agents elsewhere are made agents with it.
     ///
-    /// Each call counts as one model call that used no tokens. A tool that fails fails the run with its own error. A message that
-    /// is not text is refused.
+    /// No model is called, so none counts against a budget; each message counts as one call of a tool. A tool that fails fails the
+    /// run with its own error. A message that is not text is refused.
     ///
     /// ```
     /// use agent_exec::Agent;

@@ -2,10 +2,14 @@
 
 mod address;
 mod body;
+#[cfg(any(feature = "openapi", feature = "web"))]
+mod bounded;
 mod exchange;
 mod reach;
 mod tls;
 
+#[cfg(any(feature = "openapi", feature = "web"))]
+pub(crate) use self::bounded::bounded;
 pub(crate) use self::{
     body::{Body, TooMuch},
     exchange::{Call, Exchange, Http, host},

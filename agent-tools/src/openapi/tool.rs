@@ -6,10 +6,7 @@ use agent_core::{Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, Tool
 use reqwest::Method;
 
 use super::{answer, operation::Operation};
-use crate::{
-    bounded::bounded,
-    http::{Call, Exchange, Http},
-};
+use crate::http::{Call, Exchange, Http, bounded};
 
 /// Most redirects that are followed, to the same host.
 const MOST_REDIRECTS: usize = 5;

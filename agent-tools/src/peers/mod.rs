@@ -26,7 +26,9 @@ mod acp;
 mod conversation;
 mod sending;
 
-use agent_core::ToolSpec;
+use std::time::Duration;
+
+use agent_core::{Error, ErrorKind, Result, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -48,6 +50,12 @@ fn spec(name: &str, description: &str) -> ToolSpec {
         "type": "object", "properties": {"message": message}, "required": ["message"], "additionalProperties": false,
     });
     ToolSpec::new(name, description, parameters)
+}
+
+/// The work of a call with the peer `name`, within its own time. The run's deadline and cancellation drop it.
+async fn in_time<T>(name: &str, longest: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let late = || Error::new(ErrorKind::Timeout, format!("the agent '{name}' gave no answer within {longest:?}"));
+    tokio::time::timeout(longest, work).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// The first `most` bytes of what a peer said, for an error, or a few fewer: no character is cut.

@@ -11,7 +11,7 @@ use super::{
     fence::fenced,
     page::{Content, Page},
 };
-use crate::bounded::bounded;
+use crate::http::bounded;
 
 /// Most bytes of an address that is shown.
 const SHOWN_SOURCE: usize = 200;

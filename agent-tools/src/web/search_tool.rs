@@ -8,7 +8,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{Hit, Query, SearchEngine, Shared, fence::fenced};
-use crate::bounded::bounded;
+use crate::http::bounded;
 
 /// Hits that are shown, unless the model says otherwise.
 const SHOWN: usize = 8;

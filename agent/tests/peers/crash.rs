@@ -12,17 +12,23 @@ use crate::support::*;
 
 
 /// Runs what `agent` makes of a journal that dies at its entry number `dies_at`. Nothing is dropped, as with a process that is
-/// killed.
-async fn dies(journal: &MemoryJournal, dies_at: u64, request: RunRequest, agent: impl Fn(MortalJournal) -> Agent) {
+/// killed. False if the run came to its end first.
+async fn dies(
+    journal: &MemoryJournal,
+    dies_at: u64,
+    request: RunRequest,
+    agent: impl Fn(MortalJournal) -> Agent,
+) -> bool {
     let mortal = MortalJournal::new(journal.clone()).dying_at(dies_at);
     let agent = agent(mortal.clone());
     let mut run = Box::pin(agent.start(request));
-    tokio::select! {
+    let died = tokio::select! {
         biased;
-        () = mortal.died() => {}
-        _ = &mut run => {}
-    }
+        () = mortal.died() => true,
+        _ = &mut run => false,
+    };
     std::mem::forget((run, agent));
+    died
 }
 
 /// The end of the session's run, in a new process. A call in doubt is said to have happened, with this result.
@@ -37,6 +43,17 @@ async fn recovered(agent: &Agent, given: Vec<(String, Value)>, happened: &str) -
         return (finished(agent.start(RunRequest::recover("s", said)).await), true);
     }
     (finished(first), false)
+}
+
+/// What is written in the journal, for a process that may write on: the one that died holds its session still.
+async fn left_by(dead: &MemoryJournal) -> MemoryJournal {
+    let journal = MemoryJournal::default();
+    let entries = dead.read("s", 0, usize::MAX).await.expect("reads");
+    let entries: Vec<_> = entries.iter().map(|entry| (**entry).clone()).collect();
+    if !entries.is_empty() {
+        journal.open("s", "boss").await.expect("opens").append(entries).await.expect("writes");
+    }
+    journal
 }
 
 async fn entries(journal: &MemoryJournal) -> u64 {
@@ -55,7 +72,7 @@ async fn a_task_is_begun_once_wherever_its_callers_process_died() {
             let (journal, peer) = (MemoryJournal::default(), Peer::start(kind).await);
             let make = |store: MortalJournal| boss(peer.agent(), "hello").store(store).build().expect("builds");
             dies(&journal, dies_at, RunRequest::user("go").session("s"), make).await;
-            let agent = boss(peer.agent(), "hello").store(journal).build().expect("builds");
+            let agent = boss(peer.agent(), "hello").store(left_by(&journal).await).build().expect("builds");
             let (end, in_doubt) = recovered(&agent, Vec::new(), "you said hello").await;
             doubts += u32::from(in_doubt);
             assert!(end.answer.starts_with("you said hello"), "{kind:?} died at {dies_at}: {}", end.answer);
@@ -76,15 +93,12 @@ async fn the_answer_to_a_peers_question_is_given_once_wherever_its_callers_proce
             let waits = interrupted(agent.start(RunRequest::user("go").session("s")).await);
             drop(agent);
             let given = answers(&waits, &json!("yes"));
-            let (before, mortal) = (entries(&journal).await, std::cell::Cell::new(false));
             let make = |store: MortalJournal| boss(peer.agent(), "ask").store(store).build().expect("builds");
-            dies(&journal, dies_at, RunRequest::recover("s", given.clone()), make).await;
-            mortal.set(entries(&journal).await + 1 == before + dies_at);
-            if !mortal.get() {
+            if !dies(&journal, dies_at, RunRequest::recover("s", given.clone()), make).await {
                 break;
             }
             deaths += 1;
-            let agent = boss(peer.agent(), "ask").store(journal).build().expect("builds");
+            let agent = boss(peer.agent(), "ask").store(left_by(&journal).await).build().expect("builds");
             if agent.unfinished("s").await.expect("reads").is_none() {
                 continue;
             }

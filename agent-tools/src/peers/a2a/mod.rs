@@ -15,7 +15,6 @@ use url::Url;
 pub use self::builder::A2aBuilder;
 use self::{client::Client, errand::Errand, wire::Card};
 use super::Args;
-use crate::bounded::bounded;
 
 /// The kind of the question that an agent asks which needs more to go on with a task. Its payload has the `agent`, the `task`, the
 /// `state` (`input-required` or `auth-required`) and the agent's `message`; the answer is a text.
@@ -106,7 +105,7 @@ impl Tool for A2aAgent {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { message } = req.parse()?;
-        bounded(&req.cx, self.0.time, async {
+        super::in_time(&self.0.name, self.0.time, async {
             let site = self.0.site().await?;
             Errand::new(&self.0, site, &req).run(message).await
         })

@@ -24,7 +24,7 @@ use super::{
     Args, Conversation, Sending,
     sending::{Found, Next},
 };
-use crate::{Stdio, Workspace, bounded::bounded};
+use crate::{Stdio, Workspace};
 
 /// An agent that speaks the Agent Client Protocol over its standard input and output, as a tool with the argument `message`.
 ///
@@ -140,7 +140,7 @@ impl Tool for AcpAgent {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { message } = req.parse()?;
         let agent = &self.0;
-        bounded(&req.cx, agent.time, async {
+        super::in_time(&agent.name, agent.time, async {
             let mut session = match agent.ready(&req, &message).await? {
                 Ready::Turn(session) => session,
                 Ready::Known(output) => return Ok(output),

@@ -123,10 +123,10 @@ impl Model for Boss {
 
 /// An agent of this process that does what the doubles of the others do.
 fn local(log: &Log) -> AgentBuilder {
-    Agent::builder("peer", Local(log.clone())).tool(Work(log.clone()))
+    Agent::builder("peer", Local).tool(Work(log.clone()))
 }
 
-struct Local(Log);
+struct Local;
 
 #[async_trait]
 impl Model for Local {
