@@ -11,7 +11,8 @@
 //! | fails, dies, hangs, sends garbage or too much | has a call that failed, with the reason |
 //! | is called again in the same conversation | the peer's own conversation goes on |
 //!
-//! A call that is cancelled, runs out of time or is dropped cancels what the peer does.
+//! A call that is cancelled, runs out of time or is dropped cancels what the peer does. The run does not wait for that: a process
+//! that ends at once afterwards may end before the peer was told.
 //!
 //! # After a crash
 //!

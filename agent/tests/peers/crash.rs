@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-
 /// Runs what `agent` makes of a journal that dies at its entry number `dies_at`. Nothing is dropped, as with a process that is
 /// killed. False if the run came to its end first.
 async fn dies(
@@ -32,9 +31,13 @@ async fn dies(
 }
 
 /// The end of the session's run, in a new process. A call in doubt is said to have happened, with this result.
-async fn recovered(agent: &Agent, given: Vec<(String, Value)>, happened: &str) -> (Finished, bool) {
+async fn recovered(agent: &Agent, mut given: Vec<(String, Value)>, happened: &str) -> (Finished, bool) {
     let first = match agent.unfinished("s").await.expect("reads") {
-        Some(_) => agent.start(RunRequest::recover("s", given)).await,
+        Some(open) => {
+            // An answer that the journal has is not given again.
+            given.retain(|(id, _)| open.questions.iter().any(|question| question.id == *id));
+            agent.start(RunRequest::recover("s", given)).await
+        }
         None => agent.start(RunRequest::user("go").session("s")).await,
     };
     if let Ok(RunEnd::Interrupted(waits)) = &first {

@@ -31,7 +31,8 @@ async fn an_agent_made_with_the_python_sdk() {
         tokio::time::sleep(ms(500)).await;
         handle.cancel();
     });
-    println!("cancelled: {}", end.expect("ends").as_str());
+    assert_eq!(end.expect("ends").as_str(), "cancelled");
+    tokio::time::sleep(ms(500)).await; // the task is cancelled meanwhile, as the server says
 }
 
 /// An agent that was made with the crate `agent-client-protocol`, as the program `ACP_AGENT`: it asks for a permission when it is told

@@ -108,7 +108,8 @@ impl A2aBuilder {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the URL, a header or an address is none.
     pub fn build(self) -> Result<A2aAgent> {
         let url = Url::parse(&self.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.ok_or_else(|| Error::config("an agent's address is a URL that begins with http:// or https://"))?;
+        let url =
+            url.ok_or_else(|| Error::config("an agent's address is a URL that begins with http:// or https://"))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());

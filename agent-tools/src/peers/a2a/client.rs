@@ -214,7 +214,8 @@ fn too_large(host: &str, most: usize) -> Error {
 }
 
 fn unread(url: &Url, e: TooMuch, most: usize) -> Error {
-    let broken = |how: &str| Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' {how}", host(url)));
+    let broken =
+        |how: &str| Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' {how}", host(url)));
     match e {
         TooMuch::Large => too_large(&host(url), most),
         TooMuch::Broken(e) => broken("broke off").with_source(e),

@@ -110,7 +110,9 @@ impl<'a> Errand<'a> {
         }
         if let Some(message) = kept.get("message") {
             let message = serde_json::from_value(message.clone());
-            return message.map(Outcome::Said).map_err(|e| Error::tool("the kept answer cannot be read").with_source(e));
+            return message
+                .map(Outcome::Said)
+                .map_err(|e| Error::tool("the kept answer cannot be read").with_source(e));
         }
         let id = kept["task"].as_str().unwrap_or_default();
         let gone = || Error::tool(format!("the agent '{}' does not know the task {id} any more", self.site.name));

@@ -85,7 +85,9 @@ impl Inner {
         let endpoint = endpoint.ok_or_else(|| Error::tool(format!("the agent '{name}' does not speak JSON-RPC")))?;
         if endpoint.origin() != self.url.origin() {
             let (there, here) = (endpoint.origin().ascii_serialization(), self.url.origin().ascii_serialization());
-            let message = format!("the agent '{name}' wants to be called at {there}, and its card is at {here}: give its own URL");
+            let message = format!(
+                "the agent '{name}' wants to be called at {there}, and its card is at {here}: give its own URL"
+            );
             return Err(Error::tool(message));
         }
         Ok(Site { name, endpoint, streams: card.capabilities.streaming })

@@ -98,7 +98,8 @@ impl Link {
         loop {
             let line = self.lines.next().await.map_err(|e| self.gone(Some(e)))?.ok_or_else(|| self.gone(None))?;
             if line.over.is_some() {
-                let message = format!("the agent '{}' sent a message of more than {} bytes", self.name, self.lines.limit);
+                let message =
+                    format!("the agent '{}' sent a message of more than {} bytes", self.name, self.lines.limit);
                 return Err(Error::new(ErrorKind::Limit, message));
             }
             match serde_json::from_slice(&line.bytes).ok().and_then(incoming) {

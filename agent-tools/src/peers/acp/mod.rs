@@ -11,9 +11,7 @@ mod wire;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use agent_core::{
-    Effect, ErrorKind, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
-};
+use agent_core::{Effect, ErrorKind, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 
 pub use self::{
     builder::AcpBuilder,

@@ -61,11 +61,8 @@ impl fmt::Debug for Rule {
 pub(super) fn decide(agent: &Inner, req: &ToolRequest, ask: &AskPermission) -> Result<Value> {
     let call = &ask.tool_call;
     let text = |field: &str| call[field].as_str().map(str::to_owned);
-    let wanted = PermissionRequest {
-        title: text("title").unwrap_or_default(),
-        kind: text("kind"),
-        tool_call: call.clone(),
-    };
+    let wanted =
+        PermissionRequest { title: text("title").unwrap_or_default(), kind: text("kind"), tool_call: call.clone() };
     let option = |kind: &str| ask.options.iter().find(|option| option.kind == kind);
     match (agent.rule.0)(&wanted) {
         Permission::Allow => match option("allow_once") {

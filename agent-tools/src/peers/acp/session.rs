@@ -89,7 +89,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let (Some(mut link), Some(turn), Ok(runtime)) = (self.link.take(), self.turn.take(), Handle::try_current()) else {
+        let (Some(mut link), Some(turn), Ok(runtime)) = (self.link.take(), self.turn.take(), Handle::try_current())
+        else {
             return;
         };
         let params = json!({"sessionId": self.id});

@@ -122,7 +122,8 @@ impl Session {
             }
             other => Some(format!("[The agent stopped before it was done: {}]", super::super::cut(other, 100))),
         };
-        let shown: Vec<_> = [Some(turn.said.clone()).filter(|said| !said.is_empty()), note].into_iter().flatten().collect();
+        let shown: Vec<_> =
+            [Some(turn.said.clone()).filter(|said| !said.is_empty()), note].into_iter().flatten().collect();
         let value = json!({"answer": turn.said, "session": self.id, "stop_reason": stop_reason});
         Ok(ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))]))
     }

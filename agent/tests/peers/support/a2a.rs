@@ -165,7 +165,8 @@ impl Server {
         state.log.push(text.clone());
         state.contexts.push(message["contextId"].clone());
         let known = message["taskId"].as_str().and_then(|id| state.tasks.get(id)).cloned();
-        let context = message["contextId"].as_str().map_or_else(|| format!("context-{}", state.log.len()), str::to_owned);
+        let context =
+            message["contextId"].as_str().map_or_else(|| format!("context-{}", state.log.len()), str::to_owned);
         if text == "at once" {
             let parts = json!([{"kind": "text", "text": "at once"}]);
             return json!({"kind": "message", "messageId": "m1", "role": "agent", "contextId": context, "parts": parts});
@@ -237,7 +238,11 @@ impl Server {
             tokio::time::sleep(ms(3_600_000)).await;
         }
         let status = &task["status"];
-        event(stream, &json!({"kind": "status-update", "taskId": id, "contextId": context, "status": status, "final": true})).await;
+        event(
+            stream,
+            &json!({"kind": "status-update", "taskId": id, "contextId": context, "status": status, "final": true}),
+        )
+        .await;
     }
 }
 
@@ -260,7 +265,10 @@ async fn reply(stream: &mut BufReader<TcpStream>, result: Value) {
 }
 
 async fn send(stream: &mut BufReader<TcpStream>, status: &str, kind: &str, body: &str) {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     // The one who listens may be gone.
     let _ = stream.write_all(head.as_bytes()).await;
     let _ = stream.write_all(body.as_bytes()).await;

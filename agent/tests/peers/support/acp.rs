@@ -88,14 +88,19 @@ impl Program {
     fn work(&mut self, text: &str) {
         let session = self.turn.as_ref().expect("a turn").1.clone();
         match text.split_once(' ').unwrap_or((text, "")) {
-            ("ask", _) => self.ask("session/request_permission", json!({
-                "sessionId": session, "toolCall": {"toolCallId": "t1", "title": "Book it", "kind": "execute"},
-                "options": [
-                    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
-                    {"optionId": "no", "name": "No", "kind": "reject_once"},
-                ],
-            })),
-            ("read", path) => self.ask("fs/read_text_file", json!({"sessionId": session, "path": path, "line": 2, "limit": 1})),
+            ("ask", _) => self.ask(
+                "session/request_permission",
+                json!({
+                    "sessionId": session, "toolCall": {"toolCallId": "t1", "title": "Book it", "kind": "execute"},
+                    "options": [
+                        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+                        {"optionId": "no", "name": "No", "kind": "reject_once"},
+                    ],
+                }),
+            ),
+            ("read", path) => {
+                self.ask("fs/read_text_file", json!({"sessionId": session, "path": path, "line": 2, "limit": 1}))
+            }
             ("write", path) => {
                 self.ask("fs/write_text_file", json!({"sessionId": session, "path": path, "content": "written"}));
             }
@@ -111,7 +116,8 @@ impl Program {
             ("endless", _) => (0..40).for_each(|_| self.update(&session, "agent_message_chunk", &"x".repeat(1 << 16))),
             _ => {
                 self.update(&session, "agent_thought_chunk", "let me see");
-                let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look", "status": "completed"});
+                let call =
+                    json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look", "status": "completed"});
                 self.notify(&session, &call);
                 let entry = json!({"content": "answer", "priority": "high", "status": "pending"});
                 self.notify(&session, &json!({"sessionUpdate": "plan", "entries": [entry]}));
@@ -124,7 +130,9 @@ impl Program {
     fn answered(&mut self, message: &Value) {
         let said = match &message["result"] {
             Value::Null => format!("refused: {}", message["error"]["message"].as_str().unwrap_or_default()),
-            result if result.get("content").is_some() => format!("it reads: {}", result["content"].as_str().expect("text")),
+            result if result.get("content").is_some() => {
+                format!("it reads: {}", result["content"].as_str().expect("text"))
+            }
             result if result.get("outcome").is_some() => {
                 format!("the answer: {}", result["outcome"]["optionId"].as_str().unwrap_or("none"))
             }
