@@ -94,7 +94,7 @@ impl Client {
     /// Calls a method and waits for its answer. None if the agent does not know the task.
     pub(super) async fn call<T: DeserializeOwned>(&self, url: &Url, method: &str, params: Value) -> Result<Option<T>> {
         let called = async {
-            let exchange = self.send(Method::POST, url, Some(request(method, params)), "application/json").await?;
+            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "application/json").await?;
             result(url, self.json(exchange).await?)
         };
         self.in_time(url, called).await
@@ -103,7 +103,7 @@ impl Client {
     /// Calls a method whose answer is a stream. An agent may answer at once all the same.
     pub(super) async fn stream(&self, url: &Url, method: &str, params: Value) -> Result<Option<Answer>> {
         let called = async {
-            let exchange = self.send(Method::POST, url, Some(request(method, params)), "text/event-stream").await?;
+            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "text/event-stream").await?;
             if !exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
                 return Ok(result(url, self.json(exchange).await?)?.map(Answer::Whole));
             }
@@ -186,7 +186,7 @@ impl Events {
     }
 }
 
-fn request(method: &str, params: Value) -> Value {
+fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Errand<'a> {
 
 /// What a message led to.
 enum Outcome {
-    Task(Task, Option<Events>),
+    Task(Box<Task>, Option<Events>),
     Said(Message),
     /// A person says that this was the answer.
     Known(Value),
@@ -46,8 +46,8 @@ impl<'a> Errand<'a> {
     pub(super) async fn run(&self, text: String) -> Result<ToolOutput> {
         let message = self.message("message", text, self.conversation.id(), None);
         let (mut task, mut events) = match self.begin(message).await? {
-            Outcome::Task(task, events) => (task, events),
-            Outcome::Said(message) => return Ok(self.said(message)),
+            Outcome::Task(task, events) => (*task, events),
+            Outcome::Said(message) => return Ok(self.said(&message)),
             Outcome::Known(value) => return Ok(ToolOutput::value(value)),
         };
         let mut answered = None;
@@ -57,13 +57,13 @@ impl<'a> Errand<'a> {
             task = self.follow(task, events.take(), answered.as_deref()).await?;
             guard.leave();
             if !task.status.state.waits() {
-                return self.ended(task);
+                return self.ended(&task);
             }
             let mark = task.status.mark();
             let answer = self.ask(&task, &mark)?;
             match self.answer(&task, &mark, answer).await? {
-                Outcome::Task(next, stream) => (task, events) = (next, stream),
-                Outcome::Said(message) => return Ok(self.said(message)),
+                Outcome::Task(next, stream) => (task, events) = (*next, stream),
+                Outcome::Said(message) => return Ok(self.said(&message)),
                 Outcome::Known(value) => return Ok(ToolOutput::value(value)),
             }
             answered = Some(mark);
@@ -116,7 +116,7 @@ impl<'a> Errand<'a> {
         }
         let id = kept["task"].as_str().unwrap_or_default();
         let gone = || Error::tool(format!("the agent '{}' does not know the task {id} any more", self.site.name));
-        Ok(Outcome::Task(self.look(id).await?.ok_or_else(gone)?, None))
+        Ok(Outcome::Task(self.look(id).await?.ok_or_else(gone)?.into(), None))
     }
 
     /// Sends the answer to a question of the task, unless an earlier attempt did.
@@ -129,7 +129,7 @@ impl<'a> Errand<'a> {
             let moved = now.status.state != task.status.state || now.status.mark() != mark;
             // An agent that keeps what it was told would have shown it.
             Ok(match has_it || moved {
-                true => Found::It(now),
+                true => Found::It(Box::new(now)),
                 false if self.agent.deduplicates || !now.history.is_empty() => Found::Nothing,
                 false => Found::Unknown,
             })
@@ -157,15 +157,15 @@ impl<'a> Errand<'a> {
         };
         let gone = || Error::tool(format!("the agent '{}' does not know the task any more", self.site.name));
         match answer.ok_or_else(gone)? {
-            Answer::Whole(Told::Task(task)) => Ok(Outcome::Task(task, None)),
+            Answer::Whole(Told::Task(task)) => Ok(Outcome::Task(task.into(), None)),
             Answer::Whole(Told::Message(message)) => Ok(Outcome::Said(message)),
             Answer::Whole(_) => Err(self.protocol("neither a task nor a message")),
             Answer::Events(mut events) => match events.next(client.patience).await? {
-                Some(Told::Task(task)) => Ok(Outcome::Task(task, Some(events))),
+                Some(Told::Task(task)) => Ok(Outcome::Task(task.into(), Some(events))),
                 Some(Told::Message(message)) => Ok(Outcome::Said(message)),
                 Some(Told::StatusUpdate(update)) => {
                     let task = Task::begun(update.task_id, update.context_id, update.status);
-                    Ok(Outcome::Task(task, Some(events)))
+                    Ok(Outcome::Task(task.into(), Some(events)))
                 }
                 _ => Err(self.protocol("a stream that tells of no task")),
             },
@@ -256,9 +256,9 @@ impl<'a> Errand<'a> {
         self.req.ask_with(ask)?.parse()
     }
 
-    fn ended(&self, task: Task) -> Result<ToolOutput> {
+    fn ended(&self, task: &Task) -> Result<ToolOutput> {
         if task.status.state != State::Completed {
-            return Err(self.failed(&task, &format!("ended the task as '{}'", task.status.state.name())));
+            return Err(self.failed(task, &format!("ended the task as '{}'", task.status.state.name())));
         }
         let answer = task.text();
         let value = json!({
@@ -268,7 +268,7 @@ impl<'a> Errand<'a> {
     }
 
     /// An answer without a task.
-    fn said(&self, message: Message) -> ToolOutput {
+    fn said(&self, message: &Message) -> ToolOutput {
         if let Some(context) = &message.context_id {
             self.conversation.set(context);
         }

@@ -107,11 +107,11 @@ impl Tool for A2aAgent {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { message } = req.parse()?;
-        super::in_time(&self.0.name, self.0.time, async {
+        let errand = Box::pin(async {
             let site = self.0.site().await?;
             Errand::new(&self.0, site, &req).run(message).await
-        })
-        .await
+        });
+        super::in_time(&self.0.name, self.0.time, errand).await
     }
 }
 

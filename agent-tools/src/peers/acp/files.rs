@@ -16,7 +16,7 @@ pub(super) async fn read(workspace: &Workspace, params: Value) -> Answer {
         let bytes = files.read(&files.relative(&path)?)?;
         String::from_utf8(bytes).map_err(|_| Error::tool(format!("'{path}' is not UTF-8 text")))
     });
-    let text = text.await.map_err(refused)?;
+    let text = text.await.map_err(|e| refused(&e))?;
     let content = match (line, limit) {
         (None, None) => text,
         (line, limit) => {
@@ -31,9 +31,9 @@ pub(super) async fn write(workspace: &Workspace, params: Value) -> Answer {
     let WriteFile { path, content } = serde_json::from_value(params).map_err(|e| (INVALID, e.to_string()))?;
     let (files, _) = workspace.files();
     let written = blocking(move || files.replace(&files.relative(&path)?, content.as_bytes()));
-    written.await.map(|_| json!({})).map_err(refused)
+    written.await.map(|_| json!({})).map_err(|e| refused(&e))
 }
 
-fn refused(e: Error) -> (i64, String) {
+fn refused(e: &Error) -> (i64, String) {
     (INVALID, e.message().to_owned())
 }

@@ -138,7 +138,7 @@ impl Tool for AcpAgent {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let Args { message } = req.parse()?;
         let agent = &self.0;
-        super::in_time(&agent.name, agent.time, async {
+        let turn = Box::pin(async {
             let mut session = match agent.ready(&req, &message).await? {
                 Ready::Turn(session) => session,
                 Ready::Known(output) => return Ok(output),
@@ -156,8 +156,8 @@ impl Tool for AcpAgent {
                     Err(e)
                 }
             }
-        })
-        .await
+        });
+        super::in_time(&agent.name, agent.time, turn).await
     }
 
     /// Ends the programs that are kept.

@@ -52,7 +52,7 @@ impl Session {
                     let turn = self.turn.take().ok_or_else(ended)?;
                     let result = result.map_err(|e| self.link().refused(&e))?;
                     let Prompted { stop_reason } = self.link().read(result)?;
-                    return self.ended(agent, turn, &stop_reason);
+                    return self.ended(agent, &turn, &stop_reason);
                 }
                 Incoming::Answer { .. } => {}
                 Incoming::Notice { method, params } => {
@@ -112,7 +112,7 @@ impl Session {
         self.link().answer(&id, result).await
     }
 
-    fn ended(&self, agent: &Inner, turn: Turn, stop_reason: &str) -> Result<ToolOutput> {
+    fn ended(&self, agent: &Inner, turn: &Turn, stop_reason: &str) -> Result<ToolOutput> {
         let note = match stop_reason {
             "end_turn" => None,
             "refusal" | "cancelled" => {
