@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// An agent that was made with `a2a-sdk`, at `A2A_AGENT`: it asks for more when it is told `ask`, and says `you said ..` otherwise.
-/// `docs/guide/peers.md` has one.
+/// An agent that was made with the Python package `a2a-sdk` (an `AgentExecutor` in an `A2AStarletteApplication`), at `A2A_AGENT`. Told
+/// `ask`, it wants input; told `hang`, it works without end; whatever else it is told, and as input, makes an artifact `you said ..`.
 #[tokio::test]
 #[ignore = "needs a server: A2A_AGENT=http://127.0.0.1:9999"]
 async fn an_agent_made_with_the_python_sdk() {
