@@ -7,6 +7,7 @@
 //! * [`Skills`] are instructions that a model loads when it needs them.
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * `mcp` has the tools of servers of the Model Context Protocol (feature `mcp`).
+//! * `peers` has other people's agents as tools (features `acp` and `a2a`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
@@ -51,16 +52,22 @@ mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
-#[cfg(any(feature = "openapi", feature = "web"))]
+#[cfg(any(feature = "a2a", feature = "openapi", feature = "web"))]
 mod http;
+#[cfg(any(feature = "a2a", feature = "acp", feature = "mcp"))]
+mod lines;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod output;
 mod partial_json;
+#[cfg(any(feature = "a2a", feature = "acp"))]
+pub mod peers;
 #[cfg(feature = "plugins")]
 pub mod plugin;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod program;
 mod resource;
 pub mod retrieval;
 #[cfg(feature = "sandbox")]
@@ -88,6 +95,8 @@ pub mod __private;
 pub use agent_tools_macros::tool;
 pub use schemars;
 
+#[cfg(any(feature = "acp", feature = "mcp"))]
+pub use self::program::Stdio;
 #[cfg(feature = "sandbox")]
 pub use self::shell::Shell;
 #[cfg(feature = "skills")]

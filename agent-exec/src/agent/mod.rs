@@ -2,6 +2,7 @@
 
 mod builder;
 mod provenance;
+mod relay;
 
 use std::{
     fmt,

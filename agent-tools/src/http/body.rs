@@ -51,9 +51,21 @@ impl Body {
         Self { raw: answer.bytes_stream().boxed(), encodings }
     }
 
-    /// Reads all of it, decompressed: at most `most` bytes. What comes over the network is bounded as well, since there are
-    /// compressed bodies without end that say nothing.
+    /// Reads all of it, decompressed: at most `most` bytes.
     pub(crate) async fn read(self, most: usize) -> Result<Vec<u8>, TooMuch> {
+        let (reader, over) = self.reader(most)?;
+        let mut bytes = Vec::new();
+        let read = reader.take(most as u64 + 1).read_to_end(&mut bytes).await;
+        match read {
+            _ if over.load(Ordering::Relaxed) || bytes.len() > most => Err(TooMuch::Large),
+            Err(e) => Err(TooMuch::Broken(e)),
+            Ok(_) => Ok(bytes),
+        }
+    }
+
+    /// Reads it, decompressed, while it comes. What comes over the network is bounded by `most` bytes, since there are compressed
+    /// bodies without end that say nothing; the flag is set when there was more.
+    pub(crate) fn reader(self, most: usize) -> Result<(Reader, Arc<AtomicBool>), TooMuch> {
         if self.encodings.len() > MOST_ENCODINGS {
             return Err(TooMuch::Encoding(super::cut(&self.encodings.join(", "), 40).to_owned()));
         }
@@ -65,20 +77,15 @@ impl Body {
             noted.fetch_or(fits.is_none(), Ordering::Relaxed);
             futures::future::ready(if fits.is_some() { Ok(chunk) } else { Err(io::Error::other("too large")) })
         });
-        let mut reader: Pin<Box<dyn AsyncBufRead + Send>> = Box::pin(StreamReader::new(bounded));
+        let mut reader: Reader = Box::pin(StreamReader::new(bounded));
         for encoding in self.encodings.iter().rev() {
             reader = Box::pin(BufReader::new(decoder(encoding, reader)?));
         }
-        let mut bytes = Vec::new();
-        let read = reader.take(most as u64 + 1).read_to_end(&mut bytes).await;
-        match read {
-            _ if over.load(Ordering::Relaxed) || bytes.len() > most => Err(TooMuch::Large),
-            Err(e) => Err(TooMuch::Broken(e)),
-            Ok(_) => Ok(bytes),
-        }
+        Ok((reader, over))
     }
 
     /// About the first `most` bytes, or what there is of them; for error messages.
+    #[cfg(any(feature = "openapi", feature = "web"))]
     pub(crate) async fn beginning(self, most: usize) -> String {
         // An error's body that is larger than this is not worth a look.
         let bytes = self.read(most.max(64 << 10)).await.unwrap_or_default();
@@ -87,7 +94,8 @@ impl Body {
     }
 }
 
-type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
+/// A body that is read while it comes.
+pub(crate) type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 
 fn decoder(encoding: &str, reader: Reader) -> Result<Pin<Box<dyn AsyncRead + Send>>, TooMuch> {
     Ok(match encoding {

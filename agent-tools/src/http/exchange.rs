@@ -6,7 +6,7 @@ use agent_core::{Error, ErrorKind, Result, Retry};
 use reqwest::{
     Client, Method, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
 use rustls::ClientConfig;
@@ -16,9 +16,6 @@ use super::{Body, Reach, tls};
 
 /// What is decoded.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
-
-/// Most redirects that are followed.
-const MOST_REDIRECTS: usize = 5;
 
 /// Longest time that making a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -138,31 +135,6 @@ impl Exchange {
     /// A header, if it is a text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
-    }
-}
-
-/// Redirects that were followed for one request.
-#[derive(Debug, Default)]
-pub(crate) struct Redirects(usize);
-
-impl Redirects {
-    /// Where the answer leads, without a fragment; none if it is not a redirect.
-    ///
-    /// # Errors
-    /// Of kind [`Tool`](ErrorKind::Tool): to nowhere, or once too often.
-    pub(crate) fn next(&mut self, answer: &Exchange) -> Result<Option<Url>> {
-        let follows = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-        let Some(location) = answer.headers.get(LOCATION).filter(|_| follows) else { return Ok(None) };
-        let from = host(&answer.url);
-        self.0 += 1;
-        if self.0 > MOST_REDIRECTS {
-            return Err(Error::tool(format!("'{from}' redirects more than {MOST_REDIRECTS} times")));
-        }
-        let mut url = answer.url.join(&String::from_utf8_lossy(location.as_bytes())).map_err(|e| {
-            Error::tool(format!("'{from}' redirects to something that is not an address")).with_source(e)
-        })?;
-        url.set_fragment(None);
-        Ok(Some(url))
     }
 }
 

@@ -2,15 +2,19 @@
 
 mod address;
 mod body;
+#[cfg(any(feature = "openapi", feature = "web"))]
 mod bounded;
 mod exchange;
 mod reach;
+#[cfg(any(feature = "openapi", feature = "web"))]
+mod redirects;
 mod tls;
 
+#[cfg(any(feature = "openapi", feature = "web"))]
+pub(crate) use self::{bounded::bounded, redirects::Redirects};
 pub(crate) use self::{
     body::{Body, TooMuch},
-    bounded::bounded,
-    exchange::{Call, Exchange, Http, Redirects, host},
+    exchange::{Call, Exchange, Http, host},
     reach::{Reach, System},
 };
 

@@ -20,10 +20,10 @@ use super::{
     handler::{Handler, News},
     http,
     lines::Lines,
-    process::Process,
     settings::Settings,
     sse::Sse,
 };
+use crate::program::Process;
 
 /// How long the server has to take the notice that a request is not wanted any more.
 const NOTICE: Duration = Duration::from_secs(5);

@@ -9,15 +9,12 @@ use rmcp::{
     transport::Transport,
 };
 use serde_json::Value;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    sync::Mutex,
+use tokio::{io::AsyncWriteExt, sync::Mutex};
+
+use crate::{
+    lines::{Line, LineReader},
+    program::{Process, Reader, Writer},
 };
-
-use super::{Reader, Writer, process::Process};
-
-/// How much of a line that is too long is looked at, at each end, for the id of its request.
-const ENDS: usize = 512;
 
 /// A server's lines. A line that is too long, or no message, costs its own request an error and nobody else anything.
 pub(super) struct Lines {
@@ -28,34 +25,8 @@ pub(super) struct Lines {
     process: Option<Process>,
 }
 
-/// Reads lines of at most so many bytes.
-pub(super) struct LineReader {
-    reader: BufReader<Reader>,
-    line: Line,
-    pub(super) limit: usize,
-}
-
-/// The line that is being read. It outlives a read that was given up.
-#[derive(Default)]
-pub(super) struct Line {
-    pub(super) bytes: Vec<u8>,
-    /// The length of what was left out of a line that is too long: `bytes` are then its beginning, and this its end.
-    pub(super) over: Option<(usize, Vec<u8>)>,
-}
-
 impl Line {
-    fn push(&mut self, more: &[u8], limit: usize) {
-        if self.over.is_none() && self.bytes.len() + more.len() <= limit {
-            return self.bytes.extend_from_slice(more);
-        }
-        let (length, end) = self.over.get_or_insert_with(|| (self.bytes.len(), Vec::new()));
-        *length += more.len();
-        self.bytes.truncate(ENDS);
-        end.extend_from_slice(&more[more.len().saturating_sub(ENDS)..]);
-        end.drain(..end.len().saturating_sub(ENDS));
-    }
-
-    /// The message in it, or why there is none.
+    /// The message in the line, or why there is none.
     pub(super) fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
         let (id, why) = match &self.over {
             None => match serde_json::from_slice(&self.bytes) {
@@ -117,29 +88,6 @@ impl Lines {
     }
 }
 
-impl LineReader {
-    pub(super) fn new(reader: Reader, limit: usize) -> Self {
-        Self { reader: BufReader::new(reader), line: Line::default(), limit }
-    }
-
-    /// The next line, or none at the end of the stream. A read that is given up loses nothing.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
-        loop {
-            let there = self.reader.fill_buf().await?;
-            if there.is_empty() {
-                return Ok(None);
-            }
-            let end = there.iter().position(|byte| *byte == b'\n');
-            let used = end.map_or(there.len(), |at| at + 1);
-            self.line.push(&there[..end.unwrap_or(used)], self.limit);
-            self.reader.consume(used);
-            if end.is_some() {
-                return Ok(Some(std::mem::take(&mut self.line)));
-            }
-        }
-    }
-}
-
 impl Transport<RoleClient> for Lines {
     type Error = io::Error;
 
@@ -189,6 +137,7 @@ impl Transport<RoleClient> for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::ENDS;
 
     fn answer(text: &str, limit: usize) -> Option<i64> {
         let mut line = Line::default();

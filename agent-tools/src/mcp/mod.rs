@@ -43,7 +43,6 @@ mod http;
 mod lines;
 mod link;
 mod name;
-mod process;
 mod prompts;
 mod question;
 mod resource_tools;
@@ -57,9 +56,10 @@ mod tool;
 pub use self::{
     builder::ClientBuilder,
     client::Client,
-    endpoint::{Endpoint, Http, Reader, Stdio, Streams, Writer},
+    endpoint::{Endpoint, Http, Streams},
     prompts::{Prompt, PromptArgument},
     question::ELICITATION,
     resources::{Resource, ResourceTemplate},
     server::{HttpServer, Server, ServerBuilder},
 };
+pub use crate::program::{Reader, Stdio, Writer};

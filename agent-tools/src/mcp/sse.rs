@@ -15,11 +15,8 @@ use rmcp::{
 };
 use tokio_util::io::StreamReader;
 
-use super::{
-    Http,
-    http::client,
-    lines::{Line, LineReader},
-};
+use super::{Http, http::client};
+use crate::lines::{Event, Line, LineReader};
 
 /// How long the server has to say where messages go.
 const HELLO: Duration = Duration::from_secs(5);
@@ -33,34 +30,6 @@ pub(super) struct Sse {
     headers: HeaderMap,
     /// Where messages go.
     to: Url,
-}
-
-/// The event that is being read.
-#[derive(Default)]
-struct Event {
-    name: String,
-    data: Vec<u8>,
-}
-
-impl Event {
-    /// Takes a line. True at the end of an event.
-    fn push(&mut self, line: &[u8], limit: usize) -> bool {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let value = |name: &[u8]| {
-            let rest = line.strip_prefix(name)?.strip_prefix(b":")?;
-            Some(rest.strip_prefix(b" ").unwrap_or(rest))
-        };
-        if let Some(data) = value(b"data") {
-            if !self.data.is_empty() {
-                self.data.push(b'\n');
-            }
-            let room = limit.saturating_sub(self.data.len());
-            self.data.extend_from_slice(&data[..data.len().min(room)]);
-        } else if let Some(name) = value(b"event") {
-            self.name = String::from_utf8_lossy(&name[..name.len().min(100)]).into_owned();
-        }
-        line.is_empty()
-    }
 }
 
 impl Sse {

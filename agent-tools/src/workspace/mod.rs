@@ -99,6 +99,12 @@ impl Workspace {
         self.files.root_path()
     }
 
+    /// The files, and whether they may be changed: for agents that are programs.
+    #[cfg(feature = "acp")]
+    pub(crate) fn files(&self) -> (Files, bool) {
+        (self.files.clone(), !self.read_only)
+    }
+
     /// The tools.
     pub fn tools(&self) -> ToolSet {
         let files = || self.files.clone();

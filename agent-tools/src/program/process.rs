@@ -1,6 +1,8 @@
-//! The program that a server is.
+//! A running program.
 
-use std::{process::Stdio as Pipe, sync::Arc, time::Duration};
+#[cfg(feature = "mcp")]
+use std::time::Duration;
+use std::{process::Stdio as Pipe, sync::Arc};
 
 use agent_core::{Error, ErrorKind, Result};
 use tokio::{
@@ -18,6 +20,7 @@ const PASSED_ON_WINDOWS: &[&str] =
     &["APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"];
 
 /// How long a program has to end by itself once its input is closed.
+#[cfg(feature = "mcp")]
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How much of one line of a program's standard error is logged.
@@ -25,7 +28,7 @@ const LOGGED: u64 = 4096;
 
 /// A running program. It, and all that it started, is ended when this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     /// The id of its process group.
     group: Option<u32>,
@@ -33,7 +36,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the program.
-    pub(super) fn start(server: &Arc<str>, stdio: &Stdio) -> Result<(Self, (Reader, Writer))> {
+    pub(crate) fn start(server: &Arc<str>, stdio: &Stdio) -> Result<(Self, (Reader, Writer))> {
         let mut command = Command::new(&stdio.program);
         command.args(&stdio.args).env_clear().kill_on_drop(true);
         let windows = PASSED_ON_WINDOWS.iter().filter(|_| cfg!(windows));
@@ -58,8 +61,15 @@ impl Process {
         Ok((Self { child, group }, (Box::new(output), Box::new(input))))
     }
 
+    /// True if the program has not ended.
+    #[cfg(feature = "acp")]
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits a moment for the program to end, and ends it.
-    pub(super) async fn end(mut self) {
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn end(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 }

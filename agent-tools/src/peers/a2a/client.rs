@@ -1,0 +1,224 @@
+//! Requests to an agent at a URL.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{Error, ErrorKind, Result, Retry};
+use reqwest::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use url::Url;
+
+use super::{
+    super::cut,
+    wire::{Reply, Told},
+};
+use crate::{
+    http::{Call, Exchange, Http, TooMuch, host, redacted},
+    lines::{Event, LineReader},
+};
+
+/// The code of an error that the task is not known.
+const NO_TASK: i64 = -32001;
+
+/// How an agent is reached.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) http: Http,
+    pub(super) headers: HeaderMap,
+    /// Longest time of one request, and between two events of a stream.
+    pub(super) patience: Duration,
+    /// Most bytes of an answer, and of all events of a stream.
+    pub(super) bytes: usize,
+    /// What is taken out of all that the agent says: its headers' values.
+    pub(super) secrets: Secrets,
+}
+
+/// Values that are shown to nobody, whoever repeats them.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(pub(super) Arc<[String]>);
+
+impl Secrets {
+    /// The bytes as JSON, without the values.
+    fn parse<T: DeserializeOwned>(&self, host: &str, bytes: &[u8]) -> Result<T> {
+        let secrets: Vec<_> = self.0.iter().map(String::as_str).collect();
+        let parsed = match secrets.is_empty() {
+            true => serde_json::from_slice(bytes),
+            false => serde_json::from_str(&redacted(&String::from_utf8_lossy(bytes), &secrets)),
+        };
+        parsed.map_err(|e| garbage(host, e))
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.0.len())
+    }
+}
+
+/// What an agent tells while it works.
+pub(super) struct Events {
+    host: String,
+    lines: LineReader,
+    over: Arc<AtomicBool>,
+    event: Event,
+    secrets: Secrets,
+}
+
+/// An answer, at once or in pieces.
+pub(super) enum Answer {
+    Whole(Told),
+    Events(Events),
+}
+
+impl Client {
+    /// Reads a document of the agent.
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T> {
+        let read = async {
+            let exchange = self.send(Method::GET, url, None, "application/json").await?;
+            self.json(exchange).await
+        };
+        self.in_time(url, read).await
+    }
+
+    /// Calls a method and waits for its answer. None if the agent does not know the task.
+    pub(super) async fn call<T: DeserializeOwned>(&self, url: &Url, method: &str, params: Value) -> Result<Option<T>> {
+        let called = async {
+            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "application/json").await?;
+            result(url, self.json(exchange).await?)
+        };
+        self.in_time(url, called).await
+    }
+
+    /// Calls a method whose answer is a stream. An agent may answer at once all the same.
+    pub(super) async fn stream(&self, url: &Url, method: &str, params: Value) -> Result<Option<Answer>> {
+        let called = async {
+            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "text/event-stream").await?;
+            if !exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
+                return Ok(result(url, self.json(exchange).await?)?.map(Answer::Whole));
+            }
+            let (reader, over) = exchange.body.reader(self.bytes).map_err(|e| unread(url, e, self.bytes))?;
+            let lines = LineReader::new(Box::new(reader), self.bytes);
+            Ok(Some(Answer::Events(Events {
+                host: host(url),
+                lines,
+                over,
+                event: Event::default(),
+                secrets: self.secrets.clone(),
+            })))
+        };
+        self.in_time(url, called).await
+    }
+
+    async fn send(&self, method: Method, url: &Url, body: Option<Value>, accept: &'static str) -> Result<Exchange> {
+        let mut headers = self.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = body.map(|body| body.to_string().into_bytes());
+        let exchange = self.http.send(Call { method, url: url.clone(), headers, body }).await?;
+        if exchange.status.is_success() {
+            return Ok(exchange);
+        }
+        let (status, retry) = (exchange.status, exchange.retry());
+        let kind = match status.as_u16() {
+            401 | 403 => ErrorKind::Authentication,
+            _ => ErrorKind::Tool,
+        };
+        // What the agent says is not repeated: it may hold the secret that it was sent.
+        let message = format!("the agent at '{}' answered {status}", host(url));
+        Err(Error::new(kind, message).with_retry(retry))
+    }
+
+    async fn json<T: DeserializeOwned>(&self, exchange: Exchange) -> Result<T> {
+        let url = exchange.url;
+        let bytes = exchange.body.read(self.bytes).await.map_err(|e| unread(&url, e, self.bytes))?;
+        self.secrets.parse(&host(&url), &bytes)
+    }
+
+    async fn in_time<T>(&self, url: &Url, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let late = |_| {
+            let message = format!("the agent at '{}' gave no answer within {:?}", host(url), self.patience);
+            Err(Error::new(ErrorKind::Timeout, message).with_retry(Retry::Temporary(None)))
+        };
+        timeout(self.patience, work).await.unwrap_or_else(late)
+    }
+}
+
+impl Events {
+    /// The next event; none at the end.
+    pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Told>> {
+        let read = timeout(patience, self.read()).await;
+        read.unwrap_or_else(|_| {
+            let message = format!("the agent at '{}' said nothing for {patience:?}", self.host);
+            Err(Error::new(ErrorKind::Timeout, message))
+        })
+    }
+
+    async fn read(&mut self) -> Result<Option<Told>> {
+        loop {
+            let line = match self.lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                Err(_) if self.over.load(Ordering::Relaxed) => return Err(too_large(&self.host, self.lines.limit)),
+                Err(e) => {
+                    let message = format!("the agent at '{}' broke its stream off", self.host);
+                    return Err(Error::new(ErrorKind::Transport, message).with_source(e));
+                }
+            };
+            if line.over.is_some() {
+                return Err(too_large(&self.host, self.lines.limit));
+            }
+            if self.event.push(&line.bytes, self.lines.limit) && !self.event.data.is_empty() {
+                let data = std::mem::take(&mut self.event).data;
+                return result_of(&self.host, self.secrets.parse(&self.host, &data)?);
+            }
+        }
+    }
+}
+
+fn request(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn result<T: DeserializeOwned>(url: &Url, reply: Reply) -> Result<Option<T>> {
+    result_of(&host(url), reply)
+}
+
+fn result_of<T: DeserializeOwned>(host: &str, reply: Reply) -> Result<Option<T>> {
+    match reply {
+        Reply { error: Some(error), .. } if error.code == NO_TASK => Ok(None),
+        Reply { error: Some(error), .. } => {
+            let message = format!("the agent at '{host}' refused: {} ({})", cut(&error.message, 500), error.code);
+            Err(Error::tool(message))
+        }
+        Reply { result, .. } => T::deserialize(result.unwrap_or_default()).map(Some).map_err(|e| garbage(host, e)),
+    }
+}
+
+fn garbage(host: &str, e: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Protocol, format!("what the agent at '{host}' sent is not of its protocol")).with_source(e)
+}
+
+fn too_large(host: &str, most: usize) -> Error {
+    Error::new(ErrorKind::Limit, format!("the agent at '{host}' sent more than {most} bytes"))
+}
+
+fn unread(url: &Url, e: TooMuch, most: usize) -> Error {
+    let broken =
+        |how: &str| Error::new(ErrorKind::Transport, format!("the answer of the agent at '{}' {how}", host(url)));
+    match e {
+        TooMuch::Large => too_large(&host(url), most),
+        TooMuch::Broken(e) => broken("broke off").with_source(e),
+        TooMuch::Encoding(name) => broken(&format!("is encoded as '{name}', which cannot be read")),
+    }
+}

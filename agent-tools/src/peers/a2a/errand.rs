@@ -1,0 +1,298 @@
+//! One call: a message, the task that the agent makes of it, and what the agent asks meanwhile.
+
+use agent_core::{Ask, Error, ErrorKind, Result, ToolOutput, ToolRequest, message};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    A2A_INPUT, Inner, Site,
+    client::{Answer, Events},
+    guard::Guard,
+    wire::{Message, Part, State, Task, Told, text},
+};
+use crate::peers::{
+    Conversation, Sending, cut,
+    sending::{Found, Next},
+};
+
+/// How much of a task's history is read to look for a message.
+const HISTORY: u32 = 100;
+
+/// How often a task is looked at in vain before the call fails.
+const TRIES: u32 = 5;
+
+/// One call.
+pub(super) struct Errand<'a> {
+    agent: &'a Inner,
+    site: &'a Site,
+    req: &'a ToolRequest,
+    conversation: Conversation<'a>,
+}
+
+/// What a message led to.
+enum Outcome {
+    Task(Box<Task>, Option<Events>),
+    Said(Message),
+    /// A person says that this was the answer.
+    Known(Value),
+}
+
+impl<'a> Errand<'a> {
+    pub(super) fn new(agent: &'a Inner, site: &'a Site, req: &'a ToolRequest) -> Self {
+        Self { agent, site, req, conversation: Conversation::of(&req.cx, &agent.name) }
+    }
+
+    /// Hands the message over and waits for the answer.
+    pub(super) async fn run(&self, text: String) -> Result<ToolOutput> {
+        let message = self.message("message", text, self.conversation.id(), None);
+        let (mut task, mut events) = match self.begin(message).await? {
+            Outcome::Task(task, events) => (*task, events),
+            Outcome::Said(message) => return Ok(self.said(&message)),
+            Outcome::Known(value) => return Ok(ToolOutput::value(value)),
+        };
+        let mut answered = None;
+        loop {
+            self.conversation.set(&task.context_id);
+            let guard = Guard::new(&self.agent.client, &self.site.endpoint, &task.id);
+            task = self.follow(task, events.take(), answered.as_deref()).await?;
+            guard.leave();
+            if !task.status.state.waits() {
+                return self.ended(&task);
+            }
+            let mark = task.status.mark();
+            let answer = self.ask(&task, &mark)?;
+            match self.answer(&task, &mark, answer).await? {
+                Outcome::Task(next, stream) => (task, events) = (*next, stream),
+                Outcome::Said(message) => return Ok(self.said(&message)),
+                Outcome::Known(value) => return Ok(ToolOutput::value(value)),
+            }
+            answered = Some(mark);
+        }
+    }
+
+    fn message(&self, name: &str, text: String, context_id: Option<String>, task_id: Option<String>) -> Message {
+        Message {
+            message_id: format!("{}/{name}", self.req.idempotency_key()),
+            role: "user".to_owned(),
+            parts: vec![Part::Text { text }],
+            context_id,
+            task_id,
+        }
+    }
+
+    /// Sends the first message, or finds the task that an earlier attempt began with it.
+    async fn begin(&self, message: Message) -> Result<Outcome> {
+        let mut began = None;
+        let send = async {
+            let sending = self.sending("message");
+            let unknown = || async { Ok(if self.agent.deduplicates { Found::Nothing } else { Found::Unknown }) };
+            Ok(match sending.next::<(), _>(unknown).await? {
+                Next::Send | Next::Found(()) => {
+                    let outcome = self.send(message).await?;
+                    let kept = match &outcome {
+                        Outcome::Task(task, _) => json!({"task": task.id}),
+                        Outcome::Said(message) => json!({"message": message}),
+                        Outcome::Known(value) => json!({"known": value}),
+                    };
+                    began = Some(outcome);
+                    kept
+                }
+                Next::Said(value) => json!({"known": value}),
+            })
+        };
+        // From here on, the task is found by its id.
+        let kept = self.req.decide("task", send).await?;
+        if let Some(began) = began {
+            return Ok(began);
+        }
+        if let Some(known) = kept.get("known") {
+            return Ok(Outcome::Known(known.clone()));
+        }
+        if let Some(message) = kept.get("message") {
+            let message = serde_json::from_value(message.clone());
+            return message
+                .map(Outcome::Said)
+                .map_err(|e| Error::tool("the kept answer cannot be read").with_source(e));
+        }
+        let id = kept["task"].as_str().unwrap_or_default();
+        let gone = || Error::tool(format!("the agent '{}' does not know the task {id} any more", self.site.name));
+        Ok(Outcome::Task(self.look(id).await?.ok_or_else(gone)?.into(), None))
+    }
+
+    /// Sends the answer to a question of the task, unless an earlier attempt did.
+    async fn answer(&self, task: &Task, mark: &str, text: String) -> Result<Outcome> {
+        let name = format!("answer/{mark}");
+        let message = self.message(&name, text, Some(task.context_id.clone()), Some(task.id.clone()));
+        let find = || async {
+            let Some(now) = self.look(&task.id).await? else { return Ok(Found::Unknown) };
+            let has_it = now.history.iter().any(|known| known.message_id == message.message_id);
+            let moved = now.status.state != task.status.state || now.status.mark() != mark;
+            // An agent that keeps what it was told would have shown it.
+            Ok(match has_it || moved {
+                true => Found::It(Box::new(now)),
+                false if self.agent.deduplicates || !now.history.is_empty() => Found::Nothing,
+                false => Found::Unknown,
+            })
+        };
+        match self.sending(&name).next(find).await? {
+            Next::Send => self.send(message.clone()).await,
+            Next::Found(task) => Ok(Outcome::Task(task, None)),
+            Next::Said(value) => Ok(Outcome::Known(value)),
+        }
+    }
+
+    fn sending(&self, name: &str) -> Sending<'a> {
+        Sending { req: self.req, peer: &self.site.name, name: name.to_owned() }
+    }
+
+    /// Sends a message; gives the task as soon as the agent tells of it.
+    async fn send(&self, message: Message) -> Result<Outcome> {
+        let (client, url) = (&self.agent.client, &self.site.endpoint);
+        let modes = json!(["text/plain", "application/json"]);
+        let configuration = json!({"acceptedOutputModes": modes, "blocking": false, "historyLength": HISTORY});
+        let params = json!({"message": with_kind(&message), "configuration": configuration});
+        let answer = match self.site.streams {
+            true => client.stream(url, "message/stream", params).await?,
+            false => client.call(url, "message/send", params).await?.map(Answer::Whole),
+        };
+        let gone = || Error::tool(format!("the agent '{}' does not know the task any more", self.site.name));
+        match answer.ok_or_else(gone)? {
+            Answer::Whole(Told::Task(task)) => Ok(Outcome::Task(task.into(), None)),
+            Answer::Whole(Told::Message(message)) => Ok(Outcome::Said(message)),
+            Answer::Whole(_) => Err(self.protocol("neither a task nor a message")),
+            Answer::Events(mut events) => match events.next(client.patience).await? {
+                Some(Told::Task(task)) => Ok(Outcome::Task(task.into(), Some(events))),
+                Some(Told::Message(message)) => Ok(Outcome::Said(message)),
+                Some(Told::StatusUpdate(update)) => {
+                    let task = Task::begun(update.task_id, update.context_id, update.status);
+                    Ok(Outcome::Task(task.into(), Some(events)))
+                }
+                _ => Err(self.protocol("a stream that tells of no task")),
+            },
+        }
+    }
+
+    /// Follows the task until it is over or asks. The question `answered` is not taken for another one.
+    async fn follow(&self, mut task: Task, mut events: Option<Events>, answered: Option<&str>) -> Result<Task> {
+        let (mut resubscribes, mut failures) = (self.site.streams, 0);
+        loop {
+            let status = &task.status;
+            if status.state.is_over() || (status.state.waits() && answered != Some(&status.mark())) {
+                return Ok(task);
+            }
+            if let Some(stream) = &mut events {
+                match stream.next(self.agent.client.patience).await {
+                    Ok(Some(told)) => {
+                        self.take(&mut task, told);
+                        continue;
+                    }
+                    Ok(None) => events = None,
+                    Err(e) if e.kind() == ErrorKind::Limit || e.kind() == ErrorKind::Protocol => return Err(e),
+                    Err(_) => events = None,
+                }
+            } else {
+                sleep(self.agent.poll).await;
+            }
+            match self.look(&task.id).await {
+                Ok(Some(now)) => {
+                    self.told(&now.status.text(), now.status.state);
+                    (task, failures) = (now, 0);
+                }
+                Ok(None) => return Err(self.failed(&task, "lost the task")),
+                Err(e) if failures >= TRIES || !e.is_retryable() => return Err(e),
+                Err(_) => failures += 1,
+            }
+            if !task.status.state.is_over() && std::mem::take(&mut resubscribes) {
+                events = self.resubscribe(&task.id).await;
+            }
+        }
+    }
+
+    /// The task's stream once more, if the agent gives it.
+    async fn resubscribe(&self, id: &str) -> Option<Events> {
+        let (client, url) = (&self.agent.client, &self.site.endpoint);
+        match client.stream(url, "tasks/resubscribe", json!({"id": id})).await {
+            Ok(Some(Answer::Events(events))) => Some(events),
+            _ => None,
+        }
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Task>> {
+        let params = json!({"id": id, "historyLength": HISTORY});
+        self.agent.client.call(&self.site.endpoint, "tasks/get", params).await
+    }
+
+    /// Takes what the stream tells into the task, and tells the run's readers.
+    fn take(&self, task: &mut Task, told: Told) {
+        match told {
+            Told::Task(now) => *task = now,
+            Told::StatusUpdate(update) => {
+                self.told(&update.status.text(), update.status.state);
+                task.status = update.status;
+            }
+            Told::ArtifactUpdate(update) => {
+                self.req.progress(json!({"text": text(&update.artifact.parts)}));
+                task.take(update);
+            }
+            Told::Message(_) | Told::Unknown => {}
+        }
+    }
+
+    fn told(&self, text: &str, state: State) {
+        let mut progress = json!({"status": state.name()});
+        if !text.is_empty() {
+            progress["text"] = text.into();
+        }
+        self.req.progress(progress);
+    }
+
+    /// The answer to what the task asks, or an error that suspends the run until there is one.
+    fn ask(&self, task: &Task, mark: &str) -> Result<String> {
+        let status = &task.status;
+        let payload = json!({
+            "agent": self.site.name, "task": task.id, "state": status.state.name(), "message": status.text(),
+        });
+        let ask = Ask::new(A2A_INPUT, payload).nonce(mark).schema(json!({"type": "string"}));
+        self.req.ask_with(ask)?.parse()
+    }
+
+    fn ended(&self, task: &Task) -> Result<ToolOutput> {
+        if task.status.state != State::Completed {
+            return Err(self.failed(task, &format!("ended the task as '{}'", task.status.state.name())));
+        }
+        let answer = task.text();
+        let value = json!({
+            "answer": answer, "task": task.id, "context": task.context_id, "artifacts": task.artifacts,
+        });
+        Ok(ToolOutput::value(value).shown_as(vec![message::Part::text(answer)]))
+    }
+
+    /// An answer without a task.
+    fn said(&self, message: &Message) -> ToolOutput {
+        if let Some(context) = &message.context_id {
+            self.conversation.set(context);
+        }
+        let answer = text(&message.parts);
+        let value = json!({"answer": answer, "context": message.context_id});
+        ToolOutput::value(value).shown_as(vec![message::Part::text(answer)])
+    }
+
+    fn failed(&self, task: &Task, how: &str) -> Error {
+        let (name, said) = (&self.site.name, task.status.text());
+        let why = if said.is_empty() { String::new() } else { format!(": {}", cut(&said, 2000)) };
+        Error::tool(format!("the agent '{name}' {how}{why}"))
+            .with_context("task", task.id.as_str())
+            .with_context("state", task.status.state.name())
+    }
+
+    fn protocol(&self, what: &str) -> Error {
+        Error::new(ErrorKind::Protocol, format!("the agent '{}' answered with {what}", self.site.name))
+    }
+}
+
+/// A message as it is sent.
+fn with_kind(message: &Message) -> Value {
+    let mut message = json!(message);
+    message["kind"] = "message".into();
+    message
+}

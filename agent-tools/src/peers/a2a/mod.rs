@@ -1,0 +1,123 @@
+//! [`A2aAgent`]: an agent at a URL.
+
+mod builder;
+mod client;
+mod errand;
+mod guard;
+mod wire;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use agent_core::{Effect, Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+use tokio::sync::OnceCell;
+use url::Url;
+
+pub use self::builder::A2aBuilder;
+use self::{client::Client, errand::Errand, wire::Card};
+use super::Args;
+
+/// The kind of the question that an agent asks which needs more to go on with a task. Its payload has the `agent`, the `task`, the
+/// `state` (`input-required` or `auth-required`) and the agent's `message`; the answer is a text.
+pub const A2A_INPUT: &str = "a2a_input";
+
+/// Where a card is, below the agent's URL.
+const CARD: &str = ".well-known/agent-card.json";
+
+/// An agent that speaks Agent2Agent 0.3 (JSON-RPC over HTTP), as a tool with the argument `message`.
+///
+/// The agent's card is read from `.well-known/agent-card.json` below the URL with the first call. Its endpoint must be of the
+/// same origin, since headers with secrets are for nobody else. A task is followed as a stream where the agent has one, and is
+/// looked at again and again otherwise. [The module](crate::peers) says what becomes of what it does.
+///
+/// What it gives as the [value](ToolOutput::as_value) has `answer`, `task`, `context`, and `artifacts` as the protocol has them.
+///
+/// ```
+/// use agent_tools::peers::A2aAgent;
+///
+/// let travel = A2aAgent::builder("https://agents.example.org/travel").bearer("hush").build()?;
+/// assert!(!format!("{travel:?}").contains("hush"));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct A2aAgent(Arc<Inner>);
+
+struct Inner {
+    url: Url,
+    name: String,
+    client: Client,
+    deduplicates: bool,
+    time: Duration,
+    poll: Duration,
+    site: OnceCell<Site>,
+}
+
+/// An agent whose card was read.
+struct Site {
+    name: String,
+    endpoint: Url,
+    streams: bool,
+}
+
+impl A2aAgent {
+    /// Begins an agent at this URL: the one below which its card is.
+    pub fn builder(url: impl Into<String>) -> A2aBuilder {
+        A2aBuilder::new(url.into())
+    }
+}
+
+impl Inner {
+    async fn site(&self) -> Result<&Site> {
+        self.site.get_or_try_init(|| self.read_card()).await
+    }
+
+    async fn read_card(&self) -> Result<Site> {
+        let mut base = self.url.clone();
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let url = base.join(CARD).map_err(|e| Error::config("the agent's card has no address").with_source(e))?;
+        let card: Card = self.client.get(&url).await?;
+        let is_json = |transport: &str| transport.eq_ignore_ascii_case("JSONRPC");
+        let preferred = card.preferred_transport.as_deref().is_none_or(is_json).then_some(&card.url);
+        let other = || card.additional_interfaces.iter().find(|i| is_json(&i.transport)).map(|i| &i.url);
+        let endpoint = preferred.or_else(other).and_then(|url| Url::parse(url).ok());
+        let name = super::cut(&card.name, 100).to_owned();
+        let endpoint = endpoint.ok_or_else(|| Error::tool(format!("the agent '{name}' does not speak JSON-RPC")))?;
+        if endpoint.origin() != self.url.origin() {
+            let (there, here) = (endpoint.origin().ascii_serialization(), self.url.origin().ascii_serialization());
+            let message = format!(
+                "the agent '{name}' wants to be called at {there}, and its card is at {here}: give its own URL"
+            );
+            return Err(Error::tool(message));
+        }
+        Ok(Site { name, endpoint, streams: card.capabilities.streaming })
+    }
+}
+
+#[async_trait]
+impl Tool for A2aAgent {
+    fn spec(&self) -> ToolSpec {
+        super::spec(&self.0.name, "Hands a task to an agent elsewhere and returns its answer.")
+    }
+
+    /// A call is entered again after a crash: what it sent is in the journal, and is looked for.
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Idempotent).serial()
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let Args { message } = req.parse()?;
+        let errand = Box::pin(async {
+            let site = self.0.site().await?;
+            Errand::new(&self.0, site, &req).run(message).await
+        });
+        super::in_time(&self.0.name, self.0.time, errand).await
+    }
+}
+
+impl fmt::Debug for A2aAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = format!("{}{}", self.0.url.origin().ascii_serialization(), self.0.url.path());
+        f.debug_struct("A2aAgent").field("name", &self.0.name).field("url", &place).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,175 @@
+//! [`AcpAgent`]: an agent that is a program.
+
+mod builder;
+mod files;
+mod link;
+mod permission;
+mod session;
+mod shelf;
+mod turn;
+mod wire;
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use agent_core::{Effect, ErrorKind, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+
+pub use self::{
+    builder::AcpBuilder,
+    permission::{ACP_PERMISSION, Permission, PermissionRequest},
+};
+use self::{permission::Rule, session::Session, shelf::Shelf};
+use super::{
+    Args, Conversation, Sending,
+    sending::{Found, Next},
+};
+use crate::{Stdio, Workspace};
+
+/// An agent that speaks the Agent Client Protocol over its standard input and output, as a tool with the argument `message`.
+///
+/// The program is started for the first message of a conversation, and is kept for some time after its answer, so that the
+/// conversation goes on in it. A later message, or another process, [loads](https://agentclientprotocol.com) the session, if the
+/// agent can. [The module](crate::peers) says what becomes of what it does. Beside that:
+///
+/// * It reads and writes files of the [`workspace`](AcpBuilder::workspace) through this process, if one is given; paths that lead
+///   out of it are refused. What the program does by itself nobody here sees: a program that must be confined is started in a
+///   sandbox. Terminals are not offered.
+/// * It asks for [permissions](AcpBuilder::permissions). A question of kind [`ACP_PERMISSION`] suspends the run; meanwhile the
+///   program waits, as long as [`keep`](AcpBuilder::keep) says. A program that was ended meanwhile leaves the call in doubt.
+///
+/// What it gives as the [value](ToolOutput::as_value) has `answer`, `session` and `stop_reason`.
+///
+/// ```
+/// use agent_tools::{Stdio, peers::AcpAgent};
+///
+/// let coder = AcpAgent::builder(Stdio::new("npx").args(["-y", "some-agent", "--acp"]).pass("PATH")).build()?;
+/// # let _ = coder;
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct AcpAgent(Arc<Inner>);
+
+struct Inner {
+    program: Stdio,
+    name: String,
+    directory: PathBuf,
+    workspace: Option<Workspace>,
+    method: Option<String>,
+    rule: Rule,
+    repeatable: bool,
+    time: Duration,
+    start: Duration,
+    keep: Duration,
+    line: usize,
+    answer: usize,
+    /// Sessions whose turn waits for a person, by the call that waits.
+    waiting: Shelf,
+    /// Sessions that are ready for the next message, by their ids.
+    idle: Shelf,
+}
+
+impl AcpAgent {
+    /// Begins an agent that is this program.
+    pub fn builder(program: Stdio) -> AcpBuilder {
+        AcpBuilder::new(program)
+    }
+}
+
+/// A call that is ready to go on.
+enum Ready {
+    Turn(Box<Session>),
+    /// A person says that this was the answer.
+    Known(ToolOutput),
+}
+
+impl Inner {
+    /// The session whose turn this call is.
+    async fn ready(&self, req: &ToolRequest, message: &str) -> Result<Ready> {
+        if let Some(session) = self.waiting.take(&req.idempotency_key()) {
+            return Ok(Ready::Turn(session));
+        }
+        let conversation = Conversation::of(&req.cx, &self.name);
+        let mut open = None;
+        let begin = async {
+            let session = self.open(conversation.id()).await?;
+            let id = session.id.clone();
+            open = Some(session);
+            Ok(id.into())
+        };
+        let id = req.decide("session", begin).await?;
+        let sending = Sending { req, peer: &self.name, name: "prompt".to_owned() };
+        let unknown = || async { Ok(if self.repeatable { Found::Nothing } else { Found::Unknown }) };
+        if let Next::Said(value) = sending.next::<(), _>(unknown).await? {
+            return Ok(Ready::Known(ToolOutput::value(value)));
+        }
+        let mut session = match open {
+            Some(session) => session,
+            // What the cut off attempt did is what the agent is to know.
+            None => match self.open(id.as_str().map(str::to_owned)).await {
+                Err(e) if e.kind() == ErrorKind::SubAgentNotFound => self.open(conversation.id()).await?,
+                opened => opened?,
+            },
+        };
+        session.prompt(message).await?;
+        Ok(Ready::Turn(session))
+    }
+
+    /// A session that is ready for a message: the one of this id, or a new one.
+    async fn open(&self, id: Option<String>) -> Result<Box<Session>> {
+        if let Some(mut session) = id.as_ref().and_then(|id| self.idle.take(id))
+            && session.is_alive()
+        {
+            return Ok(session);
+        }
+        Session::open(self, id).await.map(Box::new)
+    }
+}
+
+#[async_trait]
+impl Tool for AcpAgent {
+    fn spec(&self) -> ToolSpec {
+        super::spec(&self.0.name, "Hands a task to an agent that is a program and returns its answer.")
+    }
+
+    /// A call is entered again after a crash: what it sent is in the journal, and it is not sent twice in silence.
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Idempotent).serial()
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let Args { message } = req.parse()?;
+        let agent = &self.0;
+        let turn = Box::pin(async {
+            let mut session = match agent.ready(&req, &message).await? {
+                Ready::Turn(session) => session,
+                Ready::Known(output) => return Ok(output),
+            };
+            match session.turn(agent, &req).await {
+                Ok(output) => {
+                    Conversation::of(&req.cx, &agent.name).set(&session.id);
+                    agent.idle.put(session.id.clone(), session, agent.keep);
+                    Ok(output)
+                }
+                Err(e) => {
+                    if e.kind() == ErrorKind::Interrupted {
+                        agent.waiting.put(req.idempotency_key(), session, agent.keep);
+                    }
+                    Err(e)
+                }
+            }
+        });
+        super::in_time(&agent.name, agent.time, turn).await
+    }
+
+    /// Ends the programs that are kept.
+    async fn close(&self) -> Result<()> {
+        self.0.idle.clear();
+        self.0.waiting.clear();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for AcpAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcpAgent").field("program", &self.0.program).finish_non_exhaustive()
+    }
+}

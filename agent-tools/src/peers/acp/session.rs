@@ -1,0 +1,113 @@
+//! A conversation with a program.
+
+use std::time::Duration;
+
+use agent_core::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use tokio::{
+    runtime::Handle,
+    time::{timeout, timeout_at},
+};
+
+use super::{
+    Inner,
+    link::{Incoming, Link},
+    turn::Turn,
+    wire::{Initialized, NewSession, VERSION},
+};
+
+/// How long a program that is cancelled has to end its turn.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A conversation with a program. When it is dropped in the middle of a turn, the turn is cancelled, and the program is ended.
+pub(super) struct Session {
+    pub(super) id: String,
+    /// Set until this is dropped.
+    link: Option<Link>,
+    pub(super) turn: Option<Turn>,
+}
+
+impl Session {
+    /// Starts the program, and the session: the one of this id, or a new one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SubAgentNotFound`] if there is an id, and the agent cannot go on with it.
+    pub(super) async fn open(agent: &Inner, id: Option<String>) -> Result<Self> {
+        let late = |_| {
+            let message = format!("the agent '{}' did not start within {:?}", agent.name, agent.start);
+            Err(Error::new(ErrorKind::Timeout, message))
+        };
+        timeout(agent.start, Self::begin(agent, id)).await.unwrap_or_else(late)
+    }
+
+    async fn begin(agent: &Inner, id: Option<String>) -> Result<Self> {
+        let mut link = Link::start(&agent.name, &agent.program, agent.line)?;
+        let (reads, writes) = agent.workspace.as_ref().map_or((false, false), |workspace| (true, workspace.files().1));
+        let capabilities = json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": false});
+        let client = json!({"name": "agent-tools", "version": env!("CARGO_PKG_VERSION")});
+        let hello = json!({"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": client});
+        let initialized: Initialized = link.call("initialize", hello).await?;
+        if initialized.protocol_version != VERSION {
+            return Err(link.garbled(&format!("it speaks version {}, not {VERSION}", initialized.protocol_version)));
+        }
+        if let Some(method) = &agent.method {
+            link.call::<Value>("authenticate", json!({"methodId": method})).await?;
+        }
+        let mut session = json!({"cwd": agent.directory, "mcpServers": []});
+        let Some(id) = id else {
+            let NewSession { session_id } = link.call("session/new", session).await?;
+            return Ok(Self { id: session_id, link: Some(link), turn: None });
+        };
+        if !initialized.agent_capabilities.load_session {
+            let message = format!(
+                "The agent '{}' is not running any more, and it cannot load the conversation {id}: call a new one.",
+                agent.name
+            );
+            return Err(Error::new(ErrorKind::SubAgentNotFound, message));
+        }
+        session["sessionId"] = id.as_str().into();
+        link.call::<Value>("session/load", session).await?;
+        Ok(Self { id, link: Some(link), turn: None })
+    }
+
+    /// Sends a message: a turn begins.
+    pub(super) async fn prompt(&mut self, text: &str) -> Result<()> {
+        let params = json!({"sessionId": self.id, "prompt": [{"type": "text", "text": text}]});
+        let request = self.link().request("session/prompt", params).await?;
+        self.turn = Some(Turn::new(request));
+        Ok(())
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.link().is_alive()
+    }
+
+    pub(super) fn link(&mut self) -> &mut Link {
+        self.link.as_mut().expect("it is there until the session is dropped")
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let (Some(mut link), Some(turn), Ok(runtime)) = (self.link.take(), self.turn.take(), Handle::try_current())
+        else {
+            return;
+        };
+        let params = json!({"sessionId": self.id});
+        runtime.spawn(async move {
+            let end = tokio::time::Instant::now() + GRACE;
+            if link.notify("session/cancel", params).await.is_err() {
+                return;
+            }
+            // A program that waits for a permission is told that there is none.
+            if let Some(asked) = turn.asked {
+                let _ = link.answer(&asked.id, Ok(json!({"outcome": {"outcome": "cancelled"}}))).await;
+            }
+            while let Ok(Ok(message)) = timeout_at(end, link.next()).await {
+                if matches!(message, Incoming::Answer { id, .. } if id == turn.request) {
+                    return;
+                }
+            }
+        });
+    }
+}

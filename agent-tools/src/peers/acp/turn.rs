@@ -1,0 +1,130 @@
+//! A turn: from a message to what the agent answers.
+
+use agent_core::{Error, ErrorKind, Result, ToolOutput, ToolRequest, message::Part};
+use serde_json::{Value, json};
+
+use super::{
+    Inner, files,
+    link::Incoming,
+    permission,
+    session::Session,
+    wire::{AskPermission, INVALID, Prompted},
+};
+
+/// A turn under way.
+pub(super) struct Turn {
+    /// The number of its request.
+    pub(super) request: u64,
+    /// What the agent said so far.
+    said: String,
+    /// What it waits for.
+    pub(super) asked: Option<Asked>,
+}
+
+/// A permission that the agent waits for.
+pub(super) struct Asked {
+    pub(super) id: Value,
+    pub(super) ask: AskPermission,
+}
+
+impl Turn {
+    pub(super) fn new(request: u64) -> Self {
+        Self { request, said: String::new(), asked: None }
+    }
+}
+
+impl Session {
+    /// Drives the turn under way to its end, or to a question that suspends the run: then it is gone on with by another call.
+    pub(super) async fn turn(&mut self, agent: &Inner, req: &ToolRequest) -> Result<ToolOutput> {
+        let ended = || Error::new(ErrorKind::Unexpected, "no turn is under way");
+        loop {
+            let turn = self.turn.as_mut().ok_or_else(ended)?;
+            if let Some(asked) = &turn.asked {
+                let outcome = permission::decide(agent, req, &asked.ask)?;
+                let id = asked.id.clone();
+                turn.asked = None;
+                self.link().answer(&id, Ok(json!({"outcome": outcome}))).await?;
+                continue;
+            }
+            let own = turn.request;
+            match self.link().next().await? {
+                Incoming::Answer { id, result } if id == own => {
+                    let turn = self.turn.take().ok_or_else(ended)?;
+                    let result = result.map_err(|e| self.link().refused(&e))?;
+                    let Prompted { stop_reason } = self.link().read(result)?;
+                    return self.ended(agent, &turn, &stop_reason);
+                }
+                Incoming::Answer { .. } => {}
+                Incoming::Notice { method, params } => {
+                    if method == "session/update" && params["sessionId"] == *self.id {
+                        self.update(agent, req, &params["update"])?;
+                    }
+                }
+                Incoming::Request { id, method, params } => self.serve(agent, id, &method, params).await?,
+            }
+        }
+    }
+
+    /// Tells the run's readers what the agent does, and takes what it says into its answer.
+    fn update(&mut self, agent: &Inner, req: &ToolRequest, update: &Value) -> Result<()> {
+        let text = || update["content"]["text"].as_str().filter(|text| !text.is_empty());
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "agent_message_chunk" => {
+                let (Some(text), Some(turn)) = (text(), &mut self.turn) else { return Ok(()) };
+                if turn.said.len() + text.len() > agent.answer {
+                    let message = format!("the agent '{}' answers with more than {} bytes", agent.name, agent.answer);
+                    return Err(Error::new(ErrorKind::Limit, message));
+                }
+                turn.said.push_str(text);
+                req.progress(json!({"text": text}));
+            }
+            "agent_thought_chunk" => {
+                if let Some(text) = text() {
+                    req.progress(json!({"thought": text}));
+                }
+            }
+            "tool_call" | "tool_call_update" => req.progress(json!({"tool_call": update})),
+            "plan" => req.progress(json!({"plan": update["entries"]})),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does what the agent wants of its client.
+    async fn serve(&mut self, agent: &Inner, id: Value, method: &str, params: Value) -> Result<()> {
+        if params["sessionId"] != *self.id {
+            return self.link().answer(&id, Err((INVALID, "there is no such session".to_owned()))).await;
+        }
+        let result = match (method, &agent.workspace) {
+            ("session/request_permission", _) => {
+                match (serde_json::from_value::<AskPermission>(params), &mut self.turn) {
+                    (Ok(ask), Some(turn)) => {
+                        turn.asked = Some(Asked { id, ask });
+                        return Ok(());
+                    }
+                    _ => Err((INVALID, "it is no request for a permission".to_owned())),
+                }
+            }
+            ("fs/read_text_file", Some(workspace)) => files::read(workspace, params).await,
+            ("fs/write_text_file", Some(workspace)) if workspace.files().1 => files::write(workspace, params).await,
+            _ => return self.link().refuse(&id, method).await,
+        };
+        self.link().answer(&id, result).await
+    }
+
+    fn ended(&self, agent: &Inner, turn: &Turn, stop_reason: &str) -> Result<ToolOutput> {
+        let note = match stop_reason {
+            "end_turn" => None,
+            "refusal" | "cancelled" => {
+                let how = if stop_reason == "refusal" { "refused to answer" } else { "was cancelled" };
+                let message = format!("the agent '{}' {how}", agent.name);
+                return Err(Error::tool(message).with_context("stop_reason", stop_reason));
+            }
+            other => Some(format!("[The agent stopped before it was done: {}]", super::super::cut(other, 100))),
+        };
+        let shown: Vec<_> =
+            [Some(turn.said.clone()).filter(|said| !said.is_empty()), note].into_iter().flatten().collect();
+        let value = json!({"answer": turn.said, "session": self.id, "stop_reason": stop_reason});
+        Ok(ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))]))
+    }
+}

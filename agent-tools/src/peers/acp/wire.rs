@@ -1,0 +1,100 @@
+//! The messages of the Agent Client Protocol, version 1, as far as they are used.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The version that is spoken.
+pub(super) const VERSION: u64 = 1;
+
+/// The code of an error that a method is not there.
+pub(super) const NO_METHOD: i64 = -32601;
+
+/// The code of an error that parameters are wrong, or that what they name cannot be used.
+pub(super) const INVALID: i64 = -32602;
+
+/// The code of an error that somebody has to log in first.
+pub(super) const AUTH_REQUIRED: i64 = -32000;
+
+/// What comes from an agent, before it is known what it is.
+#[derive(Deserialize)]
+pub(super) struct Envelope {
+    /// Of a request or an answer. Agents number their requests as they like.
+    #[serde(default)]
+    pub(super) id: Option<Value>,
+    #[serde(default)]
+    pub(super) method: Option<String>,
+    #[serde(default)]
+    pub(super) params: Value,
+    #[serde(default)]
+    pub(super) result: Option<Value>,
+    #[serde(default)]
+    pub(super) error: Option<Failure>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Failure {
+    #[serde(default)]
+    pub(super) code: i64,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Initialized {
+    pub(super) protocol_version: u64,
+    #[serde(default)]
+    pub(super) agent_capabilities: Capabilities,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Capabilities {
+    #[serde(default)]
+    pub(super) load_session: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewSession {
+    pub(super) session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Prompted {
+    pub(super) stop_reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReadFile {
+    pub(super) path: String,
+    /// From 1.
+    #[serde(default)]
+    pub(super) line: Option<usize>,
+    #[serde(default)]
+    pub(super) limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WriteFile {
+    pub(super) path: String,
+    pub(super) content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AskPermission {
+    pub(super) tool_call: Value,
+    pub(super) options: Vec<PermissionOption>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PermissionOption {
+    pub(super) option_id: String,
+    pub(super) name: String,
+    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    pub(super) kind: String,
+}

@@ -1,0 +1,103 @@
+//! Programs that are spoken to over their standard input and output.
+
+mod process;
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use agent_core::{Error, Result, tool::Secret};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(crate) use self::process::Process;
+
+/// What is read from a program or a server.
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What is written to a program or a server.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// A program that serves: it is started, and spoken to over its standard input and output.
+///
+/// The program gets none of this process's environment but `PATH`, `HOME`, `LANG`, `LOGNAME`, `SHELL`, `TERM`, `TMPDIR` and `USER`
+/// (on Windows also what programs need to start), since the rest of it holds keys. What else it needs is [passed](Self::pass) by
+/// name or [set](Self::env). What it writes to its standard error is logged.
+///
+/// ```
+/// use agent_tools::Stdio;
+///
+/// let server = Stdio::new("npx").args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]).env("KEY", "hush");
+/// assert!(!format!("{server:?}").contains("hush"));
+/// ```
+#[derive(Clone)]
+pub struct Stdio {
+    pub(super) program: String,
+    pub(super) args: Vec<String>,
+    pub(super) directory: Option<PathBuf>,
+    pub(super) passed: Vec<String>,
+    pub(super) env: BTreeMap<String, Secret>,
+}
+
+impl Stdio {
+    /// The program of this name or path, without arguments.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self { program: program.into(), args: Vec::new(), directory: None, passed: Vec::new(), env: BTreeMap::new() }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the working directory. Default: that of this process.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Passes a variable of this process's environment on. If it is not set when the client is built, that fails.
+    #[must_use]
+    pub fn pass(mut self, name: impl Into<String>) -> Self {
+        self.passed.push(name.into());
+        self
+    }
+
+    /// Sets a variable of its environment. The value is in no log and no error.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), Secret::from(value));
+        self
+    }
+
+    /// What is wrong with it, found without starting it.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.program.is_empty() {
+            return Err(Error::config("a server's program has no name"));
+        }
+        match self.passed.iter().find(|name| std::env::var_os(name).is_none()) {
+            Some(name) => Err(Error::config(format!("the variable {name} is to be passed on, and is not set"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Arguments may hold a key, so that their number is all that is shown.
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("directory", &self.directory)
+            .field("passed", &self.passed)
+            .field("env", &self.env)
+            .finish()
+    }
+}

@@ -1,0 +1,73 @@
+//! Agents at URLs: what is theirs alone.
+
+use agent::{Agent, ErrorKind, RunRequest, journal::MemoryJournal, tools::peers::A2aAgent};
+use serde_json::Value;
+
+use crate::support::{
+    a2a::{How, Server, TOKEN},
+    *,
+};
+
+fn agent(tool: A2aAgent) -> Agent {
+    Agent::of_tool("clerk", tool).build().expect("builds")
+}
+
+#[tokio::test]
+async fn an_agent_may_answer_at_once_without_a_task() {
+    for streams in [false, true] {
+        let server = Server::start(How { streams, ..How::default() }).await;
+        assert_eq!(finished(agent(server.agent()).run("at once").await).answer, "at once");
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_stream_breaks_off_is_followed_all_the_same() {
+    let server = Server::start(How { streams: true, breaks_off: true, ..How::default() }).await;
+    assert_eq!(finished(agent(server.agent()).run("hello").await).answer, "you said hello");
+    let polled = Server::start(How::default()).await;
+    assert_eq!(finished(agent(polled.agent()).run("slow").await).answer, "slowly");
+}
+
+#[tokio::test]
+async fn garbage_too_much_and_an_agent_elsewhere_fail_the_call_with_the_reason() {
+    let server = Server::start(How::default()).await;
+    for (task, kind) in [("garbage", ErrorKind::Protocol), ("huge", ErrorKind::Limit)] {
+        let error = agent(server.agent()).run(task).await.expect_err(task);
+        assert_eq!(error.kind(), kind, "{task}: {error}");
+    }
+    let elsewhere = Server::start(How { elsewhere: true, ..How::default() }).await;
+    let error = agent(elsewhere.agent()).run("hello").await.expect_err("elsewhere");
+    assert!(error.message().contains("give its own URL"), "{error}");
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_unless_they_are_allowed() {
+    let server = Server::start(How::default()).await;
+    let url = format!("{:?}", server.agent());
+    let url = url.split('"').find(|part| part.starts_with("http")).expect("a URL").to_owned();
+    let error = agent(A2aAgent::builder(url).build().expect("builds")).run("hello").await.expect_err("private");
+    assert!(error.message().contains("not on the public internet"), "{error}");
+    assert!(server.log().is_empty());
+}
+
+#[tokio::test]
+async fn the_token_is_sent_and_shown_to_nobody_even_if_the_agent_repeats_it() {
+    let server = Server::start(How::default()).await;
+    let error = agent(server.agent()).run("echo").await.expect_err("echo");
+    assert!(error.message().contains("you sent [redacted]"), "{error}");
+    let wrong = agent(server.builder().header("authorization", "Bearer wrong").build().expect("builds"));
+    drop(wrong);
+    assert!(!format!("{:?}", server.builder()).contains(TOKEN));
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_in_the_agents_own_context() {
+    let (server, journal) = (Server::start(How::default()).await, MemoryJournal::default());
+    let process = || Agent::of_tool("clerk", server.agent()).store(journal.clone()).build().expect("builds");
+    finished(process().start(RunRequest::user("one").session("s")).await);
+    finished(process().start(RunRequest::user("two").session("s")).await);
+    finished(process().start(RunRequest::user("three").session("other")).await);
+    let contexts = server.contexts();
+    assert_eq!((&contexts[0], &contexts[2]), (&Value::Null, &Value::Null), "a new conversation has none");
+    assert_eq!(contexts[1], "context-1");
+}

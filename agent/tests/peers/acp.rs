@@ -1,0 +1,140 @@
+//! Agents that are programs: what is theirs alone.
+
+use std::fs;
+
+use agent::{
+    Agent, ErrorKind, RunRequest,
+    journal::MemoryJournal,
+    tools::{
+        Workspace,
+        peers::{ACP_PERMISSION, AcpAgent, AcpBuilder, Permission},
+    },
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::*;
+
+fn home() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn agent(builder: AcpBuilder) -> Agent {
+    Agent::of_tool("coder", builder.build().expect("builds")).build().expect("builds")
+}
+
+#[tokio::test]
+async fn a_program_that_dies_hangs_or_sends_garbage_or_too_much_fails_the_call_with_the_reason() {
+    let home = home();
+    let cases = [
+        ("die", ErrorKind::Transport, "ended before it answered"),
+        ("garbage", ErrorKind::Protocol, "does not keep to its protocol"),
+        ("huge", ErrorKind::Limit, "a message of more than"),
+        ("endless", ErrorKind::Limit, "answers with more than"),
+        ("hang", ErrorKind::Timeout, "gave no answer within"),
+    ];
+    for (task, kind, text) in cases {
+        let agent = agent(program(home.path()).timeout(ms(3000)));
+        let error = agent.run(task).await.expect_err(task);
+        assert_eq!(error.kind(), kind, "{task}: {error}");
+        assert!(error.message().contains(text), "{task}: {error}");
+    }
+    let none = agent(AcpAgent::builder(agent::tools::Stdio::new("no-such-program-at-all")));
+    assert!(none.run("hello").await.expect_err("not there").message().contains("no-such-program-at-all"));
+}
+
+#[tokio::test]
+async fn files_are_read_and_written_in_the_workspace_alone() {
+    let (home, work, outside) = (home(), home(), home());
+    fs::write(work.path().join("a.txt"), "one\ntwo\nthree\n").expect("writes");
+    fs::write(outside.path().join("secret.txt"), "hidden").expect("writes");
+    let workspace = Workspace::open(work.path()).expect("opens");
+    let open = agent(program(home.path()).workspace(workspace.clone()));
+    let path = |name: &str| work.path().canonicalize().expect("is there").join(name).display().to_string();
+    let end = finished(open.run(format!("read {}", path("a.txt"))).await);
+    assert_eq!(end.answer, "it reads: two\n", "from line 2 on, one line");
+    finished(open.run(format!("write {}", path("new/b.txt"))).await);
+    assert_eq!(fs::read_to_string(work.path().join("new/b.txt")).expect("is there"), "written");
+    for way in [outside.path().join("secret.txt").display().to_string(), format!("{}/../secret.txt", path("new"))] {
+        let end = finished(open.run(format!("read {way}")).await);
+        assert!(end.answer.starts_with("refused: "), "{}", end.answer);
+    }
+    let end = finished(open.run("terminal now").await);
+    assert_eq!(end.answer, "refused: 'terminal/create' is not offered");
+    let read_only = agent(program(home.path()).workspace(workspace.read_only()));
+    let end = finished(read_only.run(format!("write {}", path("c.txt"))).await);
+    assert!(end.answer.starts_with("refused: ") && !work.path().join("c.txt").exists(), "{}", end.answer);
+    let closed = agent(program(home.path()));
+    let end = finished(closed.run(format!("read {}", path("a.txt"))).await);
+    assert!(end.answer.starts_with("refused: "), "{}", end.answer);
+}
+
+#[tokio::test]
+async fn permissions_are_decided_by_rules_and_the_rest_is_asked() {
+    let home = home();
+    let allows = agent(program(home.path()).permissions(|_| Permission::Allow));
+    assert_eq!(finished(allows.run("ask").await).answer, "the answer: yes");
+    let refuses = agent(program(home.path()).permissions(|request| match request.kind.as_deref() {
+        Some("execute") => Permission::Reject,
+        _ => Permission::Allow,
+    }));
+    assert_eq!(finished(refuses.run("ask").await).answer, "the answer: no");
+    let asks = agent(program(home.path()));
+    let waits = interrupted(asks.run("ask").await);
+    let question = &waits.questions[0];
+    assert_eq!((question.kind.as_str(), &question.payload["tool_call"]["title"]), (ACP_PERMISSION, &json!("Book it")));
+    let wrong = answers(&waits, &json!("maybe"));
+    let refused = asks.start(RunRequest::resume(waits.clone(), wrong)).await.expect_err("no option");
+    assert_eq!(refused.kind(), ErrorKind::AnswerRefused);
+    let given = answers(&waits, &json!("cancelled"));
+    assert_eq!(finished(asks.start(RunRequest::resume(waits, given)).await).answer, "the answer: none");
+}
+
+#[tokio::test]
+async fn a_program_that_was_ended_while_it_waited_leaves_the_call_in_doubt() {
+    let home = home();
+    let coder = program(home.path()).keep(ms(1)).build().expect("builds");
+    let agent = Agent::of_tool("coder", coder).build().expect("builds");
+    let waits = interrupted(agent.run("ask").await);
+    let cancelled = async {
+        while !support_log(&home).contains(&"cancelled".to_owned()) {
+            tokio::time::sleep(ms(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, cancelled).await.expect("it is ended");
+    let given = answers(&waits, &json!("yes"));
+    let doubt = interrupted(agent.start(RunRequest::resume(waits, given)).await);
+    assert_eq!(doubt.questions[0].kind, "in_doubt");
+    let again = answers(&doubt, &json!("did_not"));
+    let end = finished(agent.start(RunRequest::resume(doubt, again)).await);
+    assert_eq!(end.answer, "the answer: yes", "it asks for the same once more, and is answered as before");
+    assert_eq!(support_log(&home).iter().filter(|line| *line == "ask").count(), 2);
+}
+
+fn support_log(home: &TempDir) -> Vec<String> {
+    crate::support::acp::log(home.path())
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_in_the_same_program_and_is_loaded_in_another_process() {
+    let (home, journal) = (home(), MemoryJournal::default());
+    let process = |builder: AcpBuilder| {
+        let coder = builder.build().expect("builds");
+        Agent::of_tool("coder", coder).store(journal.clone()).build().expect("builds")
+    };
+    let first = process(program(home.path()));
+    finished(first.start(RunRequest::user("one").session("s")).await);
+    finished(first.start(RunRequest::user("two").session("s")).await);
+    assert_eq!(support_log(&home), ["one", "two"], "nothing is loaded");
+    drop(first);
+    let second = process(program(home.path()));
+    let end = finished(second.start(RunRequest::user("three").session("s")).await);
+    assert_eq!(end.answer, "you said three", "what a session was before is not said again");
+    let log = support_log(&home);
+    assert!(log[2].starts_with("loaded \"session-") && log[3] == "three", "{log:?}");
+    drop(second);
+    let forgetful = process(AcpAgent::builder(crate::support::acp::forgetful(home.path())));
+    let error = forgetful.start(RunRequest::user("four").session("s")).await.expect_err("cannot load");
+    assert_eq!(error.kind(), ErrorKind::SubAgentNotFound, "{error}");
+    assert!(!support_log(&home).contains(&"four".to_owned()));
+}
