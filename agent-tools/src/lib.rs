@@ -50,7 +50,7 @@ mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
-#[cfg(any(feature = "openapi", feature = "web"))]
+#[cfg(any(feature = "mcp", feature = "openapi", feature = "web"))]
 mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;

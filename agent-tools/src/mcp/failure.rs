@@ -102,6 +102,12 @@ fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
     short(&text)
 }
 
-fn short(text: &str) -> String {
-    text.char_indices().nth(LONGEST).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
+/// The text, or what it begins with.
+pub(super) fn short(text: &str) -> String {
+    cut(text, LONGEST)
+}
+
+/// The first `most` characters of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
 }

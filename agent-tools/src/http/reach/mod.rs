@@ -105,6 +105,7 @@ impl Reach {
         Self { resolver: Arc::new(System), exceptions: Vec::new(), anywhere: true }
     }
 
+    #[cfg(any(feature = "openapi", feature = "web"))]
     /// Adds an exception: `10.1.2.3`, `10.1.2.3:8080`, `10.1.0.0/16`.
     pub(crate) fn allow(&mut self, addresses: &str) -> Result<()> {
         let unknown = |()| {
