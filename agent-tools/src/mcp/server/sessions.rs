@@ -105,3 +105,26 @@ impl Drop for Answering {
 pub(super) fn of(headers: &HeaderMap) -> Option<SessionId> {
     headers.get(HEADER).map(HeaderValue::to_str)?.ok().map(Into::into)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_over_when_nobody_listens_and_not_while_a_call_takes_an_hour() {
+        let sessions = Sessions::new();
+        tokio::spawn(sessions.clone().watch());
+        let (busy, _worker) = sessions.manager.create_session().await.expect("a session");
+        let (idle, _worker) = sessions.manager.create_session().await.expect("a session");
+        let answering = sessions.answering(busy.clone()).await.expect("known");
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        assert!(sessions.manager.has_session(&idle).await.expect("told"), "five minutes are not over");
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert!(sessions.manager.has_session(&busy).await.expect("told"));
+        assert!(!sessions.manager.has_session(&idle).await.expect("told"));
+        drop(answering);
+        tokio::time::sleep(Duration::from_secs(400)).await;
+        assert!(!sessions.manager.has_session(&busy).await.expect("told"));
+        assert!(sessions.answering(busy).await.is_none());
+    }
+}

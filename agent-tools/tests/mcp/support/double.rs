@@ -116,7 +116,7 @@ impl ServerHandler for Double {
             result.next_cursor = Some("more".into());
             return Ok(result);
         }
-        let mut tools: Vec<_> = ["fail", "refuse", "slow", "ask", "think", "where", "grow", "big", "log", "a.b/c"]
+        let mut tools: Vec<_> = ["fail", "refuse", "slow", "ask", "nag", "think", "where", "grow", "big", "log", "a.b/c"]
             .into_iter()
             .map(|name| tool(name, &any))
             .collect();
@@ -168,13 +168,22 @@ impl ServerHandler for Double {
                 let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
                 let request = ElicitRequestParams::FormElicitationParams {
                     meta: None,
-                    message: "Who are you?".into(),
+                    message: "Who are you?".to_owned() + &"!".repeat(usize::try_from(args["long"].as_u64().unwrap_or_default()).expect("fits")),
                     requested_schema: serde_json::from_value(schema).expect("a schema"),
                 };
                 match cx.peer.create_elicitation(request).await {
                     Ok(answer) => text(format!("{:?} {}", answer.action, answer.content.unwrap_or_default())),
                     Err(error) => text(format!("nobody could be asked: {error}")),
                 }
+            }
+            "nag" => {
+                for _ in 0..1000 {
+                    let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("And now?")], 1);
+                    if cx.peer.create_message(params).await.is_err_and(|error| error.to_string().contains("closed")) {
+                        break;
+                    }
+                }
+                text("never")
             }
             "think" => {
                 let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("What is 6 x 7?")], 100);
