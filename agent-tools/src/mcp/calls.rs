@@ -75,7 +75,7 @@ impl Call {
         let digest: String = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.values().sum::<u32>() >= QUESTIONS {
-            return Err(Error::tool(format!("The server asked more than {QUESTIONS} times, so the call was ended.")));
+            return Err(Error::tool(format!("The server asked more than {QUESTIONS} times in one call.")));
         }
         let times = asked.entry(digest.clone()).or_default();
         *times += 1;

@@ -39,7 +39,7 @@ pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) 
         ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
         ClientInitializeError::JsonRpcError(said) => format!("the server refused: {}", short(&said.message)),
         _ if wants_to_know_who_asks(error) => {
-            "the server wants to know who asks: set a bearer token or another header".to_owned()
+            "the server wants to know who asks: set OAuth, a bearer token or another header".to_owned()
         }
         other => hidden(settings, other),
     };

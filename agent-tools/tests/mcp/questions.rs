@@ -112,13 +112,24 @@ async fn a_late_question_of_a_call_that_was_given_up_never_goes_to_another_run()
 }
 
 #[tokio::test]
-async fn a_question_is_known_by_what_it_asks_and_a_server_cannot_ask_without_end() {
-    let client = Double::new().builder().elicitation().sampling(ScriptedModel::new([])).build().expect("builds");
-    let waiting = asked(&client).await;
-    let again = asked(&client).await;
-    assert_eq!(waiting.1.digest, again.1.digest);
-    let error = call(&client, "double_nag", json!({})).await.expect_err("asks without end");
-    assert!(error.message().contains("asked more than 100 times"), "{error}");
+async fn a_server_that_asks_without_end_is_refused_after_a_hundred_times() {
+    let model = ScriptedModel::new((0..100).map(|_| Turn::text("and on")));
+    let client = Double::new().builder().sampling(model.clone()).build().expect("builds");
+    let told = call(&client, "double_nag", json!({})).await.expect("told").to_text();
+    assert_eq!((&*told, model.requests().len()), ("100 answers", 100));
+}
+
+#[tokio::test]
+async fn what_a_model_said_is_found_by_what_was_asked_in_whatever_order_that_is_asked_again() {
+    let model = ScriptedModel::new([Turn::text("one"), Turn::text("two")]);
+    let client = Double::new().builder().sampling(model).build().expect("builds");
+    let asked = run(|_| {});
+    let first = call_in(asked.cx(), &client, "double_think", json!({"of": ["a", "b"]})).await.expect("asked").to_text();
+    assert!(first.contains("a: one") && first.contains("b: two"), "{first}");
+    let stood = asked.engine().log().at_rest();
+    let again = run(|parts: &mut RunParts| parts.log.adopt(&stood));
+    let again = call_in(again.cx(), &client, "double_think", json!({"of": ["b", "a"]})).await.expect("told").to_text();
+    assert!(again.contains("a: one") && again.contains("b: two"), "{again}");
 }
 
 #[tokio::test]

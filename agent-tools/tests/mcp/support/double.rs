@@ -177,20 +177,24 @@ impl ServerHandler for Double {
                 }
             }
             "nag" => {
-                for _ in 0..1000 {
+                let mut answers = 0;
+                for _ in 0..150 {
                     let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("And now?")], 1);
-                    if cx.peer.create_message(params).await.is_err_and(|error| error.to_string().contains("closed")) {
-                        break;
-                    }
+                    answers += u32::from(cx.peer.create_message(params).await.is_ok());
                 }
-                text("never")
+                text(format!("{answers} answers"))
             }
             "think" => {
-                let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("What is 6 x 7?")], 100);
-                match cx.peer.create_message(params).await {
-                    Ok(said) => text(serde_json::to_string(&said.message.content).expect("JSON")),
-                    Err(error) => text(format!("no model: {error}")),
+                let mut thoughts = Vec::new();
+                let of = args["of"].as_array().cloned().unwrap_or_else(|| vec![json!("What is 6 x 7?")]);
+                for asks in of.iter().filter_map(Value::as_str) {
+                    let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(asks)], 100);
+                    thoughts.push(match cx.peer.create_message(params).await {
+                        Ok(said) => format!("{asks}: {}", said.message.content.first().and_then(|c| c.as_text()).map_or("", |t| &t.text)),
+                        Err(error) => format!("no model: {error}"),
+                    });
                 }
+                text(thoughts.join(", "))
             }
             "where" => {
                 let roots = cx.peer.list_roots().await.map_err(|e| ErrorData::internal_error(e.to_string(), None))?;
