@@ -71,7 +71,8 @@ impl Call {
     /// # Errors
     /// If the server asks without end.
     pub(super) fn name_of(&self, asks: &impl Serialize) -> Result<String> {
-        let text = serde_json::to_vec(asks).map_err(|e| Error::tool("A question of the server is none.").with_source(e))?;
+        let text =
+            serde_json::to_vec(asks).map_err(|e| Error::tool("A question of the server is none.").with_source(e))?;
         let digest: String = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.values().sum::<u32>() >= QUESTIONS {

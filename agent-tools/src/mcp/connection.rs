@@ -60,9 +60,10 @@ impl Connection {
                 serve_client_with_ct(handler, lines, stop.clone()).await
             }
             Kind::Http(server) => {
-                let access = server.oauth.as_ref().map(|oauth| {
-                    settings.access.get_or_init(|| Arc::new(Access::new(oauth, &server.url))).clone()
-                });
+                let access = server
+                    .oauth
+                    .as_ref()
+                    .map(|oauth| settings.access.get_or_init(|| Arc::new(Access::new(oauth, &server.url))).clone());
                 let streamable = http::transport(server, access, limit)?;
                 match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
                     Err(error) if !failure::wants_to_know_who_asks(&error) => {

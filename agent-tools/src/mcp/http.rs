@@ -28,7 +28,11 @@ type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 const RENEWALS: usize = 3;
 
 /// A connection over streamable HTTP. Nothing is sent yet.
-pub(super) fn transport(server: &Http, access: Option<Arc<Access>>, limit: usize) -> Result<StreamableHttpClientTransport<Web>> {
+pub(super) fn transport(
+    server: &Http,
+    access: Option<Arc<Access>>,
+    limit: usize,
+) -> Result<StreamableHttpClientTransport<Web>> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
     config = config.max_sse_event_size(limit).max_json_response_size(limit);
     config = config.custom_headers(server.headers()?.into_iter().collect());

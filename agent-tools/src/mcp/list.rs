@@ -168,6 +168,10 @@ async fn remote_tools(connection: &Connection) -> Result<Vec<RemoteTool>, Servic
         }
     }
     tools.truncate(ENTRIES);
-    tracing::warn!(server = &*connection.settings.name, tools = tools.len(), "the list of an MCP server's tools is cut");
+    tracing::warn!(
+        server = &*connection.settings.name,
+        tools = tools.len(),
+        "the list of an MCP server's tools is cut"
+    );
     Ok(tools)
 }

@@ -55,7 +55,8 @@ impl Output {
             None => Err("there is no structured content".to_owned()),
         };
         checked.map_err(|why| {
-            let message = format!("The tool '{tool}' was called, and its result does not fit its own output schema: {why}");
+            let message =
+                format!("The tool '{tool}' was called, and its result does not fit its own output schema: {why}");
             Error::tool(short(&message)).with_retry(Retry::Permanent)
         })
     }

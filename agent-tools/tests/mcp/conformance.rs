@@ -53,8 +53,7 @@ fn access() -> OAuth {
     match known {
         Some((id, secret)) if scenario.contains("client-credentials") => OAuth::client_credentials(id, secret),
         Some((id, secret)) => OAuth::new(Redirected).client(id).client_secret(secret),
-        None => OAuth::new(Redirected)
-            .client_metadata_url("https://conformance-test.local/client-metadata.json"),
+        None => OAuth::new(Redirected).client_metadata_url("https://conformance-test.local/client-metadata.json"),
     }
 }
 
@@ -70,7 +69,9 @@ impl Authorizer for Redirected {
     async fn authorize(&self, url: &str) -> agent_core::Result<String> {
         let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
         let answer = get(host, &format!("/{path}")).await.expect("an answer");
-        let place = answer.lines().find_map(|line| line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("location")));
+        let place = answer
+            .lines()
+            .find_map(|line| line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("location")));
         Ok(place.expect("a redirect").1.trim().to_owned())
     }
 }

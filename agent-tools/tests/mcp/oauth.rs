@@ -68,7 +68,8 @@ impl Guarded {
             tokio::spawn(async move {
                 let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
                 let answer = get(host, &format!("/{path}")).await.expect("an answer");
-                let place = answer.split("location: http://").nth(1).expect("a redirect").lines().next().expect("a line");
+                let place =
+                    answer.split("location: http://").nth(1).expect("a redirect").lines().next().expect("a line");
                 let (host, path) = place.split_once('/').expect("a path");
                 let forged = get(host, "/callback?code=forged&state=forged").await.expect("an answer");
                 assert!(forged.starts_with("HTTP/1.1 404"), "{forged}");
@@ -137,7 +138,8 @@ impl Guarded {
                 "scope": state.granted,
             }));
         }
-        if !head.to_lowercase().contains(&format!("authorization: bearer hush-{}\r\n", state.token)) || state.token == 0 {
+        if !head.to_lowercase().contains(&format!("authorization: bearer hush-{}\r\n", state.token)) || state.token == 0
+        {
             let challenge = format!("Bearer resource_metadata=\"{at}/.well-known/oauth-protected-resource/mcp\"");
             return ("401 Unauthorized", format!("www-authenticate: {challenge}\r\n"), String::new());
         }

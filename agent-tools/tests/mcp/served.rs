@@ -59,14 +59,23 @@ fn server() -> ServerBuilder {
         let name: String = req.ask("name", json!({"message": "Who are you?"}))?;
         Ok(format!("hello {name}"))
     });
-    let decide = from_schema("decide", "Asks twice.", any(), async |_: Value, req: ToolRequest| -> agent_core::Result<String> {
-        let number = req.decide("number", async { Ok(json!(DECIDED.fetch_add(1, Ordering::AcqRel))) }).await?;
-        let name: String = req.ask("name", json!({"message": "Who are you?"}))?;
-        let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
-        Ok(format!("{name} {colour} {number} {}", DECIDED.load(Ordering::Acquire)))
-    });
+    let decide =
+        from_schema("decide", "Asks twice.", any(), async |_: Value, req: ToolRequest| -> agent_core::Result<String> {
+            let number = req.decide("number", async { Ok(json!(DECIDED.fetch_add(1, Ordering::AcqRel))) }).await?;
+            let name: String = req.ask("name", json!({"message": "Who are you?"}))?;
+            let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
+            Ok(format!("{name} {colour} {number} {}", DECIDED.load(Ordering::Acquire)))
+        });
     let double = double.with_options(|o| o.effect(Effect::Pure));
-    let tools = ToolSet::new("test").tool(double).tool(picture).tool(fail).tool(panic).tool(count).tool(wait).tool(ask).tool(decide);
+    let tools = ToolSet::new("test")
+        .tool(double)
+        .tool(picture)
+        .tool(fail)
+        .tool(panic)
+        .tool(count)
+        .tool(wait)
+        .tool(ask)
+        .tool(decide);
     Server::builder("served").tools(tools)
 }
 

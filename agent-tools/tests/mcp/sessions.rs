@@ -28,7 +28,8 @@ async fn answer(mut stream: TcpStream, session: usize) -> std::io::Result<()> {
         "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
         _ => json!({"content": [{"type": "text", "text": "worked"}]}),
     };
-    let is_known = asked["method"] == "initialize" || head.to_lowercase().contains(&format!("mcp-session-id: {session}\r\n"));
+    let is_known =
+        asked["method"] == "initialize" || head.to_lowercase().contains(&format!("mcp-session-id: {session}\r\n"));
     let (status, body) = match (is_known, id.is_null()) {
         _ if !head.starts_with("POST") => ("405 Method Not Allowed", String::new()),
         (true, true) => ("202 Accepted", String::new()),

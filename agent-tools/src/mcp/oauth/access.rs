@@ -93,7 +93,11 @@ impl Access {
     }
 
     /// Asks for access.
-    async fn authorized(&self, challenge: Option<&str>, scopes: Vec<String>) -> Result<AuthorizationManager, AuthError> {
+    async fn authorized(
+        &self,
+        challenge: Option<&str>,
+        scopes: Vec<String>,
+    ) -> Result<AuthorizationManager, AuthError> {
         let mut manager = self.manager().await?;
         let found = manager.resolve_metadata_from_challenge(challenge).await?;
         manager.set_metadata(found.metadata);

@@ -73,7 +73,8 @@ impl Authorizer for Loopback {
 
     async fn authorize(&self, url: &str) -> Result<String> {
         let failed = |e: io::Error| Error::new(ErrorKind::Transport, "the browser cannot come back").with_source(e);
-        let parsed = Url::parse(url).map_err(|e| Error::new(ErrorKind::Protocol, "there is no address to show").with_source(e))?;
+        let parsed = Url::parse(url)
+            .map_err(|e| Error::new(ErrorKind::Protocol, "there is no address to show").with_source(e))?;
         let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
         let state = state.ok_or_else(|| Error::new(ErrorKind::Protocol, "the address to show has no state"))?;
         let listener = self.listener.lock().await;

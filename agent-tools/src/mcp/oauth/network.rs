@@ -74,9 +74,13 @@ mod tests {
         let reaches = async |url: &str| network.client(&Url::parse(url).expect("a URL")).await.is_ok();
         assert!(reaches("http://127.0.0.1:9/token").await);
         assert!(reaches("https://93.184.215.14/token").await);
-        for url in
-            ["http://93.184.215.14/token", "https://10.0.0.1/", "https://169.254.169.254/", "https://[::1]/", "https://metadata/"]
-        {
+        for url in [
+            "http://93.184.215.14/token",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://[::1]/",
+            "https://metadata/",
+        ] {
             assert!(!reaches(url).await, "{url}");
         }
     }

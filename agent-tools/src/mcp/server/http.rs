@@ -95,7 +95,13 @@ impl Drop for HttpServer {
     }
 }
 
-async fn accept(listener: TcpListener, service: Service, sessions: Arc<Sessions>, server: Server, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    service: Service,
+    sessions: Arc<Sessions>,
+    server: Server,
+    stop: CancellationToken,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         // Whoever comes when all are taken waits in the system's own queue.

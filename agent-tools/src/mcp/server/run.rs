@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Checkpoint, Error, ErrorKind, Event, EventKind, Result, RunEnd, RunIds, RunRequest, SubAgent, Tool, ToolCall,
-    ToolOutput, ToolRequest,
+    Answer, Checkpoint, Error, ErrorKind, Event, EventKind, Result, RunEnd, RunIds, RunRequest, SubAgent, Tool,
+    ToolCall, ToolOutput, ToolRequest,
     engine::{Emitter, EventHub, RunDriver, RunLog, RunParts},
     journal::MemoryJournal,
     storage::{GlobalStorage, State},

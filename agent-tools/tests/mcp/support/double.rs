@@ -116,10 +116,11 @@ impl ServerHandler for Double {
             result.next_cursor = Some("more".into());
             return Ok(result);
         }
-        let mut tools: Vec<_> = ["fail", "refuse", "slow", "ask", "nag", "think", "where", "grow", "big", "log", "a.b/c"]
-            .into_iter()
-            .map(|name| tool(name, &any))
-            .collect();
+        let mut tools: Vec<_> =
+            ["fail", "refuse", "slow", "ask", "nag", "think", "where", "grow", "big", "log", "a.b/c"]
+                .into_iter()
+                .map(|name| tool(name, &any))
+                .collect();
         if self.0.grown.load(Ordering::Acquire) {
             tools.push(tool("grown", &any));
         }
@@ -168,7 +169,8 @@ impl ServerHandler for Double {
                 let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
                 let request = ElicitRequestParams::FormElicitationParams {
                     meta: None,
-                    message: "Who are you?".to_owned() + &"!".repeat(usize::try_from(args["long"].as_u64().unwrap_or_default()).expect("fits")),
+                    message: "Who are you?".to_owned()
+                        + &"!".repeat(usize::try_from(args["long"].as_u64().unwrap_or_default()).expect("fits")),
                     requested_schema: serde_json::from_value(schema).expect("a schema"),
                 };
                 match cx.peer.create_elicitation(request).await {
@@ -190,7 +192,10 @@ impl ServerHandler for Double {
                 for asks in of.iter().filter_map(Value::as_str) {
                     let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(asks)], 100);
                     thoughts.push(match cx.peer.create_message(params).await {
-                        Ok(said) => format!("{asks}: {}", said.message.content.first().and_then(|c| c.as_text()).map_or("", |t| &t.text)),
+                        Ok(said) => format!(
+                            "{asks}: {}",
+                            said.message.content.first().and_then(|c| c.as_text()).map_or("", |t| &t.text)
+                        ),
                         Err(error) => format!("no model: {error}"),
                     });
                 }

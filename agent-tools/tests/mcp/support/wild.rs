@@ -54,7 +54,8 @@ impl Wild {
                 "late" | "asks" if method == "tools/call" => {
                     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
                     let params = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
-                    let ask = json!({"jsonrpc": "2.0", "id": 900 + calls, "method": "elicitation/create", "params": params});
+                    let ask =
+                        json!({"jsonrpc": "2.0", "id": 900 + calls, "method": "elicitation/create", "params": params});
                     let _ = writer.write_all((ask.to_string() + "\n").as_bytes()).await;
                     if what == "asks" {
                         continue;
@@ -80,7 +81,8 @@ impl Wild {
                     json!({"tools": [long, {"name": "huge", "inputSchema": huge}]})
                 }
                 "tools/list" if what == "structured" => {
-                    let output = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
+                    let output =
+                        json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
                     json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}, "outputSchema": output}]})
                 }
                 "tools/call" if what == "structured" => {
