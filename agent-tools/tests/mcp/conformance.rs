@@ -3,7 +3,7 @@
 
 use std::{env, time::Duration};
 
-use agent_core::{Error, Media, Part, ToolOutput, ToolRequest, Toolset, engine::RunParts};
+use agent_core::{Ask, Error, Media, Part, Tool, ToolOutput, ToolRequest, Toolset, engine::RunParts};
 use agent_tools::{
     from_schema,
     mcp::{Authorizer, Client, Http, OAuth, Server},
@@ -80,6 +80,16 @@ fn accepted() -> Value {
     json!({"action": "accept", "content": {}})
 }
 
+/// A tool that asks for these fields.
+fn asks(name: &str, fields: Value) -> impl Tool {
+    let schema = json!({"type": "object", "properties": fields});
+    from_schema(name, "Asks.", json!({"type": "object", "properties": {}}), async move |args: Value, req: ToolRequest| {
+        let message = args["message"].as_str().unwrap_or("Please provide this").to_owned();
+        let answer: Value = req.ask_with(Ask::new("form", json!({"message": message})).schema(schema.clone()))?.parse()?;
+        Ok::<_, Error>(format!("User response: {answer}"))
+    })
+}
+
 /// The server of the suite: the tools that it names, at `127.0.0.1:39111` until it is killed.
 #[tokio::test]
 #[ignore = "spoken to by the conformance suite"]
@@ -107,7 +117,37 @@ async fn server() {
         }
         "counted"
     });
+    let resource = |uri: &str| Part::Document(Media::base64("aGVsbG8=", "text/plain").with_name(uri));
+    let embedded = from_schema("test_embedded_resource", "Gives a resource.", any(), async move |_: Value, _: ToolRequest| {
+        ToolOutput::parts(vec![resource("test://embedded-resource")])
+    });
+    let mixed = from_schema("test_multiple_content_types", "Gives all.", any(), async move |_: Value, _: ToolRequest| {
+        let image = Part::Image(Media::base64("iVBORw0KGgo=", "image/png"));
+        ToolOutput::parts(vec![Part::text("Multiple content types test:"), image, resource("test://mixed")])
+    });
+    let text_field = json!({"type": "string"});
+    let user = json!({"username": text_field, "email": text_field});
+    let defaults = json!({
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": true},
+    });
+    let options = json!(["option1", "option2", "option3"]);
+    let titled = |title: &str| json!([1, 2, 3].map(|n| json!({"const": format!("value{n}"), "title": format!("{title} {n}")})));
+    let enums = json!({
+        "untitledSingle": {"type": "string", "enum": options},
+        "titledSingle": {"type": "string", "oneOf": titled("Option")},
+        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
+    });
     let server = Server::builder("suite").tool(text).tool(images).tool(sound).tool(fails).tool(counts);
+    let server = server.tool(embedded).tool(mixed);
+    let server = server.tool(asks("test_elicitation", user));
+    let server = server.tool(asks("test_elicitation_sep1034_defaults", defaults));
+    let server = server.tool(asks("test_elicitation_sep1330_enums", enums));
     let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 39111).into()).await.expect("serves");
     tokio::time::sleep(Duration::from_secs(120)).await;
 }

@@ -60,10 +60,13 @@ impl Server {
         let failed = |e| Error::new(ErrorKind::Transport, format!("nothing can be served at {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let (address, stop) = (listener.local_addr().map_err(failed)?, CancellationToken::new());
-        // A page of another site that a browser shows is nobody's client.
+        // A page that a browser shows is nobody's client, unless it is of this machine or of a host that was named.
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.cancellation_token = stop.child_token();
         config.allowed_hosts.extend(self.0.hosts.iter().cloned());
+        let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*"));
+        let named = self.0.hosts.iter().map(|host| host.split(':').next().unwrap_or(host)).map(|host| format!("https://{host}:*"));
+        config.allowed_origins = local.into_iter().chain(named).collect();
         let handler = self.handler();
         let sessions = Sessions::new();
         let service = Service::new(move || Ok(handler.clone()), sessions.manager.clone(), config);
