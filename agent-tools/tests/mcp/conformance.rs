@@ -83,11 +83,17 @@ fn accepted() -> Value {
 /// A tool that asks for these fields.
 fn asks(name: &str, fields: Value) -> impl Tool {
     let schema = json!({"type": "object", "properties": fields});
-    from_schema(name, "Asks.", json!({"type": "object", "properties": {}}), async move |args: Value, req: ToolRequest| {
-        let message = args["message"].as_str().unwrap_or("Please provide this").to_owned();
-        let answer: Value = req.ask_with(Ask::new("form", json!({"message": message})).schema(schema.clone()))?.parse()?;
-        Ok::<_, Error>(format!("User response: {answer}"))
-    })
+    from_schema(
+        name,
+        "Asks.",
+        json!({"type": "object", "properties": {}}),
+        async move |args: Value, req: ToolRequest| {
+            let message = args["message"].as_str().unwrap_or("Please provide this").to_owned();
+            let answer: Value =
+                req.ask_with(Ask::new("form", json!({"message": message})).schema(schema.clone()))?.parse()?;
+            Ok::<_, Error>(format!("User response: {answer}"))
+        },
+    )
 }
 
 /// The server of the suite: the tools that it names, at `127.0.0.1:39111` until it is killed.
@@ -118,13 +124,15 @@ async fn server() {
         "counted"
     });
     let resource = |uri: &str| Part::Document(Media::base64("aGVsbG8=", "text/plain").with_name(uri));
-    let embedded = from_schema("test_embedded_resource", "Gives a resource.", any(), async move |_: Value, _: ToolRequest| {
-        ToolOutput::parts(vec![resource("test://embedded-resource")])
-    });
-    let mixed = from_schema("test_multiple_content_types", "Gives all.", any(), async move |_: Value, _: ToolRequest| {
-        let image = Part::Image(Media::base64("iVBORw0KGgo=", "image/png"));
-        ToolOutput::parts(vec![Part::text("Multiple content types test:"), image, resource("test://mixed")])
-    });
+    let embedded =
+        from_schema("test_embedded_resource", "Gives a resource.", any(), async move |_: Value, _: ToolRequest| {
+            ToolOutput::parts(vec![resource("test://embedded-resource")])
+        });
+    let mixed =
+        from_schema("test_multiple_content_types", "Gives all.", any(), async move |_: Value, _: ToolRequest| {
+            let image = Part::Image(Media::base64("iVBORw0KGgo=", "image/png"));
+            ToolOutput::parts(vec![Part::text("Multiple content types test:"), image, resource("test://mixed")])
+        });
     let text_field = json!({"type": "string"});
     let user = json!({"username": text_field, "email": text_field});
     let defaults = json!({
@@ -135,7 +143,8 @@ async fn server() {
         "verified": {"type": "boolean", "default": true},
     });
     let options = json!(["option1", "option2", "option3"]);
-    let titled = |title: &str| json!([1, 2, 3].map(|n| json!({"const": format!("value{n}"), "title": format!("{title} {n}")})));
+    let titled =
+        |title: &str| json!([1, 2, 3].map(|n| json!({"const": format!("value{n}"), "title": format!("{title} {n}")})));
     let enums = json!({
         "untitledSingle": {"type": "string", "enum": options},
         "titledSingle": {"type": "string", "oneOf": titled("Option")},

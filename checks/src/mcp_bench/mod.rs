@@ -43,7 +43,8 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
         return Ok(true);
     }
     let itself = std::env::current_exe()?.display().to_string();
-    let client = Client::builder("bench", Stdio::new(itself.clone()).args(["mcp-bench", "--serve"])).required().build()?;
+    let client =
+        Client::builder("bench", Stdio::new(itself.clone()).args(["mcp-bench", "--serve"])).required().build()?;
     let tool = client.offered().await?.into_iter().next().ok_or("the server has no tool")?;
     let mut program = Command::new(itself);
     program.args(["mcp-bench", "--serve"]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());

@@ -71,7 +71,8 @@ async fn over_http(python: &str) -> Result<bool, BoxError> {
         let sum = call(&client, "fast_add", json!({"a": 40, "b": 2})).await?;
         let mut holds = is("the package mcp gives a value", sum.as_value() == Some(&json!({"sum": 42})));
         let failed = call(&client, "fast_fail", json!({})).await?;
-        holds &= is("the package mcp says what failed", failed.is_error() && failed.to_text().contains("no lion today"));
+        holds &=
+            is("the package mcp says what failed", failed.is_error() && failed.to_text().contains("no lion today"));
         client.close().await?;
         Ok::<_, BoxError>(holds)
     };

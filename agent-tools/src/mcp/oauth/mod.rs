@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agent_core::Result<()> {
 /// let browser = Loopback::bind(|url| println!("Please open {url}")).await?;
-/// let access = OAuth::new(browser).name("My agent").tokens(FileTokens::new("/home/me/.my-agent/tokens"));
+/// let access = OAuth::new(browser).name("My agent").tokens(FileTokens::new("/var/lib/my-agent/tokens"));
 /// let client = Client::builder("issues", Http::new("https://mcp.example.org/mcp").oauth(access)).build()?;
 /// # Ok(()) }
 /// ```

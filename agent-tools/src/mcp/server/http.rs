@@ -65,7 +65,12 @@ impl Server {
         config.cancellation_token = stop.child_token();
         config.allowed_hosts.extend(self.0.hosts.iter().cloned());
         let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*"));
-        let named = self.0.hosts.iter().map(|host| host.split(':').next().unwrap_or(host)).map(|host| format!("https://{host}:*"));
+        let named = self
+            .0
+            .hosts
+            .iter()
+            .map(|host| host.split(':').next().unwrap_or(host))
+            .map(|host| format!("https://{host}:*"));
         config.allowed_origins = local.into_iter().chain(named).collect();
         let handler = self.handler();
         let sessions = Sessions::new();

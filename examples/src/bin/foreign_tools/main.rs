@@ -51,7 +51,8 @@ async fn call(server: &str, program: Stdio, tool: &str, args: Value) -> Result<(
         return Ok(());
     }
     // A real model decides by itself.
-    let model = ScriptedModel::new([Turn::calls([("1", format!("{server}_{tool}").as_str(), args)]), Turn::text("Done.")]);
+    let model =
+        ScriptedModel::new([Turn::calls([("1", format!("{server}_{tool}").as_str(), args)]), Turn::text("Done.")]);
     let agent = Agent::builder("caller", model.clone()).toolset(client.clone()).build()?;
     agent.run("Do it.").await?;
     println!("{server}: {tool} gave {}", model.requests()[1].results()[0].1);
