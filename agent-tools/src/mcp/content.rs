@@ -26,8 +26,8 @@ pub(super) fn output(result: CallToolResult) -> ToolOutput {
 pub(super) fn part(content: ContentBlock) -> Part {
     match content {
         ContentBlock::Text(text) => Part::text(text.text),
-        ContentBlock::Image(image) => picture(image.data, image.mime_type, None),
-        ContentBlock::Audio(audio) => document(audio.data, audio.mime_type, None),
+        ContentBlock::Image(image) => picture(image.data, &image.mime_type, None),
+        ContentBlock::Audio(audio) => document(audio.data, &audio.mime_type, None),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Part::text(link_text(&link)),
         // A later release of the protocol has it: nothing is left out in silence.
@@ -41,7 +41,7 @@ pub(super) fn resource(contents: ResourceContents) -> Part {
         ResourceContents::TextResourceContents { uri, text, .. } => Part::text(format!("[resource {uri}]\n{text}")),
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
-            if mime.starts_with("image/") { picture(blob, mime, Some(uri)) } else { document(blob, mime, Some(uri)) }
+            if mime.starts_with("image/") { picture(blob, &mime, Some(uri)) } else { document(blob, &mime, Some(uri)) }
         }
         other => Part::text(format!("[a resource of a kind that cannot be shown: {}]", kind(&other))),
     }
@@ -70,15 +70,15 @@ const DOCUMENTS: [&str; 16] = [
     "audio/x-wav",
 ];
 
-fn picture(data: String, mime: String, name: Option<String>) -> Part {
+fn picture(data: String, mime: &str, name: Option<String>) -> Part {
     match media(data, mime, name, &IMAGES) {
         Ok(media) => Part::Image(media),
         Err(length) => Part::text(format!("[an image that cannot be shown: {length} bytes]")),
     }
 }
 
-fn document(data: String, mime: String, name: Option<String>) -> Part {
-    if let Some(text) = text(&data, &mime) {
+fn document(data: String, mime: &str, name: Option<String>) -> Part {
+    if let Some(text) = text(&data, mime) {
         return Part::text(name.map_or_else(|| text.clone(), |name| format!("[resource {name}]\n{text}")));
     }
     let what = format!("{} of {:.100}", if mime.starts_with("audio/") { "a sound" } else { "a document" }, mime);
@@ -102,13 +102,13 @@ fn essence(mime: &str) -> String {
 }
 
 /// A medium of one of these types, or about how many bytes it has.
-fn media(data: String, mime: String, name: Option<String>, known: &[&str]) -> Result<Media, usize> {
+fn media(data: String, mime: &str, name: Option<String>, known: &[&str]) -> Result<Media, usize> {
     let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let is_whole = !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(of_base64);
-    if !is_whole || !known.contains(&&*essence(&mime)) {
+    if !is_whole || !known.contains(&&*essence(mime)) {
         return Err(data.len() / 4 * 3);
     }
-    let media = Media::base64(data, essence(&mime));
+    let media = Media::base64(data, essence(mime));
     Ok(if let Some(name) = name { media.with_name(name) } else { media })
 }
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_image_that_a_provider_would_refuse_is_told_in_words() {
-        let of = |data: &str, mime: &str| picture(data.into(), mime.into(), None);
+        let of = |data: &str, mime: &str| picture(data.into(), mime, None);
         assert!(matches!(of("aGk=", "image/png"), Part::Image(_)));
         for (data, mime) in [
             ("aGk=", "image/heic"),
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_sound_or_a_document_that_no_provider_takes_is_told_in_words_and_text_is_text() {
-        let of = |data: &str, mime: &str| document(data.into(), mime.into(), Some("a://b".into()));
+        let of = |data: &str, mime: &str| document(data.into(), mime, Some("a://b".into()));
         assert!(matches!(of("aGk=", "audio/wav"), Part::Document(_)));
         assert!(matches!(of("aGk=", "Application/PDF; a=b"), Part::Document(_)));
         assert_eq!(of("aGk=", "text/csv; charset=utf-8").as_text(), Some("[resource a://b]\nhi"));

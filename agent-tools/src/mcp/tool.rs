@@ -26,9 +26,11 @@ pub(super) struct ServerTool {
     output: Output,
 }
 
+type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
 /// A check of structured content against the tool's output schema.
 #[derive(Clone)]
-struct Output(Option<Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>>);
+struct Output(Option<Arc<Check>>);
 
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,11 +41,13 @@ impl fmt::Debug for Output {
 impl Output {
     fn new(settings: &Settings, remote: &RemoteTool) -> Self {
         let schema = remote.output_schema.as_ref().filter(|_| settings.checks_output);
-        let check = schema.map(|schema| check_value(&Value::Object((**schema).clone()))).transpose();
-        Self(check.map(|check| check.map(|check| Arc::new(check) as _)).unwrap_or_else(|error| {
-            let (server, tool) = (&*settings.name, cut(&remote.name, 200));
-            tracing::warn!(server, tool, %error, "an output schema of an MCP server is none, and is not looked at");
-            None
+        Self(schema.and_then(|schema| match check_value(&Value::Object((**schema).clone())) {
+            Ok(check) => Some(Arc::new(check) as Arc<Check>),
+            Err(error) => {
+                let (server, tool) = (&*settings.name, cut(&remote.name, 200));
+                tracing::warn!(server, tool, %error, "an output schema of an MCP server is none, and is not looked at");
+                None
+            }
         }))
     }
 

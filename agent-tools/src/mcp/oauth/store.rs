@@ -78,7 +78,8 @@ impl FileTokens {
     ) -> Result<T> {
         let name: String = Sha256::digest(server).iter().map(|byte| format!("{byte:02x}")).collect();
         let path = self.0.join(name + ".json");
-        let done = tokio::task::spawn_blocking(move || run(path)).await.map_err(io::Error::other).flatten();
+        let done =
+            tokio::task::spawn_blocking(move || run(path)).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
         done.map_err(|e| {
             let message = format!("the tokens in {} cannot be kept or read", self.0.display());
             Error::new(ErrorKind::Store, message).with_source(e)
