@@ -178,5 +178,5 @@ impl fmt::Debug for Reach {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "openapi", feature = "web")))]
 mod tests;
