@@ -52,7 +52,7 @@ mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
 mod from_fn;
-#[cfg(any(feature = "a2a", feature = "openapi", feature = "web"))]
+#[cfg(any(feature = "a2a", feature = "mcp", feature = "openapi", feature = "web"))]
 mod http;
 #[cfg(any(feature = "a2a", feature = "acp", feature = "mcp"))]
 mod lines;

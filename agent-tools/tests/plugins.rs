@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use agent_core::{Effect, Resources, Toolset};
 use agent_tools::{
-    Skills,
+    Skill, Skills,
     plugin::{Parts, Plugin, TrustStore},
     sandbox::{Isolation, LocalSandbox, MemorySandbox},
 };
@@ -91,8 +91,7 @@ async fn the_example_is_shown_trusted_and_run() {
     assert_eq!((finder.name.as_str(), finder.tools.names()), ("library_finder", vec!["library_find_shelf".to_owned()]));
     drop(plugin); // what its parts need is there all the same
     let skill = parts.skills.tools().into_tools().expect("one").remove(0);
-    let lending =
-        call_in(run(Resources::default()).cx(), &skill, json!({"name": "lending"})).await.expect("is loaded");
+    let lending = call_in(run(Resources::default()).cx(), &skill, json!({"name": "lending"})).await.expect("is loaded");
     assert!(!lending.is_error(), "{}", lending.to_text());
     let tools = parts.tools.into_tools().expect("one");
     assert_eq!(tools[0].options().effect, Effect::Pure);
@@ -168,7 +167,7 @@ fn a_plugin_brings_no_tool_that_it_denies_and_skills_of_two_go_together() {
         trust(&Plugin::load(EXAMPLE).expect("is one"), &json!({"card": {"env": "PATH"}})).expect("is trusted");
     let mut all = library.skills.iter().chain(other.skills.iter()).cloned();
     let skills = all.try_fold(Skills::new(), Skills::skill).expect("of two names");
-    assert_eq!(skills.iter().map(|skill| skill.name()).collect::<Vec<_>>(), ["brewing", "lending"]);
+    assert_eq!(skills.iter().map(Skill::name).collect::<Vec<_>>(), ["brewing", "lending"]);
 }
 
 /// A server of tools by hand: what a plugin's own program is.

@@ -144,7 +144,7 @@ impl ArgumentSchema {
 /// # Errors
 /// [`ErrorKind::Config`] if it is not a valid JSON Schema. References to other documents are not fetched, hence invalid. Without
 /// the feature `json-schema`, so are schemas with keywords that [types do not make](crate#what-is-checked).
-pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + 'static> {
+pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + use<>> {
     let validator = Validator::compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
     let validator = Arc::new(validator);
     Ok(move |value: &Value| {

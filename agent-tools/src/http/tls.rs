@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 /// The configuration, which is made once: reading the machine's roots takes a while.
-pub(super) fn config() -> Result<ClientConfig> {
+pub(crate) fn config() -> Result<ClientConfig> {
     static MADE: OnceLock<ClientConfig> = OnceLock::new();
     match MADE.get() {
         Some(made) => Ok(made.clone()),

@@ -93,6 +93,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Takes structured content as it is, also where it does not fit the output schema of its tool: for a server whose schemas are
+    /// wrong. Default: the model is shown an error that says where it does not fit.
+    pub fn unchecked_output(mut self) -> Self {
+        self.0.checks_output = false;
+        self
+    }
+
     /// Offers two tools more, to list and to read the server's resources. Default: the model does not see resources.
     pub fn resource_tools(mut self) -> Self {
         self.0.resource_tools = true;

@@ -1,15 +1,21 @@
 //! The calls that are under way at one server, so that what the server sends finds the call that it is about.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
-use agent_core::{Error, ToolRequest};
+use agent_core::{Error, Result, ToolRequest};
 use rmcp::{
     model::{Extensions, ProgressToken, RequestId},
     service::InboundStreamOrigin,
 };
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The calls that are under way at one server.
@@ -18,14 +24,26 @@ pub(super) struct Calls {
     calls: Mutex<Vec<(RequestId, ProgressToken, Arc<Call>)>>,
     /// Held while a call is sent and noted, so that nothing that it causes comes before it is known.
     pub(super) sending: tokio::sync::Mutex<()>,
+    /// True once a call was given up: the server may ask for it still.
+    given_up: AtomicBool,
+    /// True once a question came that did not say which call asks.
+    unnamed: AtomicBool,
 }
+
+/// The most questions and requests to a model of one call.
+const QUESTIONS: u32 = 100;
+
+/// The most notes of progress of one call that are passed on.
+const PROGRESS: u32 = 10_000;
 
 /// A call that is under way.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) req: ToolRequest,
-    /// How often the server asked.
-    asked: AtomicU32,
+    /// How often the server asked each thing.
+    asked: Mutex<BTreeMap<String, u32>>,
+    /// How often the server told how far it is.
+    told: AtomicU32,
     /// Cancelled when the call is over, so that nothing is done for it any more.
     pub(super) over: CancellationToken,
     /// Why the call must end at once: it is to wait for an answer.
@@ -44,12 +62,32 @@ pub(super) struct Noted<'a> {
 impl Call {
     pub(super) fn new(req: ToolRequest) -> Arc<Self> {
         let (over, stop) = (CancellationToken::new(), CancellationToken::new());
-        Arc::new(Self { req, asked: AtomicU32::new(0), over, stopped: Mutex::default(), stop })
+        Arc::new(Self { req, asked: Mutex::default(), told: AtomicU32::new(0), over, stopped: Mutex::default(), stop })
     }
 
-    /// Numbers the server's questions. They come in the same order when the call is made again.
-    pub(super) fn number(&self) -> String {
-        self.asked.fetch_add(1, Ordering::Relaxed).to_string()
+    /// Names a question of the server by what it asks, and how often it asked that before: the same when the call is made again,
+    /// in whatever order questions come then.
+    ///
+    /// # Errors
+    /// If the server asks without end.
+    pub(super) fn name_of(&self, asks: &impl Serialize) -> Result<String> {
+        let text =
+            serde_json::to_vec(asks).map_err(|e| Error::tool("A question of the server is none.").with_source(e))?;
+        let digest: String = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.values().sum::<u32>() >= QUESTIONS {
+            return Err(Error::tool(format!("The server asked more than {QUESTIONS} times in one call.")));
+        }
+        let times = asked.entry(digest.clone()).or_default();
+        *times += 1;
+        Ok(format!("{digest}-{times}"))
+    }
+
+    /// Passes on how far the server is.
+    pub(super) fn progress(&self, progress: Value) {
+        if self.told.fetch_add(1, Ordering::Relaxed) < PROGRESS {
+            self.req.progress(progress);
+        }
     }
 
     /// Why the call was ended.
@@ -78,13 +116,28 @@ impl Calls {
         calls.iter().find(|(_, of, _)| of == token).map(|(_, _, call)| call.clone())
     }
 
-    /// The call that the server asks about: the one that its connection names, or the only one.
+    /// Notes that a call was given up.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// True if a question may be of a call that was given up, since the server does not say which call asks: it `never` does, or
+    /// did not once.
+    pub(super) fn may_be_confused(&self, never: bool) -> bool {
+        self.given_up.load(Ordering::Acquire) && (never || self.unnamed.load(Ordering::Acquire))
+    }
+
+    /// The call that the server asks about: the one that its connection names, or the only one there ever was.
     pub(super) async fn that_asks(&self, extensions: &Extensions) -> Option<Arc<Call>> {
         let _sent = self.sending.lock().await;
         let calls = self.lock();
         let found = match extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(asks)) => calls.iter().find(|(id, ..)| id == asks),
-            _ => calls.first().filter(|_| calls.len() == 1),
+            _ => {
+                self.unnamed.store(true, Ordering::Release);
+                let is_clear = calls.len() == 1 && !self.given_up.load(Ordering::Acquire);
+                calls.first().filter(|_| is_clear)
+            }
         };
         found.map(|(_, _, call)| call.clone())
     }

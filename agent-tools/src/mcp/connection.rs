@@ -20,6 +20,7 @@ use super::{
     handler::{Handler, News},
     http,
     lines::Lines,
+    oauth::Access,
     settings::Settings,
     sse::Sse,
 };
@@ -33,7 +34,7 @@ const NOTICE: Duration = Duration::from_secs(5);
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) since: Instant,
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     calls: Arc<Calls>,
     /// Held during a call, if the server may ask and the connection does not say which call asks.
     turn: Option<Mutex<()>>,
@@ -47,6 +48,7 @@ impl Connection {
         let calls = Arc::<Calls>::default();
         let handler = Handler { settings: settings.clone(), calls: calls.clone(), news: news.clone() };
         let (stop, name, limit) = (CancellationToken::new(), settings.name.clone(), settings.message_limit());
+        let mut says_who_asks = false;
         let service = match &settings.endpoint.0 {
             Kind::Stdio(stdio) => {
                 let (process, streams) = Process::start(&name, stdio)?;
@@ -58,7 +60,11 @@ impl Connection {
                 serve_client_with_ct(handler, lines, stop.clone()).await
             }
             Kind::Http(server) => {
-                let streamable = http::transport(server, limit)?;
+                let access = server
+                    .oauth
+                    .as_ref()
+                    .map(|oauth| settings.access.get_or_init(|| Arc::new(Access::new(oauth, &server.url))).clone());
+                let streamable = http::transport(server, access, limit)?;
                 match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
                     Err(error) if !failure::wants_to_know_who_asks(&error) => {
                         // An old server does not know that form. What went wrong is told of the new one, if it is none.
@@ -67,7 +73,10 @@ impl Connection {
                             None => Err(error),
                         }
                     }
-                    opened => opened,
+                    opened => {
+                        says_who_asks = true;
+                        opened
+                    }
                 }
             }
         };
@@ -79,7 +88,7 @@ impl Connection {
             let _ = service.waiting().await;
             drop(ended);
         });
-        let turn = (settings.may_ask() && !matches!(settings.endpoint.0, Kind::Http(_))).then(Mutex::default);
+        let turn = (settings.may_ask() && !says_who_asks).then(Mutex::default);
         Ok(Self { peer, since: Instant::now(), settings: settings.clone(), calls, turn, gone, stop })
     }
 
@@ -88,18 +97,27 @@ impl Connection {
         self.gone.is_cancelled() || self.peer.is_transport_closed()
     }
 
+    /// True if it is for no further call: a question may come yet of a call that was given up, and would not say so.
+    pub(super) fn is_spent(&self) -> bool {
+        self.calls.may_be_confused(self.turn.is_some())
+    }
+
     /// Ends it, and waits for that.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         let _ = tokio::time::timeout(NOTICE, self.gone.cancelled()).await;
     }
 
-    /// Makes a call of a tool. If it is given up, the server is told.
-    pub(super) async fn call(&self, req: &ToolRequest, params: CallToolRequestParams) -> Result<ServerResult> {
+    /// Makes a call of a tool. If it is given up, the server is told. There is no answer from a connection that is
+    /// [spent](Self::is_spent).
+    pub(super) async fn call(&self, req: &ToolRequest, params: CallToolRequestParams) -> Result<Option<ServerResult>> {
         let _turn = match &self.turn {
             Some(turn) => Some(turn.lock().await),
             None => None,
         };
+        if self.is_spent() {
+            return Ok(None);
+        }
         let call = Call::new(req.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sending = self.calls.sending.lock().await;
@@ -107,14 +125,14 @@ impl Connection {
         let handle = sent.map_err(|e| self.failed(e))?;
         let _noted = self.calls.note(handle.id.clone(), handle.progress_token.clone(), &call);
         drop(sending);
-        let mut unwanted = Unwanted(Some((self.peer.clone(), handle.id.clone())));
+        let mut unwanted = Unwanted(Some((self.peer.clone(), handle.id.clone(), self.calls.clone())));
         let answer = tokio::select! {
             answer = handle.await_response() => answer.map_err(|e| self.failed(e)),
             () = call.stop.cancelled() => return Err(call.why()),
         };
         unwanted.0 = None;
         // What stopped the call wins over what the server made of it.
-        if call.stop.is_cancelled() { Err(call.why()) } else { answer }
+        if call.stop.is_cancelled() { Err(call.why()) } else { answer.map(Some) }
     }
 
     /// What a request failed with, in words.
@@ -130,11 +148,13 @@ impl Drop for Connection {
 }
 
 /// A request that is not answered yet. If this is dropped before, the server is told that nobody wants the answer.
-struct Unwanted(Option<(Peer<RoleClient>, RequestId)>);
+struct Unwanted(Option<(Peer<RoleClient>, RequestId, Arc<Calls>)>);
 
 impl Drop for Unwanted {
     fn drop(&mut self) {
-        if let (Some((peer, id)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+        let Some((peer, id, calls)) = self.0.take() else { return };
+        calls.give_up();
+        if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 let notice = CancelledNotificationParam::new(Some(id), Some("the call was given up".into()));
                 let _ = tokio::time::timeout(NOTICE, peer.notify_cancelled(notice)).await;

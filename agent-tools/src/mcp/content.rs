@@ -3,14 +3,14 @@
 use std::io;
 
 use agent_core::{Error, Media, Part, Result, ToolOutput};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde::Serialize;
 
 use super::lines::too_large;
 
 /// The result of a call.
-pub(super) fn output(result: CallToolResult, limit: usize) -> Result<ToolOutput> {
-    check_size(&result, limit)?;
+pub(super) fn output(result: CallToolResult) -> ToolOutput {
     let failed = result.is_error == Some(true);
     let parts: Vec<Part> = result.content.into_iter().map(part).collect();
     let output = match result.structured_content {
@@ -19,15 +19,15 @@ pub(super) fn output(result: CallToolResult, limit: usize) -> Result<ToolOutput>
         None if parts.is_empty() => ToolOutput::text("The tool gave no content."),
         None => ToolOutput::parts(parts),
     };
-    Ok(if failed { output.failed() } else { output })
+    if failed { output.failed() } else { output }
 }
 
 /// One piece of content.
 pub(super) fn part(content: ContentBlock) -> Part {
     match content {
         ContentBlock::Text(text) => Part::text(text.text),
-        ContentBlock::Image(image) => picture(image.data, image.mime_type, None),
-        ContentBlock::Audio(audio) => Part::Document(Media::base64(audio.data, audio.mime_type)),
+        ContentBlock::Image(image) => picture(image.data, &image.mime_type, None),
+        ContentBlock::Audio(audio) => document(audio.data, &audio.mime_type, None),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Part::text(link_text(&link)),
         // A later release of the protocol has it: nothing is left out in silence.
@@ -41,29 +41,75 @@ pub(super) fn resource(contents: ResourceContents) -> Part {
         ResourceContents::TextResourceContents { uri, text, .. } => Part::text(format!("[resource {uri}]\n{text}")),
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
-            if mime.starts_with("image/") {
-                return picture(blob, mime, Some(uri));
-            }
-            Part::Document(Media::base64(blob, mime).with_name(uri))
+            if mime.starts_with("image/") { picture(blob, &mime, Some(uri)) } else { document(blob, &mime, Some(uri)) }
         }
         other => Part::text(format!("[a resource of a kind that cannot be shown: {}]", kind(&other))),
     }
 }
 
 /// The images that all models take. One that a provider refuses would stay in the conversation, and have each later request refused.
-const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-fn picture(data: String, mime: String, name: Option<String>) -> Part {
-    let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if !SHOWN.contains(&mime.as_str())
-        || data.is_empty()
-        || !data.len().is_multiple_of(4)
-        || !data.bytes().all(of_base64)
-    {
-        return Part::text(format!("[an image that cannot be shown: {} bytes]", data.len() / 4 * 3));
+/// The sounds and documents that some provider takes, without those that are text.
+const DOCUMENTS: [&str; 16] = [
+    "application/msword",
+    "application/pdf",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "audio/aac",
+    "audio/flac",
+    "audio/m4a",
+    "audio/mp3",
+    "audio/mp4",
+    "audio/mpeg",
+    "audio/ogg",
+    "audio/wav",
+    "audio/webm",
+    "audio/x-wav",
+];
+
+fn picture(data: String, mime: &str, name: Option<String>) -> Part {
+    match media(data, mime, name, &IMAGES) {
+        Ok(media) => Part::Image(media),
+        Err(length) => Part::text(format!("[an image that cannot be shown: {length} bytes]")),
     }
-    let media = Media::base64(data, mime);
-    Part::Image(if let Some(name) = name { media.with_name(name) } else { media })
+}
+
+fn document(data: String, mime: &str, name: Option<String>) -> Part {
+    if let Some(text) = text(&data, mime) {
+        return Part::text(name.map_or_else(|| text.clone(), |name| format!("[resource {name}]\n{text}")));
+    }
+    let what = format!("{} of {:.100}", if mime.starts_with("audio/") { "a sound" } else { "a document" }, mime);
+    let named = name.as_deref().map(|name| format!(" named {name:.500}")).unwrap_or_default();
+    match media(data, mime, name, &DOCUMENTS) {
+        Ok(media) => Part::Document(media),
+        Err(length) => Part::text(format!("[{what}{named} that cannot be shown: {length} bytes]")),
+    }
+}
+
+/// Bytes that are text.
+fn text(data: &str, mime: &str) -> Option<String> {
+    let of_text = mime.starts_with("text/")
+        || ["json", "xml", "yaml", "javascript"].iter().any(|kind| essence(mime).ends_with(kind));
+    String::from_utf8(BASE64_STANDARD.decode(data).ok().filter(|_| of_text)?).ok()
+}
+
+/// The media type without its parameters.
+fn essence(mime: &str) -> String {
+    mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// A medium of one of these types, or about how many bytes it has.
+fn media(data: String, mime: &str, name: Option<String>, known: &[&str]) -> Result<Media, usize> {
+    let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let is_whole = !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(of_base64);
+    if !is_whole || !known.contains(&&*essence(mime)) {
+        return Err(data.len() / 4 * 3);
+    }
+    let media = Media::base64(data, essence(mime));
+    Ok(if let Some(name) = name { media.with_name(name) } else { media })
 }
 
 /// A link to a resource, in words.
@@ -85,10 +131,16 @@ fn kind(content: &impl Serialize) -> String {
 
 /// Refuses what is larger than `limit` bytes as JSON.
 pub(super) fn check_size(content: &impl Serialize, limit: usize) -> Result<()> {
+    let size = size(content);
+    if size > limit { Err(Error::tool(too_large(size, limit))) } else { Ok(()) }
+}
+
+/// How many bytes it has as JSON.
+pub(super) fn size(content: &impl Serialize) -> usize {
     let mut size = Size(0);
-    // Only the size can be wrong, and nobody is told of a size that is right.
+    // A counter takes all that it is given.
     let _ = serde_json::to_writer(&mut size, content);
-    if size.0 > limit { Err(Error::tool(too_large(size.0, limit))) } else { Ok(()) }
+    size.0
 }
 
 /// Counts what is written.
@@ -111,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_image_that_a_provider_would_refuse_is_told_in_words() {
-        let of = |data: &str, mime: &str| picture(data.into(), mime.into(), None);
+        let of = |data: &str, mime: &str| picture(data.into(), mime, None);
         assert!(matches!(of("aGk=", "image/png"), Part::Image(_)));
         for (data, mime) in [
             ("aGk=", "image/heic"),
@@ -121,6 +173,25 @@ mod tests {
             ("", "image/png"),
         ] {
             assert!(matches!(of(data, mime), Part::Text(_)), "{data} {mime}");
+        }
+    }
+
+    #[test]
+    fn a_sound_or_a_document_that_no_provider_takes_is_told_in_words_and_text_is_text() {
+        let of = |data: &str, mime: &str| document(data.into(), mime, Some("a://b".into()));
+        assert!(matches!(of("aGk=", "audio/wav"), Part::Document(_)));
+        assert!(matches!(of("aGk=", "Application/PDF; a=b"), Part::Document(_)));
+        assert_eq!(of("aGk=", "text/csv; charset=utf-8").as_text(), Some("[resource a://b]\nhi"));
+        assert_eq!(of("e30=", "application/ld+json").as_text(), Some("[resource a://b]\n{}"));
+        for (data, mime) in [
+            ("aGk=", "application/octet-stream"),
+            ("aGk=", "audio/midi"),
+            ("aGk=", "video/x-foo"),
+            ("/w==", "text/plain"),
+            ("not base64", "application/pdf"),
+        ] {
+            let words = of(data, mime);
+            assert!(words.as_text().is_some_and(|text| text.contains("cannot be shown")), "{data} {mime}: {words:?}");
         }
     }
 }

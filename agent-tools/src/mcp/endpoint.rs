@@ -7,6 +7,8 @@ use http::{HeaderName, HeaderValue};
 
 use crate::program::{Reader, Stdio, Writer};
 
+use super::OAuth;
+
 /// Where a server is: a [`Stdio`], an [`Http`] or [`Streams`].
 #[derive(Clone, Debug)]
 pub struct Endpoint(pub(super) Kind);
@@ -23,7 +25,7 @@ impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = reqwest::Url::parse(&self.url).ok();
         let place = url.as_ref().map(|url| format!("{}{}", url.origin().ascii_serialization(), url.path()));
-        f.debug_struct("Http").field("url", &place).field("headers", &self.headers).finish()
+        f.debug_struct("Http").field("url", &place).field("headers", &self.headers).field("oauth", &self.oauth).finish()
     }
 }
 
@@ -40,12 +42,13 @@ impl fmt::Debug for Http {
 pub struct Http {
     pub(super) url: String,
     pub(super) headers: Vec<(String, Secret)>,
+    pub(super) oauth: Option<OAuth>,
 }
 
 impl Http {
     /// The server at this URL.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new() }
+        Self { url: url.into(), headers: Vec::new(), oauth: None }
     }
 
     /// Sets a header of every request. The value is in no log and no error.
@@ -59,6 +62,13 @@ impl Http {
     #[must_use]
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.header("authorization", format!("Bearer {}", token.into()))
+    }
+
+    /// Gets access to a server that asks for OAuth in this way. Default: such a server cannot be reached.
+    #[must_use]
+    pub fn oauth(mut self, access: OAuth) -> Self {
+        self.oauth = Some(access);
+        self
     }
 
     /// The headers as they are sent.

@@ -39,7 +39,7 @@ pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) 
         ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
         ClientInitializeError::JsonRpcError(said) => format!("the server refused: {}", short(&said.message)),
         _ if wants_to_know_who_asks(error) => {
-            "the server wants to know who asks: set a bearer token or another header".to_owned()
+            "the server wants to know who asks: set OAuth, a bearer token or another header".to_owned()
         }
         other => hidden(settings, other),
     };
@@ -102,6 +102,12 @@ fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
     short(&text)
 }
 
-fn short(text: &str) -> String {
-    text.char_indices().nth(LONGEST).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
+/// The text, or what it begins with.
+pub(super) fn short(text: &str) -> String {
+    cut(text, LONGEST)
+}
+
+/// The first `most` characters of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
 }

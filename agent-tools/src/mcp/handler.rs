@@ -23,14 +23,23 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 use super::{
     calls::{Call, Calls},
+    content,
+    failure::short,
     question, sampling,
     settings::Settings,
 };
+
+/// The most bytes of a question to a person.
+const QUESTION: usize = 64 * 1024;
+
+/// The most characters of the URI of a resource that changed.
+const URI: usize = 4096;
 
 /// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
 const LINGER: Duration = Duration::from_secs(30);
@@ -78,6 +87,11 @@ impl Handler {
     }
 }
 
+/// Refuses a question that is too long.
+fn check_size(asks: &impl Serialize, limit: usize) -> Result<(), ErrorData> {
+    content::check_size(asks, limit).map_err(|error| ErrorData::invalid_params(error.message().to_owned(), None))
+}
+
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
@@ -100,6 +114,7 @@ impl ClientHandler for Handler {
         if !self.settings.asks {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         }
+        check_size(&request, QUESTION)?;
         let call = self.asking(&context).await?;
         match question::ask(&self.settings.name, &call, &request) {
             Ok(answer) => Ok(answer),
@@ -121,6 +136,7 @@ impl ClientHandler for Handler {
         let Some(model) = &self.settings.model else {
             return Err(ErrorData::invalid_request("this client lets no server ask a model", None));
         };
+        check_size(&params, self.settings.limit)?;
         let call = self.asking(&context).await?;
         let answer = tokio::select! {
             answer = sampling::ask(&call, &**model, params) => answer,
@@ -143,21 +159,22 @@ impl ClientHandler for Handler {
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         if let Some(call) = self.calls.of_token(&params.progress_token).await {
             let mut progress = json!({"progress": params.progress});
-            let more = [("total", params.total.map(Value::from)), ("message", params.message.map(Value::from))];
+            let message = params.message.as_deref().map(|text| short(text).into());
+            let more = [("total", params.total.map(Value::from)), ("message", message)];
             more.into_iter().for_each(|(name, value)| {
                 if let Some(value) = value {
                     progress[name] = value;
                 }
             });
-            call.req.progress(progress);
+            call.progress(progress);
         }
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
-        let (server, logger) = (&*self.settings.name, params.logger.as_deref().unwrap_or_default());
+        let (server, logger) = (&*self.settings.name, short(params.logger.as_deref().unwrap_or_default()));
         let data = match &params.data {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::String(text) => short(text),
+            other => short(&other.to_string()),
         };
         match params.level {
             LoggingLevel::Debug => tracing::debug!(server, logger, "{data}"),
@@ -172,7 +189,9 @@ impl ClientHandler for Handler {
     }
 
     async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
-        // Without a subscriber nobody is told.
-        let _ = self.news.resources.send(params.uri);
+        if params.uri.len() <= URI {
+            // Without a subscriber nobody is told.
+            let _ = self.news.resources.send(params.uri);
+        }
     }
 }

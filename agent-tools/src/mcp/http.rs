@@ -1,29 +1,175 @@
 //! Servers at a URL: streamable HTTP.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use agent_core::{Error, Result};
-use rmcp::transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use futures::stream::BoxStream;
+use http::{HeaderName, HeaderValue};
+use rmcp::{
+    model::{ClientJsonRpcMessage, JsonRpcMessage},
+    transport::{
+        StreamableHttpClientTransport,
+        streamable_http_client::{
+            StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+            StreamableHttpResponseLimits,
+        },
+    },
+};
+use sse_stream::{Error as SseError, Sse};
 
-use super::Http;
+use super::{Http, oauth::Access};
+use crate::http::tls;
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+
+/// How often a request is made again with another token.
+const RENEWALS: usize = 3;
 
 /// A connection over streamable HTTP. Nothing is sent yet.
-pub(super) fn transport(server: &Http, limit: usize) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+pub(super) fn transport(
+    server: &Http,
+    access: Option<Arc<Access>>,
+    limit: usize,
+) -> Result<StreamableHttpClientTransport<Web>> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
     config = config.max_sse_event_size(limit).max_json_response_size(limit);
     config = config.custom_headers(server.headers()?.into_iter().collect());
-    Ok(StreamableHttpClientTransport::with_client(client()?, config))
+    Ok(StreamableHttpClientTransport::with_client(Web { client: client()?, access }, config))
 }
 
 /// An HTTP client with the roots of this machine. Redirects are not followed: headers with secrets are for one server.
 pub(super) fn client() -> Result<reqwest::Client> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let tls =
-        ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions();
-    let tls = tls.map_err(|e| Error::config("TLS cannot be set up").with_source(e))?;
-    let tls = tls.with_root_certificates(roots).with_no_client_auth();
-    let client = reqwest::Client::builder().tls_backend_preconfigured(tls).redirect(reqwest::redirect::Policy::none());
-    client.build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+    builder()?.build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+}
+
+/// What an HTTP client is made of.
+pub(super) fn builder() -> Result<reqwest::ClientBuilder> {
+    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls::config()?);
+    Ok(builder.redirect(reqwest::redirect::Policy::none()))
+}
+
+/// The requests to a server, with the token that it wants.
+#[derive(Clone)]
+pub(super) struct Web {
+    client: reqwest::Client,
+    access: Option<Arc<Access>>,
+}
+
+impl Web {
+    /// Makes a request with the token there is, and again with another one that the server takes.
+    async fn with_token<T, F>(&self, request: impl Fn(Option<String>) -> F + Send) -> Outcome<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+        T: Send,
+    {
+        let Some(access) = &self.access else { return request(None).await };
+        let mut token = access.token().await?;
+        for _ in 0..RENEWALS {
+            let renewed = match request(token.clone()).await {
+                Err(StreamableHttpError::AuthRequired(why)) => {
+                    access.renew(token.as_deref(), Some(&why.www_authenticate_header), None).await
+                }
+                Err(StreamableHttpError::InsufficientScope(why)) => {
+                    let more = why.required_scope.as_deref().unwrap_or_default();
+                    access.renew(token.as_deref(), Some(&why.www_authenticate_header), Some(more)).await
+                }
+                // A server may refuse without a word of where to ask.
+                Err(StreamableHttpError::UnexpectedServerResponse(said)) if said.starts_with("HTTP 401") => {
+                    access.renew(token.as_deref(), None, None).await
+                }
+                done => return done,
+            };
+            token = Some(renewed?);
+        }
+        request(token).await
+    }
+}
+
+/// A server that was started again does not know the session. Some say that with status 400, and with an error of no request:
+/// what was asked was not done then, and is asked again in a new session.
+fn of_session(answer: Outcome<StreamableHttpPostResponse>, is_in_session: bool) -> Outcome<StreamableHttpPostResponse> {
+    let is_unknown = match &answer {
+        Err(StreamableHttpError::UnexpectedServerResponse(said)) => said.starts_with("HTTP 400"),
+        Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), _)) => error.id.is_none(),
+        _ => false,
+    };
+    if is_unknown && is_in_session { Err(StreamableHttpError::SessionExpired) } else { answer }
+}
+
+impl StreamableHttpClient for Web {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(uri, message, session, token, headers, limits).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        let is_in_session = session.is_some();
+        let post = |token| {
+            let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
+            self.client.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
+        };
+        of_session(self.with_token(post).await, is_in_session)
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Outcome<()> {
+        // Nobody is asked to let the client in so that it can go.
+        let token = match &self.access {
+            Some(access) => access.token().await?,
+            None => None,
+        };
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Outcome<BoxStream<'static, Result<Sse, SseError>>> {
+        let limit = StreamableHttpResponseLimits::default().max_sse_event_size;
+        self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, limit).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        _: Option<String>,
+        headers: Headers,
+        limit: usize,
+    ) -> Outcome<BoxStream<'static, Result<Sse, SseError>>> {
+        let get = |token| {
+            let (uri, session, last) = (uri.clone(), session.clone(), last.clone());
+            self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers.clone(), limit)
+        };
+        self.with_token(get).await
+    }
 }

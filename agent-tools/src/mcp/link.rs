@@ -6,8 +6,11 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Error, Result, RunCx};
-use rmcp::{ServiceError, model::SubscribeRequestParams};
+use agent_core::{Error, Result, RunCx, ToolRequest};
+use rmcp::{
+    ServiceError,
+    model::{CallToolRequestParams, ServerResult, SubscribeRequestParams},
+};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
     time::Instant,
@@ -55,12 +58,14 @@ impl Link {
     pub(super) async fn connection(self: &Arc<Self>, patience: Duration) -> Result<Arc<Connection>> {
         let mut slot = self.slot.clone().lock_owned().await;
         if let Some(connection) = slot.connection.take() {
-            if !connection.is_gone() {
+            if !connection.is_gone() && !connection.is_spent() {
                 return Ok(slot.connection.insert(connection).clone());
             }
-            tracing::warn!(server = &*self.settings.name, "an MCP server went away");
-            slot.failed = if connection.since.elapsed() < SHORT { slot.failed + 1 } else { 0 };
-            slot.leave_alone(&self.settings, "it went away");
+            if connection.is_gone() {
+                tracing::warn!(server = &*self.settings.name, "an MCP server went away");
+                slot.failed = if connection.since.elapsed() < SHORT { slot.failed + 1 } else { 0 };
+                slot.leave_alone(&self.settings, "it went away");
+            }
         }
         if let Some(left) = slot.until.and_then(|until| until.checked_duration_since(Instant::now())) {
             if left > patience {
@@ -74,7 +79,7 @@ impl Link {
     }
 
     async fn open(self: Arc<Self>, mut slot: OwnedMutexGuard<Slot>) -> Result<Arc<Connection>> {
-        let most = self.settings.connect_timeout;
+        let most = self.settings.reach_timeout();
         let opened = tokio::time::timeout(most, Connection::open(&self.settings, &self.news)).await;
         let late = || Err(Error::tool(format!("it did not say hello within {} seconds", most.as_secs_f64())));
         match opened.unwrap_or_else(|_| late()) {
@@ -105,6 +110,21 @@ impl Link {
             Box::pin(request(&connection)).await.map_err(|e| connection.failed(e))
         };
         within(&self.settings, cx, most, asked).await
+    }
+
+    /// Makes a call of a tool, on a connection on which a question of the server finds this call and no other.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        patience: Duration,
+        req: &ToolRequest,
+        params: &CallToolRequestParams,
+    ) -> Result<ServerResult> {
+        loop {
+            let connection = self.connection(patience).await?;
+            if let Some(answer) = connection.call(req, params.clone()).await? {
+                return Ok(answer);
+            }
+        }
     }
 
     /// Ends the connection, if there is one.
@@ -143,10 +163,7 @@ impl Link {
 impl Slot {
     /// Leaves the server alone for a while, if it failed.
     fn leave_alone(&mut self, settings: &Settings, why: &str) {
-        // Once all attempts are used up, it is left alone for good.
-        const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
         why.clone_into(&mut self.why);
-        self.until =
-            (self.failed > 0).then(|| Instant::now() + settings.backoff.delay(self.failed, None).unwrap_or(FOR_GOOD));
+        self.until = settings.leave_until(self.failed);
     }
 }

@@ -11,8 +11,8 @@
 //! | dies or hangs | the model is told by an error result; the next call connects anew |
 //! | says that its tools changed | the next model call has the new ones |
 //! | hints that a tool only reads, or is idempotent | its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`, unless hints are [distrusted](ClientBuilder::distrust_hints); else it is `AtMostOnce` |
-//! | gives text, images, sound, resources | parts of the result; a link to a resource is text that says so |
-//! | gives structured content | the [value](agent_core::ToolOutput::as_value) of the result |
+//! | gives text, images, sound, resources | parts of the result; a link to a resource, and what no provider takes, is text that says so |
+//! | gives structured content | the [value](agent_core::ToolOutput::as_value) of the result; an error result if it does not fit the output schema of its tool, unless [unchecked](ClientBuilder::unchecked_output) |
 //! | says that a call failed | an error result, with what the server gave |
 //! | gives more than [`max_result`](ClientBuilder::max_result) | an error result that says how much it was |
 //! | tells how far it is | an event [`ToolProgress`](agent_core::EventKind::ToolProgress) |
@@ -26,7 +26,9 @@
 //! of the run, of kind [`ELICITATION`], with `server`, `message` and `schema` or `url`; it is answered with
 //! `{"action": "accept", "content": {..}}`, or an action `decline` or `cancel`. Since a run may wait for days, and go on in another
 //! process, the call is given up while it waits. When there is an answer, **the tool is called again from its beginning**, and the
-//! server's question is answered at once. So a tool that does something before it asks does that twice.
+//! server's question is answered at once. So a tool that does something before it asks does that twice. A connection that does not
+//! say which call asks is for no further call after one was given up, since a late question would find another run: the next call
+//! connects anew, and a server that is a program is started again.
 //!
 //! With [`sampling`](ClientBuilder::sampling), it may ask a model in the same way; what the model said is kept for a call that is
 //! made again. A server that asks outside of a call is refused.
@@ -42,7 +44,9 @@ mod handler;
 mod http;
 mod lines;
 mod link;
+mod list;
 mod name;
+mod oauth;
 mod prompts;
 mod question;
 mod resource_tools;
@@ -57,6 +61,7 @@ pub use self::{
     builder::ClientBuilder,
     client::Client,
     endpoint::{Endpoint, Http, Streams},
+    oauth::{Authorizer, FileTokens, Loopback, MemoryTokens, OAuth, TokenStore},
     prompts::{Prompt, PromptArgument},
     question::ELICITATION,
     resources::{Resource, ResourceTemplate},

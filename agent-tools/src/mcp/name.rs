@@ -1,44 +1,93 @@
 //! Names of tools that providers take.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sha2::{Digest, Sha256};
 
 /// The most characters of a name.
 const LONGEST: usize = 64;
 
-/// The name that the model is told of the server's tool `tool`: what providers do not take becomes `_`, and a name that is too
-/// long or `taken` ends in a digest of the server's own.
-pub(super) fn of(prefix: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let name: String = prefix.chars().chain(tool.chars()).map(plain).collect();
-    if name.len() <= LONGEST && !name.is_empty() && !taken(&name) {
-        return name;
+/// The names that the model is told of the server's tools, by the server's own: whatever the order of the list, a tool has the same.
+///
+/// What providers do not take becomes `_`. If two names become the same, the tool that was named so has it, and the others end in a
+/// digest of their own.
+pub(super) fn all<'a>(prefix: &str, tools: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+    let plain: BTreeMap<&str, String> = tools.map(|tool| (tool, plain(prefix, tool))).collect();
+    let is_own = |tool: &str, name: &str| name.len() <= LONGEST && name.strip_prefix(prefix) == Some(tool);
+    let mut shared = BTreeMap::<&str, usize>::new();
+    plain.values().for_each(|name| *shared.entry(name).or_default() += 1);
+    let (own, others): (Vec<_>, Vec<_>) = plain.iter().partition(|(tool, name)| is_own(tool, name));
+    let (alone, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, name)| shared[&***name] == 1);
+    let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for (tool, _) in own.into_iter().chain(alone) {
+        let name = of(prefix, tool, |name| taken.contains(name));
+        taken.insert(name.clone());
+        names.insert(*tool, name);
     }
-    // A server may have chosen the name that comes out, too: two tools of one name would fail the run.
-    let apart = |time: u32| {
+    for (tool, name) in others {
+        let name = apart(name, tool, |name| taken.contains(name));
+        taken.insert(name.clone());
+        names.insert(*tool, name);
+    }
+    names
+}
+
+/// The name of one tool: one that is too long or `taken` ends in a digest of the server's own.
+pub(super) fn of(prefix: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
+    let name = plain(prefix, tool);
+    if name.len() <= LONGEST && !name.is_empty() && !taken(&name) { name } else { apart(&name, tool, taken) }
+}
+
+fn plain(prefix: &str, tool: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    prefix.chars().chain(tool.chars()).map(plain).collect()
+}
+
+/// The name with a digest of the server's own, since a server may have chosen a name that comes out, too.
+fn apart(name: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
+    let time = |time: u32| {
         let digest = Sha256::new().chain_update(tool).chain_update(time.to_le_bytes()).finalize();
         let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         format!("{}_{digest}", &name[..name.len().min(LONGEST - digest.len() - 1)])
     };
-    (0..).map(apart).find(|name| !taken(name)).expect("there are more names than tools")
+    (0..).map(time).find(|name| !taken(name)).expect("there are more names than tools")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::{all, of};
 
     #[test]
-    fn every_name_is_one_that_providers_take_and_no_two_are_the_same() {
+    fn every_name_is_one_that_providers_take() {
         assert_eq!(of("git_", "log", |_| false), "git_log");
         assert_eq!(of("git_", "log.all/now", |_| false), "git_log_all_now");
-        let long = "é".repeat(200);
-        let names =
-            [of("a_", &long, |_| false), of("a_", &format!("{long}b"), |_| false), of("a_", "x.y", |n| n == "a_x_y")];
-        let first = names[2].clone();
+        let long = of("a_", &"é".repeat(200), |_| false);
+        assert!(long.len() <= 64 && long.starts_with("a___"), "{long}");
+        let first = of("a_", "x.y", |n| n == "a_x_y");
         let chosen_too = of("a_", "x.y", |n| n == "a_x_y" || n == first);
         assert!(chosen_too != first && chosen_too.starts_with("a_x_y_"), "{chosen_too}");
-        for (i, name) in names.iter().enumerate() {
-            assert!(name.len() <= 64 && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'), "{name}");
-            assert!(!names[..i].contains(name));
+    }
+
+    #[test]
+    fn of_names_that_become_the_same_the_tool_that_was_named_so_has_it() {
+        let names = all("a_", ["x.y", "x_y", "x/y", "z.z"].into_iter());
+        assert_eq!((&*names["x_y"], &*names["z.z"]), ("a_x_y", "a_z_z"));
+        assert!(names["x.y"].starts_with("a_x_y_") && names["x/y"].starts_with("a_x_y_"), "{names:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_tool_has_the_same_name_whatever_the_order_and_no_two_have_one(
+            tools in prop::collection::btree_set("[ab._/é]{0,3}|[ab.]{60,70}", 0..12).prop_map(Vec::from_iter).prop_shuffle()
+        ) {
+            let names = all("p_", tools.iter().map(String::as_str));
+            prop_assert_eq!(&names, &all("p_", tools.iter().rev().map(String::as_str)));
+            prop_assert_eq!(names.values().collect::<BTreeSet<_>>().len(), tools.len());
+            prop_assert!(names.values().all(|name| name.len() <= 64 && name.is_ascii()));
         }
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn ask(name: &str, call: &Call, request: &ElicitRequestParams) -> Res
         "properties": {"action": {"enum": ["accept", "decline", "cancel"]}, "content": content},
         "required": ["action"],
     });
-    let ask = Ask::new(ELICITATION, payload).nonce(call.number()).schema(schema.clone());
+    let nonce = call.name_of(&payload)?;
+    let ask = Ask::new(ELICITATION, payload).nonce(nonce).schema(schema.clone());
     let given: Given = call.req.ask_with(ask)?.parse()?;
     let mut result = ElicitResult::new(given.action.clone());
     if given.action == ElicitationAction::Accept {

@@ -12,6 +12,9 @@ use super::{Client, connection::Connection, content};
 /// The most entries of a list. One that goes on is cut there.
 pub(super) const ENTRIES: usize = 10_000;
 
+/// The most pages of a list.
+pub(super) const PAGES: usize = 1000;
+
 /// A resource of a server: a file, a row, a page, whatever has a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,18 +49,22 @@ pub struct ResourceTemplate {
     pub mime: Option<String>,
 }
 
-/// All pages of a list.
+/// All pages of a list, unless it goes on without end.
 macro_rules! pages {
     ($connection:ident, $method:ident, $field:ident) => {{
-        let (mut entries, mut cursor) = (Vec::new(), None);
-        loop {
+        let (mut entries, mut cursor, mut size) = (Vec::new(), None, 0);
+        for _ in 0..$crate::mcp::resources::PAGES {
             let page = $connection.peer.$method(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+            size += $crate::mcp::content::size(&page.$field);
             entries.extend(page.$field);
             cursor = page.next_cursor;
-            if cursor.is_none() || entries.len() >= $crate::mcp::resources::ENTRIES {
-                break Ok(entries);
+            let is_long = entries.len() >= $crate::mcp::resources::ENTRIES;
+            if cursor.is_none() || is_long || size >= $connection.settings.message_limit() {
+                break;
             }
         }
+        entries.truncate($crate::mcp::resources::ENTRIES);
+        Ok(entries)
     }};
 }
 pub(super) use pages;

@@ -4,21 +4,24 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Media, Message, Model, ModelParams, ModelRequest,
-    Part, Result, SystemMessage, UserMessage,
+    AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Message, Model, ModelParams, ModelRequest, Part,
+    Result, SystemMessage, UserMessage,
 };
 use rmcp::model::{
-    CreateMessageRequestParams, CreateMessageResult, Role, SamplingMessage, SamplingMessageContentBlock,
+    ContentBlock, CreateMessageRequestParams, CreateMessageResult, Role, SamplingMessage, SamplingMessageContentBlock,
 };
 
-use super::calls::Call;
+use super::{calls::Call, content};
 
 /// Asks the model, as a part of the call's run. What it says is kept, so that a call that is made again is told the same.
 pub(super) async fn ask(
     call: &Call,
     model: &dyn Model,
-    params: CreateMessageRequestParams,
+    mut params: CreateMessageRequestParams,
 ) -> Result<CreateMessageResult> {
+    // It says which request this is, not what is asked.
+    params.meta = None;
+    let name = format!("sampling-{}", call.name_of(&params)?);
     if params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         return Err(Error::new(ErrorKind::InvalidRequest, "a server cannot give the model tools here"));
     }
@@ -32,7 +35,6 @@ pub(super) async fn ask(
     request.params = Arc::new(how);
     let info = Arc::new(model.info());
     request.model = Some(info.clone());
-    let name = format!("sampling-{}", call.number());
     let said = call.req.decide(&name, async {
         let response = cx.call_model(model, request).await?;
         let reason = match response.finish {
@@ -51,8 +53,8 @@ pub(super) async fn ask(
 fn message(message: SamplingMessage) -> Result<Message> {
     let part = |block| match block {
         SamplingMessageContentBlock::Text(text) => Ok(Part::text(text.text)),
-        SamplingMessageContentBlock::Image(image) => Ok(Part::Image(Media::base64(image.data, image.mime_type))),
-        SamplingMessageContentBlock::Audio(audio) => Ok(Part::Document(Media::base64(audio.data, audio.mime_type))),
+        SamplingMessageContentBlock::Image(image) => Ok(content::part(ContentBlock::Image(image))),
+        SamplingMessageContentBlock::Audio(audio) => Ok(content::part(ContentBlock::Audio(audio))),
         _ => Err(Error::new(ErrorKind::InvalidRequest, "a server cannot show the model calls of tools here")),
     };
     let parts = message.content.into_vec().into_iter().map(part).collect::<Result<Vec<_>>>()?;

@@ -1,11 +1,17 @@
 //! What a client was told when it was built.
 
-use std::{any::Any, collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use agent_core::{Effect, Model, model::Backoff};
 use rmcp::model::Tool as RemoteTool;
 
-use super::Endpoint;
+use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access};
 use crate::wildcard::fits;
 
 /// What a client was told when it was built.
@@ -23,12 +29,15 @@ pub(super) struct Settings {
     pub(super) required: bool,
     pub(super) distrusts: bool,
     pub(super) serial: bool,
+    pub(super) checks_output: bool,
     pub(super) resource_tools: bool,
     pub(super) asks: bool,
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) roots: Vec<String>,
     /// What must be there as long as the client is.
     pub(super) keeps: Option<Arc<dyn Any + Send + Sync>>,
+    /// Access to the server, for all connections to it.
+    pub(super) access: OnceLock<Arc<Access>>,
 }
 
 /// The most of one message, unless results may be larger: what a list of many tools needs.
@@ -50,17 +59,25 @@ impl Settings {
             required: false,
             distrusts: false,
             serial: false,
+            checks_output: true,
             resource_tools: false,
             asks: false,
             model: None,
             roots: Vec::new(),
             keeps: None,
+            access: OnceLock::new(),
         }
     }
 
     /// The most bytes of one message. A result becomes longer when it is written as JSON, so there is room for that.
     pub(super) fn message_limit(&self) -> usize {
         MESSAGE.max(self.limit.saturating_mul(2))
+    }
+
+    /// The longest time until the server is reached, with what a user needs to let this client in.
+    pub(super) fn reach_timeout(&self) -> Duration {
+        let oauth = if let Kind::Http(server) = &self.endpoint.0 { server.oauth.as_ref() } else { None };
+        self.connect_timeout + oauth.map(OAuth::longest).unwrap_or_default()
     }
 
     /// True if the server may ask something while a call is under way.

@@ -1,13 +1,18 @@
 //! A tool of a server.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use agent_core::{Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
-use rmcp::model::{CallToolRequestParams, ServerResult, Tool as RemoteTool};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult, Tool as RemoteTool};
 use serde_json::Value;
 
-use super::{content, failure::within, link::Link};
-use crate::ArgumentSchema;
+use super::{
+    content,
+    failure::{cut, short, within},
+    link::Link,
+    settings::Settings,
+};
+use crate::{ArgumentSchema, check_value};
 
 /// A tool of a server.
 #[derive(Debug)]
@@ -18,6 +23,47 @@ pub(super) struct ServerTool {
     name: String,
     effect: Effect,
     timeout: Duration,
+    output: Output,
+}
+
+type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
+/// A check of structured content against the tool's output schema.
+#[derive(Clone)]
+struct Output(Option<Arc<Check>>);
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Output").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Output {
+    fn new(settings: &Settings, remote: &RemoteTool) -> Self {
+        let schema = remote.output_schema.as_ref().filter(|_| settings.checks_output);
+        Self(schema.and_then(|schema| match check_value(&Value::Object((**schema).clone())) {
+            Ok(check) => Some(Arc::new(check) as Arc<Check>),
+            Err(error) => {
+                let (server, tool) = (&*settings.name, cut(&remote.name, 200));
+                tracing::warn!(server, tool, %error, "an output schema of an MCP server is none, and is not looked at");
+                None
+            }
+        }))
+    }
+
+    /// Refuses a result that is not as the tool said that it would be. A call that failed has no such result.
+    fn check(&self, result: &CallToolResult, tool: &str) -> Result<()> {
+        let Some(check) = self.0.as_ref().filter(|_| result.is_error != Some(true)) else { return Ok(()) };
+        let checked = match &result.structured_content {
+            Some(value) => check(value),
+            None => Err("there is no structured content".to_owned()),
+        };
+        checked.map_err(|why| {
+            let message =
+                format!("The tool '{tool}' was called, and its result does not fit its own output schema: {why}");
+            Error::tool(short(&message)).with_retry(Retry::Permanent)
+        })
+    }
 }
 
 impl ServerTool {
@@ -36,15 +82,19 @@ impl ServerTool {
         ArgumentSchema::compile(&spec)?;
         let settings = &link.settings;
         let (effect, timeout) = (settings.effect_of(remote), settings.timeout_of(&remote.name));
-        Ok(Self { link: link.clone(), spec, name: remote.name.to_string(), effect, timeout })
+        let output = Output::new(settings, remote);
+        Ok(Self { link: link.clone(), spec, name: remote.name.to_string(), effect, timeout, output })
     }
 
     async fn ask(&self, req: &ToolRequest) -> Result<ToolOutput> {
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = req.args.as_object().cloned();
-        let connection = self.link.connection(self.timeout).await?;
-        match connection.call(req, params).await? {
-            ServerResult::CallToolResult(result) => content::output(result, self.link.settings.limit),
+        match self.link.call(self.timeout, req, &params).await? {
+            ServerResult::CallToolResult(result) => {
+                content::check_size(&result, self.link.settings.limit)?;
+                self.output.check(&result, &self.name)?;
+                Ok(content::output(result))
+            }
             _ => {
                 let message = format!("The server '{}' gave something that is no result.", self.link.settings.name);
                 Err(Error::tool(message))

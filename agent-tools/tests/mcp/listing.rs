@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{Effect, ErrorKind, Toolset};
 use agent_tools::mcp::{Client, Http, Stdio};
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::{double::Double, support::*};
+use crate::{double::Double, support::*, wild};
 
 #[tokio::test]
 async fn tools_have_a_prefix_and_names_that_providers_take_and_a_tool_without_a_valid_schema_is_left_out() {
@@ -14,7 +15,7 @@ async fn tools_have_a_prefix_and_names_that_providers_take_and_a_tool_without_a_
     let names = names(&double.client()).await;
     assert!(names.contains(&"double_echo".to_owned()) && names.contains(&"double_a_b_c".to_owned()), "{names:?}");
     assert!(!names.contains(&"double_broken".to_owned()));
-    assert_eq!(names.len(), 13, "both pages: {names:?}");
+    assert_eq!(names.len(), 14, "both pages: {names:?}");
     let called = call(&double.client(), "double_a_b_c", json!({})).await.expect("called");
     assert_eq!(called.to_text(), "dotted");
 }
@@ -75,7 +76,7 @@ async fn a_server_that_is_away_is_left_out_and_tried_again_later_and_later() {
     assert!(tried <= 3, "it is left alone: {tried}");
     double.set_away(false);
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert_eq!(names(&client).await.len(), 13);
+    assert_eq!(names(&client).await.len(), 14);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,4 +122,34 @@ fn what_cannot_work_is_refused_when_it_is_built() {
     refused(Client::builder("a", Http::new("ftp://a.example")).build());
     let error = refused(Client::builder("a", Http::new("https://a.example").header("x", "hush\n")).build());
     assert!(!error.contains("hush"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_hangs_later_costs_one_short_wait_and_the_tools_that_were_known_are_offered() {
+    let client = wild::builder("relists").build().expect("builds");
+    call(&client, "wild_work", json!({})).await.expect("works");
+    let begin = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(names(&client).await, ["wild_work"]);
+    }
+    let waited = begin.elapsed();
+    assert!(waited >= Duration::from_secs(5) && waited < Duration::from_secs(10), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_had_at_first_is_asked_for_later_and_later() {
+    let client = wild::builder("hang tools/list").build().expect("builds");
+    let begin = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(names(&client).await, [""; 0]);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(35), "once, and then it is left alone: {:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_list_without_end_ends_and_what_a_tool_says_of_itself_is_bounded() {
+    assert_eq!(names(&wild::builder("pages").build().expect("builds")).await, [""; 0]);
+    let client = wild::builder("talks").build().expect("builds");
+    assert_eq!(names(&client).await, ["wild_work"], "a tool with a schema of a megabyte is left out");
+    assert!(tool(&client, "wild_work").await.spec().description.len() < 20_000);
 }

@@ -3,6 +3,7 @@
 mod conformance;
 mod failures;
 mod listing;
+mod oauth;
 mod old;
 mod programs;
 mod questions;
@@ -11,6 +12,7 @@ mod real;
 mod resources;
 mod results;
 mod served;
+mod sessions;
 mod support;
 
 use support::{double, wild};

@@ -6,7 +6,7 @@ use agent_core::{ErrorKind, Toolset};
 use agent_tools::mcp::{Client, Http};
 use serde_json::json;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
     net::{TcpListener, TcpStream},
     sync::Mutex,
 };
@@ -59,17 +59,6 @@ async fn answer(
     Ok(())
 }
 
-/// The head of a request, in small letters but for its first line, and its body.
-async fn read(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
-    let (mut reader, mut head) = (BufReader::new(stream), String::new());
-    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).await? > 0 {}
-    let length =
-        head.to_lowercase().split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse().ok());
-    let mut body = vec![0; length.unwrap_or_default()];
-    reader.read_exact(&mut body).await?;
-    Ok((head, body))
-}
-
 fn client(address: SocketAddr) -> Client {
     Client::builder("old", Http::new(format!("http://{address}/sse")).header("x-key", "hush"))
         .required()
@@ -100,4 +89,20 @@ async fn messages_go_to_no_other_server_than_the_one_that_was_named() {
     let client = client(server("well", "http://127.0.0.2:1/messages?session=1").await);
     let error = client.warm_up().await.expect_err("another server");
     assert_eq!(error.kind(), ErrorKind::Tool);
+}
+
+#[tokio::test]
+async fn calls_of_an_old_server_that_may_ask_run_one_at_a_time_so_that_each_question_finds_its_call() {
+    let address = server("asks", "/messages?session=1").await;
+    let http = Http::new(format!("http://{address}/sse")).header("x-key", "hush");
+    let client = Client::builder("old", http).elicitation().build().expect("builds");
+    client.warm_up().await.expect("connects");
+    let (one, two) = (run(|_| {}), run(|_| {}));
+    let (a, b) = tokio::join!(
+        call_in(one.cx(), &client, "old_work", json!({"a": 1})),
+        call_in(two.cx(), &client, "old_work", json!({"b": 1})),
+    );
+    for error in [a.expect_err("waits"), b.expect_err("waits")] {
+        assert_eq!(error.questions().len(), 1, "{error}");
+    }
 }

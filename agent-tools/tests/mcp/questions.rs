@@ -1,5 +1,7 @@
 //! What a server asks: people, a model, where to work.
 
+use std::time::Duration;
+
 use agent_core::{
     Answer, ErrorKind, ToolOutput,
     engine::{RunDriver, RunParts},
@@ -9,7 +11,7 @@ use agent_core::{
 use agent_tools::mcp::{Client, ELICITATION};
 use serde_json::{Value, json};
 
-use crate::{double::Double, support::*};
+use crate::{double::Double, support::*, wild};
 
 /// A call that waits for an answer: its run and its question.
 async fn asked(client: &Client) -> (RunDriver, Question) {
@@ -96,4 +98,43 @@ async fn a_server_is_told_of_the_roots() {
     let client = Double::new().builder().root("file:///srv/a").root("file:///srv/b").build().expect("builds");
     let told = call(&client, "double_where", json!({})).await.expect("told");
     assert_eq!(told.to_text(), "file:///srv/a file:///srv/b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_question_of_a_call_that_was_given_up_never_goes_to_another_run() {
+    let builder = wild::builder("late").elicitation().timeout(Duration::from_secs(5));
+    let client = builder.build().expect("builds");
+    let error = call(&client, "wild_work", json!({})).await.expect_err("hangs");
+    assert!(error.message().contains("did not answer"), "{error}");
+    // On the same connection, the question of the first call would come now.
+    let error = call(&client, "wild_work", json!({})).await.expect_err("hangs, on a connection of its own");
+    assert!(error.questions().is_empty() && error.message().contains("did not answer"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_without_end_is_refused_after_a_hundred_times() {
+    let model = ScriptedModel::new((0..100).map(|_| Turn::text("and on")));
+    let client = Double::new().builder().sampling(model.clone()).build().expect("builds");
+    let told = call(&client, "double_nag", json!({})).await.expect("told").to_text();
+    assert_eq!((&*told, model.requests().len()), ("100 answers", 100));
+}
+
+#[tokio::test]
+async fn what_a_model_said_is_found_by_what_was_asked_in_whatever_order_that_is_asked_again() {
+    let model = ScriptedModel::new([Turn::text("one"), Turn::text("two")]);
+    let client = Double::new().builder().sampling(model).build().expect("builds");
+    let asked = run(|_| {});
+    let first = call_in(asked.cx(), &client, "double_think", json!({"of": ["a", "b"]})).await.expect("asked").to_text();
+    assert!(first.contains("a: one") && first.contains("b: two"), "{first}");
+    let stood = asked.engine().log().at_rest();
+    let again = run(|parts: &mut RunParts| parts.log.adopt(&stood));
+    let again = call_in(again.cx(), &client, "double_think", json!({"of": ["b", "a"]})).await.expect("told").to_text();
+    assert!(again.contains("a: one") && again.contains("b: two"), "{again}");
+}
+
+#[tokio::test]
+async fn a_question_that_is_too_long_is_refused() {
+    let client = Double::new().builder().elicitation().build().expect("builds");
+    let told = call(&client, "double_ask", json!({"long": 100_000})).await.expect("told").to_text();
+    assert!(told.contains("nobody could be asked") && told.contains("the limit is 65536"), "{told}");
 }

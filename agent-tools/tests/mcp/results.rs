@@ -3,7 +3,7 @@
 use agent_core::{ErrorKind, Part, message::MediaSource};
 use serde_json::json;
 
-use crate::{double::Double, support::*};
+use crate::{double::Double, support::*, wild};
 
 #[tokio::test]
 async fn structured_content_is_the_value_and_the_model_is_shown_the_content() {
@@ -74,4 +74,19 @@ async fn calls_of_one_server_run_together() {
     });
     let texts = futures::future::join_all(calls).await;
     assert!(texts.iter().enumerate().all(|(i, text)| *text == i.to_string()));
+}
+
+#[tokio::test]
+async fn structured_content_that_does_not_fit_the_output_schema_is_an_error_that_says_where() {
+    let result = async |gives: &str| {
+        let client = wild::builder(&format!("structured {gives}")).build().expect("builds");
+        call(&client, "wild_work", json!({})).await
+    };
+    assert_eq!(result(r#"{"sum":42}"#).await.expect("fits").as_value(), Some(&json!({"sum": 42})));
+    let error = result(r#"{"sum":"many"}"#).await.expect_err("another type");
+    assert!(error.kind() == ErrorKind::Tool && error.message().contains("sum"), "{error}");
+    let error = result("null").await.expect_err("none");
+    assert!(error.message().contains("output schema"), "{error}");
+    let trusting = wild::builder(r#"structured {"sum":"many"}"#).unchecked_output().build().expect("builds");
+    assert_eq!(call(&trusting, "wild_work", json!({})).await.expect("taken").as_value(), Some(&json!({"sum": "many"})));
 }

@@ -21,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::*;
 
+/// How often a tool decided.
+static DECIDED: AtomicUsize = AtomicUsize::new(0);
+
 /// How often a tool saw that it was cancelled.
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
 
@@ -56,8 +59,23 @@ fn server() -> ServerBuilder {
         let name: String = req.ask("name", json!({"message": "Who are you?"}))?;
         Ok(format!("hello {name}"))
     });
+    let decide =
+        from_schema("decide", "Asks twice.", any(), async |_: Value, req: ToolRequest| -> agent_core::Result<String> {
+            let number = req.decide("number", async { Ok(json!(DECIDED.fetch_add(1, Ordering::AcqRel))) }).await?;
+            let name: String = req.ask("name", json!({"message": "Who are you?"}))?;
+            let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
+            Ok(format!("{name} {colour} {number} {}", DECIDED.load(Ordering::Acquire)))
+        });
     let double = double.with_options(|o| o.effect(Effect::Pure));
-    let tools = ToolSet::new("test").tool(double).tool(picture).tool(fail).tool(panic).tool(count).tool(wait).tool(ask);
+    let tools = ToolSet::new("test")
+        .tool(double)
+        .tool(picture)
+        .tool(fail)
+        .tool(panic)
+        .tool(count)
+        .tool(wait)
+        .tool(ask)
+        .tool(decide);
     Server::builder("served").tools(tools)
 }
 
@@ -187,7 +205,7 @@ async fn an_agent_is_served_as_one_tool() {
 async fn only_who_has_the_token_is_served_and_nothing_shows_it() {
     let (_server, http) = over_http(server().bearer("hush-hush")).await;
     let known = Client::builder("s", http.clone().bearer("hush-hush")).build().expect("builds");
-    assert_eq!(names(&known).await.len(), 7);
+    assert_eq!(names(&known).await.len(), 8);
     assert!(!format!("{known:?}").contains("hush"));
     let unknown = Client::builder("s", http.bearer("hush-hash")).required().build().expect("builds");
     let error = unknown.warm_up().await.expect_err("refused");
@@ -230,4 +248,38 @@ fn two_tools_of_one_name_are_not_served() {
     let error = server().tool(again).build().expect_err("twice");
     assert!(error.message().contains("'double'"), "{error}");
     let _: Arc<dyn Toolset> = Arc::new(Client::builder("a", Http::new("http://a.example")).build().expect("builds"));
+}
+
+#[tokio::test]
+async fn what_a_tool_decided_before_it_asked_is_the_same_after_the_answer() {
+    // A client that answers by itself: a server's tool is entered again in one call.
+    let (near, far) = tokio::io::duplex(1024);
+    let (reader, writer) = tokio::io::split(far);
+    let server = server().build().expect("builds");
+    tokio::spawn(async move { server.serve(reader, writer).await });
+    let client = rmcp::serve_client(Answers, near).await.expect("connects");
+    let result = client.call_tool(rmcp::model::CallToolRequestParams::new("decide")).await.expect("called");
+    let text = serde_json::to_string(&result).expect("JSON");
+    assert!(text.contains("Ada Ada 0 1"), "decided once: {text}");
+}
+
+/// Answers every question.
+struct Answers;
+
+impl rmcp::ClientHandler for Answers {
+    fn get_info(&self) -> rmcp::model::ClientConfig {
+        let mut can = rmcp::model::ClientCapabilities::default();
+        can.elicitation = Some(rmcp::model::ElicitationCapability::new().with_form(Default::default()));
+        rmcp::model::ClientConfig::new(can, rmcp::model::Implementation::new("test", "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: rmcp::model::ElicitRequestParams,
+        _: rmcp::service::RequestContext<rmcp::RoleClient>,
+    ) -> Result<rmcp::model::ElicitResult, rmcp::ErrorData> {
+        let mut answer = rmcp::model::ElicitResult::new(rmcp::model::ElicitationAction::Accept);
+        answer.content = Some(json!({"answer": "Ada"}));
+        Ok(answer)
+    }
 }

@@ -106,6 +106,7 @@ impl Reach {
         Self { resolver: Arc::new(System), exceptions: Vec::new(), anywhere: true }
     }
 
+    #[cfg(any(feature = "openapi", feature = "web"))]
     /// Adds an exception: `10.1.2.3`, `10.1.2.3:8080`, `10.1.0.0/16`.
     pub(crate) fn allow(&mut self, addresses: &str) -> Result<()> {
         let unknown = |()| {
@@ -178,5 +179,5 @@ impl fmt::Debug for Reach {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "openapi", feature = "web")))]
 mod tests;

@@ -5,6 +5,7 @@ mod content;
 mod handler;
 mod http;
 mod run;
+mod sessions;
 
 use std::{fmt, sync::Arc};
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Error, ErrorKind, Event, EventKind, Result, RunEnd, RunIds, RunRequest, SubAgent, Tool, ToolCall,
-    ToolOutput, ToolRequest,
+    Answer, Checkpoint, Error, ErrorKind, Event, EventKind, Result, RunEnd, RunIds, RunRequest, SubAgent, Tool,
+    ToolCall, ToolOutput, ToolRequest,
     engine::{Emitter, EventHub, RunDriver, RunLog, RunParts},
     journal::MemoryJournal,
     storage::{GlobalStorage, State},
@@ -52,14 +52,14 @@ async fn of_tool(
     context: &RequestContext<RoleServer>,
 ) -> Result<ToolOutput> {
     tool.warm_up().await?;
-    let (ids, mut answers) = (RunIds::root(server, "call"), BTreeMap::new());
+    let mut kept = Kept::new(RunIds::root(server, "call"));
     loop {
-        let run = run_of(&ids, &answers, context)?;
+        let (run, log) = kept.run(context)?;
         let told = progress(&run, context);
         let name = entry.spec.name.as_str();
         let call = ToolCall { id: "call".into(), name: name.into(), arguments: args.to_string(), raw: None };
         let mut req = ToolRequest::new(run.cx().clone(), call, args.clone());
-        (req.effect, req.resumed) = (entry.options.effect, !answers.is_empty());
+        (req.effect, req.resumed) = (entry.options.effect, !kept.answers.is_empty());
         req.tool = Some(Arc::new(entry.spec.clone()));
         let called = match entry.options.timeout {
             None => tool.call(req).await,
@@ -73,7 +73,8 @@ async fn of_tool(
         drop(told);
         match called {
             Err(error) if error.kind() == ErrorKind::Interrupted => {
-                answers.extend(ask::all(error.questions(), context).await?);
+                kept.stood = Some(log.at_rest());
+                kept.answers.extend(ask::all(error.questions(), context).await?);
             }
             done => return done,
         }
@@ -94,17 +95,35 @@ async fn of_agent(agent: &SubAgent, args: &Value, context: &RequestContext<RoleS
     }
 }
 
-/// A run with nothing but these answers, which ends when the client cancels the call.
-fn run_of(ids: &RunIds, answers: &BTreeMap<String, Answer>, context: &RequestContext<RoleServer>) -> Result<RunDriver> {
-    let (ids, journal) = (Arc::new(ids.clone()), Arc::new(MemoryJournal::default()));
-    let writer = journal.open_now(&ids.session, &ids.agent_id)?;
-    let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
-    let (state, globals) = (State::default(), GlobalStorage::default());
-    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
-    let mut parts = RunParts::new(ids, emitter, log);
-    (parts.state, parts.globals) = (state, globals);
-    (parts.answers, parts.cancel) = (answers.clone(), context.ct.clone());
-    Ok(RunDriver::new(parts))
+/// What a call keeps while its client's user is asked.
+struct Kept {
+    ids: Arc<RunIds>,
+    answers: BTreeMap<String, Answer>,
+    state: State,
+    globals: GlobalStorage,
+    /// Where its run stood: what it decided before it asked.
+    stood: Option<Checkpoint>,
+}
+
+impl Kept {
+    fn new(ids: RunIds) -> Self {
+        let (answers, state, globals) = (BTreeMap::new(), State::default(), GlobalStorage::default());
+        Self { ids: Arc::new(ids), answers, state, globals, stood: None }
+    }
+
+    /// A run that ends when the client cancels the call.
+    fn run(&self, context: &RequestContext<RoleServer>) -> Result<(RunDriver, RunLog)> {
+        let (ids, journal) = (self.ids.clone(), Arc::new(MemoryJournal::default()));
+        let writer = journal.open_now(&ids.session, &ids.agent_id)?;
+        let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
+        let (state, globals) = (self.state.clone(), self.globals.clone());
+        let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
+        self.stood.iter().for_each(|stood| log.adopt(stood));
+        let mut parts = RunParts::new(ids, emitter, log.clone());
+        (parts.state, parts.globals) = (state, globals);
+        (parts.answers, parts.cancel) = (self.answers.clone(), context.ct.clone());
+        Ok((RunDriver::new(parts), log))
+    }
 }
 
 /// Tells the client of the run's progress, if it wants to hear of it, for as long as what is given back lives.

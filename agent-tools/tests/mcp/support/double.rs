@@ -116,10 +116,11 @@ impl ServerHandler for Double {
             result.next_cursor = Some("more".into());
             return Ok(result);
         }
-        let mut tools: Vec<_> = ["fail", "refuse", "slow", "ask", "think", "where", "grow", "big", "log", "a.b/c"]
-            .into_iter()
-            .map(|name| tool(name, &any))
-            .collect();
+        let mut tools: Vec<_> =
+            ["fail", "refuse", "slow", "ask", "nag", "think", "where", "grow", "big", "log", "a.b/c"]
+                .into_iter()
+                .map(|name| tool(name, &any))
+                .collect();
         if self.0.grown.load(Ordering::Acquire) {
             tools.push(tool("grown", &any));
         }
@@ -168,7 +169,8 @@ impl ServerHandler for Double {
                 let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
                 let request = ElicitRequestParams::FormElicitationParams {
                     meta: None,
-                    message: "Who are you?".into(),
+                    message: "Who are you?".to_owned()
+                        + &"!".repeat(usize::try_from(args["long"].as_u64().unwrap_or_default()).expect("fits")),
                     requested_schema: serde_json::from_value(schema).expect("a schema"),
                 };
                 match cx.peer.create_elicitation(request).await {
@@ -176,12 +178,28 @@ impl ServerHandler for Double {
                     Err(error) => text(format!("nobody could be asked: {error}")),
                 }
             }
-            "think" => {
-                let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("What is 6 x 7?")], 100);
-                match cx.peer.create_message(params).await {
-                    Ok(said) => text(serde_json::to_string(&said.message.content).expect("JSON")),
-                    Err(error) => text(format!("no model: {error}")),
+            "nag" => {
+                let mut answers = 0;
+                for _ in 0..150 {
+                    let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("And now?")], 1);
+                    answers += u32::from(cx.peer.create_message(params).await.is_ok());
                 }
+                text(format!("{answers} answers"))
+            }
+            "think" => {
+                let mut thoughts = Vec::new();
+                let of = args["of"].as_array().cloned().unwrap_or_else(|| vec![json!("What is 6 x 7?")]);
+                for asks in of.iter().filter_map(Value::as_str) {
+                    let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(asks)], 100);
+                    thoughts.push(match cx.peer.create_message(params).await {
+                        Ok(said) => format!(
+                            "{asks}: {}",
+                            said.message.content.first().and_then(|c| c.as_text()).map_or("", |t| &t.text)
+                        ),
+                        Err(error) => format!("no model: {error}"),
+                    });
+                }
+                text(thoughts.join(", "))
             }
             "where" => {
                 let roots = cx.peer.list_roots().await.map_err(|e| ErrorData::internal_error(e.to_string(), None))?;

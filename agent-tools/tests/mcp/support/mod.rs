@@ -12,6 +12,10 @@ use agent_core::{
 };
 use agent_tools::mcp::Client;
 use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+};
 
 /// A run, made with what `change` says.
 pub(crate) fn run(change: impl FnOnce(&mut RunParts)) -> RunDriver {
@@ -67,6 +71,26 @@ pub(crate) fn progress(cx: &RunCx) -> Arc<Mutex<Vec<Value>>> {
         }
     }));
     told
+}
+
+/// The head and the body of the answer to a plain request.
+pub(crate) async fn get(host: &str, path: &str) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(host).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// The head of a request, in small letters but for its first line, and its body.
+pub(crate) async fn read(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
+    let (mut reader, mut head) = (BufReader::new(stream), String::new());
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).await? > 0 {}
+    let length =
+        head.to_lowercase().split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse().ok());
+    let mut body = vec![0; length.unwrap_or_default()];
+    reader.read_exact(&mut body).await?;
+    Ok((head, body))
 }
 
 /// Lets everything that is under way go on until `done` holds.

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// What a server does wrong, in words such as `hang tools/call`, `die initialize`, `large 1000`, `garbage` and `nonsense`.
+///
+/// One that `asks` asks a person in each call. One that is `late` never answers its first call, and asks for it in the middle of the
+/// next one. One that `relists` says in each call that its tools changed, and then never lists them. `pages` is a list without end.
 #[derive(Clone)]
 pub(crate) struct Wild(pub(crate) String);
 
@@ -29,6 +32,7 @@ impl Wild {
     pub(crate) async fn serve(&self, reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) {
         let mut lines = BufReader::new(reader).lines();
         let (what, of) = self.0.split_once(' ').unwrap_or((&self.0, ""));
+        let (mut calls, mut lists) = (0, 0);
         while let Ok(Some(line)) = lines.next_line().await {
             let asked: Value = serde_json::from_str(&line).expect("JSON");
             let method = asked["method"].as_str().unwrap_or_default();
@@ -43,12 +47,48 @@ impl Wild {
                 }
                 _ => {}
             }
+            calls += usize::from(method == "tools/call");
+            lists += usize::from(method == "tools/list");
+            match what {
+                "late" if calls == 1 => continue,
+                "late" | "asks" if method == "tools/call" => {
+                    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+                    let params = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
+                    let ask =
+                        json!({"jsonrpc": "2.0", "id": 900 + calls, "method": "elicitation/create", "params": params});
+                    let _ = writer.write_all((ask.to_string() + "\n").as_bytes()).await;
+                    if what == "asks" {
+                        continue;
+                    }
+                }
+                "relists" if lists > 1 && method == "tools/list" => continue,
+                "relists" if method == "tools/call" => {
+                    let note = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                    let _ = writer.write_all((note.to_string() + "\n").as_bytes()).await;
+                }
+                _ => {}
+            }
             let result = match method {
                 "initialize" => json!({
                     "protocolVersion": asked["params"]["protocolVersion"],
                     "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
                     "serverInfo": {"name": "wild", "version": "1"},
                 }),
+                "tools/list" if what == "pages" => json!({"tools": [], "nextCursor": "more"}),
+                "tools/list" if what == "talks" => {
+                    let long = json!({"name": "work", "description": "x".repeat(1_000_000), "inputSchema": {"type": "object"}});
+                    let huge = json!({"type": "object", "properties": {}, "title": "x".repeat(1_000_000)});
+                    json!({"tools": [long, {"name": "huge", "inputSchema": huge}]})
+                }
+                "tools/list" if what == "structured" => {
+                    let output =
+                        json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
+                    json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}, "outputSchema": output}]})
+                }
+                "tools/call" if what == "structured" => {
+                    let value: Value = serde_json::from_str(of).expect("JSON");
+                    json!({"content": [{"type": "text", "text": of}], "structuredContent": value})
+                }
                 "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
                 "tools/call" if what == "nonsense" => json!({"content": "nothing of the kind"}),
                 "tools/call" if what == "large" => {

@@ -1,0 +1,177 @@
+//! The tools of a server that are known, and when they are listed anew.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use agent_core::{Error, Result, Tool};
+use rmcp::{
+    ServiceError,
+    model::{PaginatedRequestParams, Tool as RemoteTool},
+};
+use tokio::time::Instant;
+
+use super::{
+    Client,
+    connection::Connection,
+    content,
+    failure::{away, cut, within},
+    name, resource_tools,
+    resources::{ENTRIES, PAGES},
+    settings::Settings,
+    tool::ServerTool,
+};
+
+/// How long tools that are known are waited for when the server says that they changed.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The most characters of a description.
+const DESCRIPTION: usize = 16_000;
+
+/// The most bytes of a tool, with its schemas.
+const TOOL: usize = 256 * 1024;
+
+/// The tools that are known.
+#[derive(Default)]
+pub(super) struct List {
+    /// How often the server's tools had changed when these were listed; unset before they were.
+    changes: Option<u64>,
+    remote: Vec<(RemoteTool, String, Arc<dyn Tool>)>,
+    /// The tools to look at resources, once the server had some.
+    resource_tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Arc<dyn Tool>>,
+    /// How often in a row the server could be reached and not list its tools.
+    failed: u32,
+    /// Until when it is not asked again.
+    until: Option<Instant>,
+}
+
+impl List {
+    /// The tools, listed anew if the server is new or says that they changed.
+    ///
+    /// # Errors
+    /// If none were listed yet. Tools that were there are offered still: a server that is back is found by the next call.
+    pub(super) async fn current(&mut self, client: &Client) -> Result<Vec<Arc<dyn Tool>>> {
+        let is_current = self.changes == Some(client.link.news.tool_changes());
+        if !is_current && let Err(error) = self.anew(client).await {
+            if self.changes.is_none() {
+                return Err(error);
+            }
+            tracing::debug!(server = client.name(), %error, "the tools of an MCP server are those of before");
+        }
+        Ok(self.tools.clone())
+    }
+
+    async fn anew(&mut self, client: &Client) -> Result<()> {
+        let settings = &client.link.settings;
+        if let Some(left) = self.until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            return Err(away(settings, "it did not list its tools", Some(left)));
+        }
+        let connection = client.link.connection(Duration::ZERO).await?;
+        let changes = client.link.news.tool_changes();
+        let most = if self.changes.is_some() { AGAIN.min(settings.connect_timeout) } else { settings.connect_timeout };
+        let found = async { Box::pin(remote_tools(&connection)).await.map_err(|e| connection.failed(e)) };
+        match within(settings, None, most, found).await {
+            Ok(found) => {
+                (self.failed, self.until) = (0, None);
+                self.take(client, &connection, found);
+                self.changes = Some(changes);
+                Ok(())
+            }
+            Err(error) => {
+                self.failed += 1;
+                self.until = settings.leave_until(self.failed);
+                Err(error)
+            }
+        }
+    }
+
+    fn take(&mut self, client: &Client, connection: &Connection, found: Vec<RemoteTool>) {
+        let settings = &client.link.settings;
+        let found: Vec<_> = found.into_iter().filter(|tool| settings.offers(&tool.name)).map(bounded).collect();
+        let names = name::all(&settings.prefix, found.iter().map(|tool| &*tool.name));
+        let mut remote = Vec::new();
+        for tool in &found {
+            let name = &names[&*tool.name];
+            let known = self.remote.iter().find(|(was, known, _)| was == tool && known == name);
+            let made = match known {
+                Some((.., known)) => Ok(known.clone()),
+                None => make(client, name, tool),
+            };
+            match made {
+                Ok(made) => remote.push((tool.clone(), name.clone(), made)),
+                Err(error) => {
+                    let tool = cut(&tool.name, 200);
+                    tracing::warn!(server = client.name(), tool, %error, "a tool of an MCP server is left out");
+                }
+            }
+        }
+        self.tools = remote.iter().map(|(.., tool)| tool.clone()).collect();
+        if settings.resource_tools && has_resources(connection) {
+            let taken: BTreeSet<&str> = remote.iter().map(|(_, name, _)| &**name).collect();
+            // The server may have taken a name of theirs since.
+            let is_taken = |tool: &Arc<dyn Tool>| taken.contains(&*tool.spec().name);
+            if self.resource_tools.is_empty() || self.resource_tools.iter().any(is_taken) {
+                self.resource_tools = resource_tools::of(client, |name| taken.contains(name));
+            }
+            self.tools.extend(self.resource_tools.iter().cloned());
+        }
+        self.remote = remote;
+    }
+}
+
+impl Settings {
+    /// Until when a server that failed so often in a row is left alone.
+    pub(super) fn leave_until(&self, failed: u32) -> Option<Instant> {
+        // Once all attempts are used up, it is left alone for good.
+        const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
+        (failed > 0).then(|| Instant::now() + self.backoff.delay(failed, None).unwrap_or(FOR_GOOD))
+    }
+}
+
+fn make(client: &Client, name: &str, tool: &RemoteTool) -> Result<Arc<dyn Tool>> {
+    let size = content::size(tool);
+    if size > TOOL {
+        return Err(Error::tool(format!("its description has {size} bytes, and the limit is {TOOL}")));
+    }
+    Ok(Arc::new(ServerTool::new(&client.link, name.to_owned(), tool)?))
+}
+
+/// The tool with a description of bounded length.
+fn bounded(mut tool: RemoteTool) -> RemoteTool {
+    tool.description = tool.description.map(|text| cut(&text, DESCRIPTION).into());
+    tool.title = tool.title.map(|text| cut(&text, DESCRIPTION));
+    tool
+}
+
+/// True if the server says that it has resources.
+fn has_resources(connection: &Connection) -> bool {
+    connection.peer.peer_info().is_some_and(|info| info.capabilities.resources.is_some())
+}
+
+/// All tools of the server, in its order, one of each name. A list that goes on without end is cut.
+async fn remote_tools(connection: &Connection) -> Result<Vec<RemoteTool>, ServiceError> {
+    if connection.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
+        return Ok(Vec::new());
+    }
+    let (mut tools, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut cursor, mut size) = (None, 0);
+    for _ in 0..PAGES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = connection.peer.list_tools(Some(page)).await?;
+        size += content::size(&page.tools);
+        tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+        if tools.len() >= ENTRIES || size >= connection.settings.message_limit() {
+            break;
+        }
+    }
+    tools.truncate(ENTRIES);
+    tracing::warn!(
+        server = &*connection.settings.name,
+        tools = tools.len(),
+        "the list of an MCP server's tools is cut"
+    );
+    Ok(tools)
+}

@@ -1,0 +1,87 @@
+//! Requests to authorization servers, whose addresses a server named: only where they may go.
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{Error, Result};
+use futures::StreamExt;
+use http::{Request, Response};
+use reqwest::Url;
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+
+use crate::{
+    http::{Reach, System},
+    mcp::http::builder,
+};
+
+/// How long a request may take.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer.
+const LARGEST: usize = 1024 * 1024;
+
+/// Requests to authorization servers.
+pub(super) struct Network {
+    /// The hosts that the application named: the server's own, and those that it allowed.
+    pub(super) hosts: Vec<String>,
+}
+
+impl Network {
+    /// A client that reaches the URL's host, if that may be reached.
+    async fn client(&self, url: &Url) -> Result<reqwest::Client> {
+        let host = url.host_str().unwrap_or_default();
+        let is_named = self.hosts.iter().any(|named| named.eq_ignore_ascii_case(host));
+        if url.scheme() != "https" && !is_named {
+            return Err(Error::tool(format!("the authorization server at '{host}' is not reached by HTTPS")));
+        }
+        let reach = if is_named { Reach::anywhere() } else { Reach::public(Arc::new(System)) };
+        let addresses = reach.addresses(url).await?;
+        let client = builder()?.resolve_to_addrs(host, &addresses).timeout(LONGEST).build();
+        client.map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+    }
+
+    async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        let client = self.client(&Url::parse(&request.uri().to_string())?).await?;
+        // An address may hold what is a secret.
+        let answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
+        let mut response = Response::builder().status(answer.status());
+        for (name, value) in answer.headers() {
+            response = response.header(name, value);
+        }
+        let (mut body, mut pieces) = (Vec::new(), answer.bytes_stream());
+        while let Some(piece) = pieces.next().await {
+            body.extend_from_slice(&piece.map_err(reqwest::Error::without_url)?);
+            if body.len() > LARGEST {
+                return Err("the answer of the authorization server is too long".into());
+            }
+        }
+        Ok(response.body(body)?)
+    }
+}
+
+impl OAuthHttpClient for Network {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(self.exchange(request.request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_host_that_the_server_named_must_be_public_and_reached_by_https() {
+        let network = Network { hosts: vec!["127.0.0.1".into()] };
+        let reaches = async |url: &str| network.client(&Url::parse(url).expect("a URL")).await.is_ok();
+        assert!(reaches("http://127.0.0.1:9/token").await);
+        assert!(reaches("https://93.184.215.14/token").await);
+        for url in [
+            "http://93.184.215.14/token",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://[::1]/",
+            "https://metadata/",
+        ] {
+            assert!(!reaches(url).await, "{url}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where tokens are kept.
+
+use std::{
+    collections::HashMap,
+    fmt, fs, io,
+    io::Write,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use agent_core::{Error, ErrorKind, Result, async_trait, tool::Secret};
+use sha2::{Digest, Sha256};
+
+/// Keeps the tokens of servers: a key chain, a database, a [file](FileTokens) or [memory](MemoryTokens).
+#[async_trait]
+pub trait TokenStore: Send + Sync + 'static {
+    /// What was kept for the server at this URL.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn load(&self, server: &str) -> Result<Option<Secret>>;
+
+    /// Keeps this text for the server, in the place of what was kept before.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    async fn save(&self, server: &str, tokens: Secret) -> Result<()>;
+
+    /// Forgets what was kept for the server.
+    ///
+    /// # Errors
+    /// If it cannot be forgotten.
+    async fn remove(&self, server: &str) -> Result<()>;
+}
+
+/// Keeps tokens as long as the process lives.
+#[derive(Debug, Default)]
+pub struct MemoryTokens(Mutex<HashMap<String, Secret>>);
+
+impl MemoryTokens {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Secret>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl TokenStore for MemoryTokens {
+    async fn load(&self, server: &str) -> Result<Option<Secret>> {
+        Ok(self.lock().get(server).cloned())
+    }
+
+    async fn save(&self, server: &str, tokens: Secret) -> Result<()> {
+        self.lock().insert(server.to_owned(), tokens);
+        Ok(())
+    }
+
+    async fn remove(&self, server: &str) -> Result<()> {
+        self.lock().remove(server);
+        Ok(())
+    }
+}
+
+/// Keeps tokens in files of a directory, one for each server, which only this user may read.
+#[derive(Clone)]
+pub struct FileTokens(PathBuf);
+
+impl FileTokens {
+    /// In this directory, which is made if it is not there.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+
+    /// Does something with the file of the server where it keeps nobody waiting.
+    async fn with<T: Send + 'static>(
+        &self,
+        server: &str,
+        run: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let name: String = Sha256::digest(server).iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = self.0.join(name + ".json");
+        let done =
+            tokio::task::spawn_blocking(move || run(path)).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+        done.map_err(|e| {
+            let message = format!("the tokens in {} cannot be kept or read", self.0.display());
+            Error::new(ErrorKind::Store, message).with_source(e)
+        })
+    }
+}
+
+impl fmt::Debug for FileTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FileTokens").field(&self.0).finish()
+    }
+}
+
+#[async_trait]
+impl TokenStore for FileTokens {
+    async fn load(&self, server: &str) -> Result<Option<Secret>> {
+        let read = |path: PathBuf| match fs::read_to_string(path) {
+            Ok(text) => Ok(Some(Secret::from(text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.with(server, read).await
+    }
+
+    async fn save(&self, server: &str, tokens: Secret) -> Result<()> {
+        let write = move |path: PathBuf| {
+            private_directory(&path)?;
+            let new = path.with_extension(format!("{}.new", std::process::id()));
+            let mut file = private_file(&new)?;
+            file.write_all(tokens.expose().as_bytes())?;
+            file.sync_all()?;
+            fs::rename(new, path)
+        };
+        self.with(server, write).await
+    }
+
+    async fn remove(&self, server: &str) -> Result<()> {
+        let remove = |path: PathBuf| match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        self.with(server, remove).await
+    }
+}
+
+/// Makes the directory of the file, which nobody else may look into.
+fn private_directory(path: &std::path::Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path.parent().unwrap_or(path))
+}
+
+/// A new file that nobody else may read.
+fn private_file(path: &std::path::Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.write(true).create_new(true).open(path) {
+        // Somebody died while it was written.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            options.open(path)
+        }
+        opened => opened,
+    }
+}
