@@ -123,7 +123,7 @@ impl Skill {
         let mut named = Vec::new();
         let walked = walk(files, Path::new(""), usize::MAX, &stop, &mut |found| {
             let path = shown(found.path);
-            if found.file_type.is_file() && path != SKILL {
+            if found.entry.is_file() && path != SKILL {
                 named.push(path);
             }
             Ok(if named.len() < MOST_NAMED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

@@ -1,23 +1,23 @@
-//! Access to files below one directory, and to nothing else.
+//! Access to the files of one place, and to nothing else.
 
 use std::{
     fmt,
-    io::{self, ErrorKind, Read, Write},
-    path::{Component, Path, PathBuf},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use agent_core::{Error, Result, run::new_id};
-use cap_fs_ext::{MetadataExt, OpenOptionsSyncExt};
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, File, OpenOptions},
+use agent_core::{Error, Result};
+
+use super::{
+    directory::Directory,
+    nearest,
+    place::{Entry, EntryKind, Place, is_not_regular},
+    seen::Known,
 };
 
-use super::{nearest, seen::Known};
-
-/// The files below one directory. Cheap to clone.
+/// The files of one place. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Files {
     root: Arc<Root>,
@@ -25,9 +25,7 @@ pub(crate) struct Files {
 }
 
 struct Root {
-    dir: Dir,
-    /// The directory's real path, and the one that it was opened by: a model may use either.
-    paths: [PathBuf; 2],
+    place: Box<dyn Place>,
     /// What it is, in error messages.
     what: &'static str,
     /// Held while a file is changed, so that two edits of one file do not undo each other.
@@ -50,55 +48,87 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    pub(super) fn check_size(&self, bytes: u64) -> io::Result<()> {
+        let most = self.file_bytes;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has {bytes} bytes, more than the limit of {most}")))
+    }
+}
+
 impl Files {
     /// The files below `dir`, which error messages call `what`.
     pub(crate) fn open_root(dir: &Path, what: &'static str) -> Result<Self> {
-        let open = || {
-            let paths = [dir.canonicalize()?, std::path::absolute(dir)?];
-            let dir = Dir::open_ambient_dir(&paths[0], ambient_authority())?;
-            Ok(Root { dir, paths, what, changing: Mutex::default(), known: Known::default() })
-        };
-        let failed = |e: io::Error| Error::config(format!("cannot open the {what} '{}': {e}", dir.display()));
-        Ok(Self { root: Arc::new(open().map_err(failed)?), limits: Limits::default() })
+        Ok(Self::of(Directory::open(dir, what)?, what))
+    }
+
+    pub(super) fn of(place: impl Place + 'static, what: &'static str) -> Self {
+        let root = Root { place: Box::new(place), what, changing: Mutex::default(), known: Known::default() };
+        Self { root: Arc::new(root), limits: Limits::default() }
+    }
+
+    /// Sets the size in bytes up to which files are read and written.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn up_to(mut self, bytes: u64) -> Self {
+        self.limits.file_bytes = bytes;
+        self
     }
 
     pub(crate) fn root_path(&self) -> &Path {
-        &self.root.paths[0]
-    }
-
-    pub(crate) fn root(&self) -> &Dir {
-        &self.root.dir
+        self.root.place.root()
     }
 
     /// The path below the root that a model means. Whether it stays below is decided when it is opened.
     pub(crate) fn relative(&self, path: &str) -> Result<PathBuf> {
         let path = Path::new(path.trim());
-        if path.is_relative() {
-            return Ok(path.components().filter(|c| *c != Component::CurDir).collect());
-        }
-        let below = self.root.paths.iter().find_map(|root| path.strip_prefix(root).ok());
-        below.map(Path::to_owned).ok_or_else(|| self.outside(path))
+        self.root.place.relative(path).ok_or_else(|| self.outside(path))
+    }
+
+    /// The path without the links on its way; the path itself where they cannot be seen.
+    pub(super) fn real(&self, path: &Path) -> PathBuf {
+        self.root.place.real(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    /// The path without the links on its way.
+    pub(super) fn followed(&self, path: &Path) -> Result<PathBuf> {
+        self.root.place.real(path).map_err(|e| self.explain(path, &e))
+    }
+
+    /// What has this path, where a link is a link; none if nothing has.
+    pub(crate) fn stat(&self, path: &Path) -> Result<Option<Entry>> {
+        self.root.place.stat(path).map_err(|e| self.explain(path, &e))
+    }
+
+    /// True if the path leads to a regular file, or to a link of which no more is known.
+    pub(super) fn is_file(&self, path: &Path) -> bool {
+        let found = self.root.place.real(path).and_then(|real| self.root.place.stat(&real));
+        matches!(found, Ok(Some(entry)) if matches!(entry.kind, EntryKind::File | EntryKind::Link))
+    }
+
+    /// What a folder holds, by name; a link is none.
+    pub(crate) fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        let mut entries = self.root.place.list(path).map_err(|e| self.explain(path, &e))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
     }
 
     /// The content of a regular file.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let file = self.open_regular(&self.root.dir, path).map_err(|e| self.explain(path, &e))?;
-        // The file may grow while it is read.
-        file.take(self.limits.file_bytes.saturating_add(1))
-            .read_to_end(&mut bytes)
-            .map_err(|e| self.explain(path, &e))?;
-        self.allow_size(path, bytes.len() as u64)?;
-        Ok(bytes)
+        self.root.place.read(path, &self.limits).map_err(|e| self.explain(path, &e))
+    }
+
+    /// As [`read`](Self::read), where nobody is told why there is nothing.
+    pub(super) fn read_quietly(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.root.place.read(path, &self.limits)
     }
 
     /// The content of a regular file; none if there is no such file.
     pub(super) fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
-        match self.root.dir.symlink_metadata(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Ok(found) if !found.is_file() && !found.is_dir() && !found.is_symlink() => {
-                Err(self.explain(path, &io::Error::other("it is not a regular file")))
-            }
+        match self.root.place.stat(path) {
+            Ok(None) => Ok(None),
+            Ok(Some(entry)) if entry.kind == EntryKind::Other => Err(self.explain(path, &is_not_regular())),
             _ => self.read(path).map(Some),
         }
     }
@@ -110,41 +140,20 @@ impl Files {
     }
 
     /// Removes a regular file.
-    pub(super) fn remove(&self, path: &Path) -> Result<()> {
-        let removed = self.open_regular(&self.root.dir, path).and_then(|_| self.root.dir.remove_file(path));
-        removed.map_err(|e| self.explain(path, &e))
+    pub(crate) fn remove(&self, path: &Path) -> Result<()> {
+        self.root.place.remove(path, &self.limits).map_err(|e| self.explain(path, &e))
     }
 
     /// Refuses a content of the file at `path` that has more bytes than files may have.
     pub(super) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
-        self.check_size(bytes).map_err(|e| self.explain(path, &e))
+        self.limits.check_size(bytes).map_err(|e| self.explain(path, &e))
     }
 
-    /// Opens a regular file of a size that may be read. Nothing else is waited for or read from: not a pipe, not a device.
-    pub(super) fn open_regular(&self, dir: &Dir, path: &Path) -> io::Result<File> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let file = dir.open_with(path, OpenOptions::new().read(true).nonblock(true))?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory: use list_files"));
-        }
-        if !metadata.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        if metadata.nlink() > 1 && !self.limits.hard_links {
-            let links = "it has several hard links, so it may be a file from outside the workspace";
-            return Err(io::Error::other(links));
-        }
-        self.check_size(metadata.len())?;
-        Ok(file)
-    }
-
-    fn check_size(&self, bytes: u64) -> io::Result<()> {
-        let most = self.limits.file_bytes;
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has {bytes} bytes, more than the limit of {most}")))
+    /// Refuses a file that is there and must not be replaced or removed.
+    pub(super) fn allow_change(&self, path: &Path) -> Result<()> {
+        let is_fixed = matches!(self.root.place.stat(&self.real(path)), Ok(Some(found)) if found.read_only);
+        let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
+        if is_fixed { Err(refused()) } else { Ok(()) }
     }
 
     pub(super) fn known(&self) -> &Known {
@@ -164,60 +173,18 @@ impl Files {
     /// As [`replace`](Self::replace); a file that is new has the permissions of the file `like`.
     pub(super) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
         self.allow_size(path, content.len() as u64)?;
-        self.try_replace(path, content, like).map_err(|e| self.explain(path, &e))
-    }
-
-    /// Refuses a file that is there and must not be replaced or removed.
-    pub(super) fn allow_change(&self, path: &Path) -> Result<()> {
-        let is_fixed = self.root.dir.metadata(path).is_ok_and(|found| found.permissions().readonly());
-        let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
-        if is_fixed { Err(refused()) } else { Ok(()) }
-    }
-
-    fn try_replace(&self, path: &Path, content: &[u8], like: Option<&Path>) -> io::Result<bool> {
-        let root = &self.root.dir;
-        // A link to a file below the root stays a link: the file that it leads to is replaced.
-        let path = match root.symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => root.canonicalize(path)?,
-            _ => path.to_owned(),
-        };
-        let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::IsADirectory, "it is a directory"))?;
-        let folder = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => {
-                root.create_dir_all(parent)?;
-                root.open_dir(parent)?
-            }
-            None => root.try_clone()?,
-        };
-        let permissions = match folder.symlink_metadata(name) {
-            Ok(old) if old.is_dir() => return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory")),
-            Ok(old) if !old.is_file() => return Err(io::Error::other("it is not a regular file")),
-            Ok(old) if old.permissions().readonly() => return Err(io::Error::other("it is marked as read-only")),
-            Ok(old) => Some(old.permissions()),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
-        let is_new = permissions.is_none();
-        let like = like.and_then(|like| root.metadata(like).ok()).map(|like| like.permissions());
-        let permissions = permissions.or(like);
-        let draft = format!(".{}.draft", new_id());
-        let written = folder.open_with(&draft, OpenOptions::new().write(true).create_new(true)).and_then(|mut file| {
-            file.write_all(content)?;
-            permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
-            folder.rename(&draft, &folder, name)
-        });
-        if written.is_err() {
-            // The error that is told is the first one; a draft that was never made cannot be removed.
-            drop(folder.remove_file(&draft));
-        }
-        written.map(|()| is_new)
+        self.root.place.replace(path, content, like).map_err(|e| self.explain(path, &e))
     }
 
     /// What a model can do about an error.
-    pub(super) fn explain(&self, path: &Path, error: &io::Error) -> Error {
+    fn explain(&self, path: &Path, error: &io::Error) -> Error {
         // An error of the operating system has a number; the one for a path that leads out has none.
         if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             return self.outside(path);
+        }
+        // A sandbox has said it in words of its own.
+        if let Some(said) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            return Error::new(said.kind(), said.message().to_owned()).with_retry(said.retry());
         }
         let shown = shown(path);
         if error.kind() == ErrorKind::NotFound {

@@ -83,8 +83,8 @@ impl<'a> Seen<'a> {
 
     /// One for each file, whichever link leads to it.
     fn name(&self, path: &Path) -> (Arc<str>, Arc<str>, PathBuf) {
-        let (ids, real) = (self.cx.ids(), self.files.root().canonicalize(path));
-        (ids.session.clone(), ids.agent_id.clone(), real.unwrap_or_else(|_| path.to_owned()))
+        let ids = self.cx.ids();
+        (ids.session.clone(), ids.agent_id.clone(), self.files.real(path))
     }
 
     fn step(&self) -> (Arc<str>, u32) {

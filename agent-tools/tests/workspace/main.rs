@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod confinement;
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
+mod everywhere;
 mod notebooks;
 #[cfg(unix)]
 mod patching;
