@@ -168,7 +168,11 @@ async fn what_cannot_be_used_is_told_in_the_same_words_wherever_it_lies() {
                 json!({"path": "big"}),
                 "ERROR 'big' cannot be used: it has 13 bytes, more than the limit of 10",
             ),
-            ("write_file", json!({"path": "src", "content": ""}), "ERROR 'src' cannot be used: it is a directory"),
+            (
+                "write_file",
+                json!({"path": "src", "content": ""}),
+                "ERROR 'src' cannot be used: it is a directory: use list_files",
+            ),
             ("list_files", json!({"path": "nowhere"}), "ERROR 'nowhere' does not exist"),
         ] {
             assert_eq!(place.call(tool, args).await, expected, "{what}: {tool}");
@@ -218,8 +222,9 @@ async fn a_shell_keeps_modes_and_links_and_takes_any_name_and_any_byte() {
     let mut names: Vec<_> = sandbox.list("").await.expect("lists").into_iter().map(|entry| entry.name).collect();
     names.sort();
     assert_eq!(names, ["$(touch x)", "-rf", "a b", "d", "it's", "ä\\n"], "no draft is left, and nothing was run");
-    let made = Host::new("sh").current_dir(dir.path()).arg("-c").arg("echo 1 > s; chmod 750 s; ln -s s l; mkfifo p");
-    assert!({ made }.status().expect("runs").success());
+    let made =
+        Host::new("sh").current_dir(dir.path()).arg("-c").arg("echo 1 > s; chmod 750 s; ln -s s l; mkfifo p").status();
+    assert!(made.expect("runs").success());
     sandbox.write("l", "2".into()).await.expect("writes");
     assert_eq!(fs::read_to_string(dir.path().join("s")).expect("reads"), "2");
     assert!(fs::symlink_metadata(dir.path().join("l")).expect("is there").is_symlink());
