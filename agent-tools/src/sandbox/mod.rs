@@ -18,6 +18,8 @@
 
 mod by_shell;
 mod command;
+#[cfg(feature = "container")]
+mod container;
 mod guarantees;
 mod limits;
 #[cfg(target_os = "linux")]
@@ -30,6 +32,8 @@ use std::fmt::Debug;
 use agent_core::{Error, Result, async_trait};
 use bytes::Bytes;
 
+#[cfg(feature = "container")]
+pub use self::container::{ContainerSandbox, ContainerSandboxBuilder};
 #[cfg(target_os = "linux")]
 pub use self::local::{Isolation, LocalSandbox, LocalSandboxBuilder};
 pub use self::{

@@ -23,10 +23,10 @@ use agent_tools::sandbox::{Command, Isolation, Limits, LocalSandbox, Sandbox};
 use crate::{Place, isolations};
 
 /// What must be seen by nobody inside.
-const SECRET: &str = "SECRET-4711";
+pub(crate) const SECRET: &str = "SECRET-4711";
 
 /// Lines of shell. `{host}` is a directory of the host, `{pid}` one of its processes, `{port}` a port that it listens at, `{name}` a name that is new.
-const ATTEMPTS: &[(&str, &str)] = &[
+pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     // Reading.
     ("an absolute path", "cat {host}/secret"),
     ("a relative path", "cat ../host/secret"),
@@ -190,7 +190,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
 ];
 
 /// The host, with what attempts may harm.
-struct Host {
+pub(crate) struct Host {
     dir: PathBuf,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -202,7 +202,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
         let dir = dir.join("host").canonicalize().expect("is there");
         fs::write(dir.join("secret"), SECRET).expect("writes");
         let tcp = TcpListener::bind("127.0.0.1:0").expect("binds");
@@ -243,7 +243,7 @@ impl Host {
             .collect()
     }
 
-    fn line(&self, attempt: &str) -> String {
+    pub(crate) fn line(&self, attempt: &str) -> String {
         attempt
             .replace("{host}", &self.dir.display().to_string())
             .replace("{pid}", &self.victim.id().to_string())
@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// Nothing happened to it.
-    fn is_unharmed(&mut self, what: &str) {
+    pub(crate) fn is_unharmed(&mut self, what: &str) {
         assert_eq!(self.seen(), self.before, "{what}");
         let late = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock, "{what}: somebody called");
         late(self.tcp.accept().map(drop).expect_err("nobody").kind());

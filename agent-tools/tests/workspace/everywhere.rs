@@ -50,19 +50,26 @@ fn local(dir: &Path) -> LocalSandbox {
     builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox")
 }
 
-fn places() -> Vec<Tried> {
+async fn places() -> Vec<Tried> {
     let tried = |what, make: &dyn Fn(&Path) -> (Workspace, Arc<dyn Sandbox>)| {
         let dir = tempfile::tempdir().expect("a directory");
         let (workspace, sandbox) = make(dir.path());
         Tried { what, workspace, sandbox, run: run(Resources::default()), _dir: dir }
     };
     let over = |sandbox: Arc<dyn Sandbox>| (Workspace::shared(sandbox.clone()), sandbox);
-    vec![
+    #[cfg_attr(not(feature = "container"), expect(unused_mut, reason = "there is no more without containers"))]
+    let mut all = vec![
         tried("a directory", &|dir| (Workspace::open(dir).expect("opens"), Arc::new(local(dir)))),
         tried("memory", &|_| over(Arc::new(MemorySandbox::new()))),
         tried("this machine", &|dir| over(Arc::new(local(dir)))),
         tried("a shell alone", &|dir| over(Arc::new(StartsOnly(local(dir))))),
-    ]
+    ];
+    #[cfg(feature = "container")]
+    if let Some(container) = crate::containers::sandbox(|b| b).await {
+        let container: Arc<dyn Sandbox> = Arc::new(container);
+        all.push(tried("a container", &|_| over(container.clone())));
+    }
+    all
 }
 
 impl Tried {
@@ -85,7 +92,7 @@ impl Tried {
 
 #[tokio::test]
 async fn files_are_written_read_edited_and_patched_wherever_they_lie() {
-    for place in places() {
+    for place in places().await {
         let what = place.what;
         let patch = "*** Begin Patch\n*** Update File: src/a.rs\n-two\n+2\n*** Add File: b\n+new\n*** Delete File: old\n*** Update File: m\n*** Move to: n/m\n-x\n+y\n*** End Patch";
         place.put("old", "gone").await;
@@ -122,7 +129,7 @@ async fn files_are_written_read_edited_and_patched_wherever_they_lie() {
 
 #[tokio::test]
 async fn files_are_listed_found_and_searched_wherever_they_lie() {
-    for place in places() {
+    for place in places().await {
         let what = place.what;
         for (path, content) in [
             (".gitignore", "out/\n"),
@@ -151,7 +158,7 @@ async fn files_are_listed_found_and_searched_wherever_they_lie() {
 
 #[tokio::test]
 async fn what_cannot_be_used_is_told_in_the_same_words_wherever_it_lies() {
-    for mut place in places() {
+    for mut place in places().await {
         let what = place.what;
         place.workspace = place.workspace.max_file_bytes(10);
         place.put("src/main.rs", "x").await;
@@ -182,7 +189,7 @@ async fn what_cannot_be_used_is_told_in_the_same_words_wherever_it_lies() {
 
 #[tokio::test]
 async fn a_file_that_changed_since_it_was_read_is_not_overwritten_wherever_it_lies() {
-    for place in places() {
+    for place in places().await {
         let what = place.what;
         let write = json!({"path": "f", "content": "mine"});
         place.put("f", "theirs").await;
