@@ -13,7 +13,7 @@ use super::{
 
 /// Most entries that are looked at, and the longest time that it may take.
 const MOST_ENTRIES: usize = 5_000;
-const LONGEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Most names that are offered.
 const MOST_OFFERED: usize = 3;

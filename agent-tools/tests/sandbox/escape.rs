@@ -277,10 +277,19 @@ impl Drop for Host {
     }
 }
 
+/// False for a line with numbers of calls of the kernel, which are those of x86-64, elsewhere.
+pub(crate) fn is_of_this_machine(attempt: &str) -> bool {
+    let is = cfg!(target_arch = "x86_64") || !attempt.contains("syscall(");
+    if !is {
+        println!("skipped, since its numbers are those of x86-64: {attempt}");
+    }
+    is
+}
+
 #[tokio::test]
 async fn no_attempt_to_get_out_has_any_effect() {
     for isolation in isolations() {
-        for (what, attempt) in ATTEMPTS {
+        for (what, attempt) in ATTEMPTS.iter().filter(|(_, attempt)| is_of_this_machine(attempt)) {
             let place = Place::new(isolation, |b| b);
             let mut host = Host::new(place.host());
             let what = format!("{what} ({isolation:?})");
@@ -326,7 +335,10 @@ async fn what_may_only_be_read_stays_as_it_is() {
             "perl -e 'open F, q(<), q({host}/secret) or exit; syscall(190, fileno F, q(user.x), q(1), 1, 0)'",
             "perl -e 'open F, q(<), q({host}/secret) or exit; ioctl(F, 0x40086602, pack(q(Q), 0x10))'",
             "perl -e 'open F, q(<), q(/usr/bin/env) or exit; chmod 0700, *F and print q(SECRET)'",
-        ] {
+        ]
+        .into_iter()
+        .filter(|attempt| is_of_this_machine(attempt))
+        {
             let (said, _) = given.run(&host.line(attempt)).await;
             assert!(!said.contains("SECRET"), "{attempt} ({isolation:?}): {said}");
             host.is_unharmed(&format!("{attempt} ({isolation:?})"));

@@ -1,6 +1,6 @@
 //! The same tools over a directory and over sandboxes.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command as Host, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command as Host, sync::Arc, time::Duration};
 
 use agent_core::{Resources, Result, async_trait, engine::RunDriver};
 use agent_tools::{
@@ -129,8 +129,9 @@ async fn files_are_written_read_edited_and_patched_wherever_they_lie() {
 
 #[tokio::test]
 async fn files_are_listed_found_and_searched_wherever_they_lie() {
-    for place in places().await {
+    for mut place in places().await {
         let what = place.what;
+        place.workspace = place.workspace.search_timeout(Duration::from_secs(60));
         for (path, content) in [
             (".gitignore", "out/\n"),
             (".hidden", "hit"),

@@ -9,7 +9,7 @@ use std::{
 
 use agent_core::{Error, Result};
 use bollard::{
-    models::{ContainerCreateBody, HostConfig, ResourcesUlimits},
+    models::{ContainerCreateBody, ContainerSummary, HostConfig, ResourcesUlimits},
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptions, ListContainersOptionsBuilder,
         RemoveContainerOptionsBuilder, StartContainerOptions,
@@ -31,7 +31,7 @@ pub(super) const TEMP: &str = "/tmp";
 /// Processes that a user may have on the whole machine; those of one container are counted apart.
 const MOST_OF_A_USER: u64 = 4_096;
 
-/// How often it is tried to remove a container, and how long after the last time.
+/// How often an engine is asked that is busy with the same container, and how long after the last time.
 const REMOVALS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -164,10 +164,7 @@ impl ContainerSandboxBuilder {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no engine answers; [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it does not say what it has.
     pub async fn sweep(&self) -> Result<usize> {
         let engine = Engine::connect(self.engine.as_deref()).await?;
-        let filters = HashMap::from([("label", vec![LABEL])]);
-        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let found = engine.docker().list_containers(Some(options)).await;
-        let found = found.map_err(|e| engine.failed("say which containers it has", e))?;
+        let found = labelled(&engine).await?;
         let mut removed = 0;
         for container in found {
             let owner = container.labels.as_ref().and_then(|labels| labels.get(LABEL));
@@ -257,6 +254,21 @@ impl ContainerSandboxBuilder {
             format!("the engine starts no container of the image '{}': {}", self.image, said(&e))
         };
         Error::config(what).with_source(e)
+    }
+}
+
+/// The containers of all sandboxes. One that is going at this moment may have a state that is none of the interface's: then they are asked for again.
+async fn labelled(engine: &Engine) -> Result<Vec<ContainerSummary>> {
+    let filters = HashMap::from([("label", vec![LABEL])]);
+    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+    let mut tries = 1;
+    loop {
+        match engine.docker().list_containers(Some(options.clone())).await {
+            Ok(found) => return Ok(found),
+            Err(e) if tries == REMOVALS => return Err(engine.failed("say which containers it has", e)),
+            Err(_) => sleep(PAUSE).await,
+        }
+        tries += 1;
     }
 }
 

@@ -26,11 +26,14 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// How long the engine is left alone before it is asked whether a program runs: at first, and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
+/// How often it is tried to kill a command's processes.
+const KILLS: u32 = 4;
+
 /// The variable by which a command's processes are known.
 const MARK: &str = "AGENT_SANDBOX_COMMAND";
 
-/// Says that the directory is there, and becomes the program.
-const GATE: &str = "cd -- \"$1\" 2>/dev/null || { printf '\\002'; exit 1; }; printf '\\001'; shift; exec \"$@\"";
+/// Says that the directory is there, and becomes the program, whose output is one so that its order is kept.
+const GATE: &str = "cd -- \"$1\" 2>/dev/null || { printf '\\002'; exit 1; }; printf '\\001'; shift; exec \"$@\" 2>&1";
 
 /// What the gate says.
 const READY: u8 = 1;
@@ -46,6 +49,7 @@ type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error
 type Input = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// A program of a container, with all that it started.
+#[derive(Clone)]
 struct Running {
     engine: Engine,
     container: Arc<str>,
@@ -60,7 +64,8 @@ pub(super) async fn start(engine: &Engine, container: &Arc<str>, root: &str, com
     cmd.push(command.program);
     cmd.extend(command.args);
     let env = command.env.into_iter().map(|(name, value)| format!("{name}={value}")).chain([mark.clone()]).collect();
-    let (exec, mut output, input) = attach(engine, container, root, cmd, env).await?;
+    let exec = create(engine, container, root, cmd, env).await?;
+    let (mut output, input) = attach(engine, &exec).await?;
     let running = Running { engine: engine.clone(), container: container.clone(), exec, mark };
     let first = timeout(LONGEST, output.next()).await.ok().flatten().and_then(Result::ok).map(LogOutput::into_bytes);
     let rest = match first {
@@ -87,26 +92,24 @@ pub(super) async fn start(engine: &Engine, container: &Arc<str>, root: &str, com
     Ok(process)
 }
 
-async fn attach(
-    engine: &Engine,
-    container: &str,
-    root: &str,
-    cmd: Vec<String>,
-    env: Vec<String>,
-) -> Result<(String, Output, Input)> {
-    let failed = |e| engine.failed("start a program", e);
+async fn create(engine: &Engine, container: &str, dir: &str, cmd: Vec<String>, env: Vec<String>) -> Result<String> {
     let options = CreateExecOptions {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         env: Some(env),
         cmd: Some(cmd),
-        working_dir: Some(root.to_owned()),
+        working_dir: Some(dir.to_owned()),
         ..CreateExecOptions::default()
     };
-    let exec = engine.docker().create_exec(container, options).await.map_err(failed)?.id;
-    match engine.docker().start_exec(&exec, None::<StartExecOptions>).await.map_err(failed)? {
-        StartExecResults::Attached { output, input } => Ok((exec, output, input)),
+    let created = engine.docker().create_exec(container, options).await;
+    Ok(created.map_err(|e| engine.failed("start a program", e))?.id)
+}
+
+async fn attach(engine: &Engine, exec: &str) -> Result<(Output, Input)> {
+    let started = engine.docker().start_exec(exec, None::<StartExecOptions>).await;
+    match started.map_err(|e| engine.failed("start a program", e))? {
+        StartExecResults::Attached { output, input } => Ok((output, input)),
         StartExecResults::Detached => Err(Error::tool("the engine gives no output of the program")),
     }
 }
@@ -165,15 +168,29 @@ impl Running {
         }
     }
 
+    /// Kills the command's processes. If no program can be started for that, since they leave no room for one, the container ends: better than that they
+    /// go on.
     async fn kill_all(&self) {
+        for _ in 0..KILLS {
+            match timeout(LONGEST, self.try_kill()).await {
+                Ok(Some(true)) => return,
+                Ok(Some(false)) | Err(_) => sleep(PAUSES[1]).await,
+                // Paused, or gone.
+                Ok(None) => return,
+            }
+        }
+        // One that has ended has killed all.
+        drop(self.engine.docker().kill_container(&self.container, None).await);
+    }
+
+    /// None if the container takes no programs.
+    async fn try_kill(&self) -> Option<bool> {
         let cmd = ["sh", "-c", KILL, "sh", &self.mark].map(str::to_owned).into();
-        let kill = async {
-            let (_, mut output, input) = attach(&self.engine, &self.container, "/", cmd, Vec::new()).await.ok()?;
-            drop(input);
-            while output.next().await.is_some() {}
-            Some(())
-        };
-        // A container that has ended has killed all.
-        let _ = timeout(LONGEST, kill).await;
+        let exec = create(&self.engine, &self.container, "/", cmd, Vec::new()).await.ok()?;
+        let Ok((mut output, input)) = attach(&self.engine, &exec).await else { return Some(false) };
+        drop(input);
+        while output.next().await.is_some() {}
+        let kill = Self { exec, ..self.clone() };
+        Some(kill.ended().await.is_some_and(|exit| exit.is_success()))
     }
 }
