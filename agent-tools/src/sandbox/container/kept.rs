@@ -18,7 +18,10 @@ use tokio::{
 pub(super) const FIRST: &str = "exec 3<&0; until cat <&3 >/dev/null & wait $!; do :; done";
 
 /// The input of a container's first process, which ends when this is dropped, or when the application is gone.
-pub(super) struct Kept(Mutex<Option<(Pin<Box<dyn AsyncWrite + Send>>, AbortHandle)>>);
+pub(super) struct Kept(Mutex<Option<Held>>);
+
+/// The input, and what reads the output.
+type Held = (Pin<Box<dyn AsyncWrite + Send>>, AbortHandle);
 
 impl Kept {
     pub(super) fn new(attached: AttachContainerResults) -> Self {
