@@ -50,8 +50,11 @@ fn local(dir: &Path) -> LocalSandbox {
     builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox")
 }
 
+/// A workspace, and the sandbox of the same files.
+type Made = (Workspace, Arc<dyn Sandbox>);
+
 async fn places() -> Vec<Tried> {
-    let tried = |what, make: &dyn Fn(&Path) -> (Workspace, Arc<dyn Sandbox>)| {
+    let tried = |what, make: &dyn Fn(&Path) -> Made| {
         let dir = tempfile::tempdir().expect("a directory");
         let (workspace, sandbox) = make(dir.path());
         Tried { what, workspace, sandbox, run: run(Resources::default()), _dir: dir }
