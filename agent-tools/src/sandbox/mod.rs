@@ -43,7 +43,7 @@ pub use self::{
     memory::MemorySandbox,
     process::{Driver, Exit, Input, Process},
 };
-pub use crate::workspace::place::{Entry, EntryKind};
+pub use crate::files::place::{Entry, EntryKind};
 
 /// The largest file that a sandbox reads or writes, in bytes.
 pub const LARGEST_FILE: u64 = 64 << 20;

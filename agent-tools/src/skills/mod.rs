@@ -16,11 +16,11 @@ use agent_core::{Error, Result};
 
 use crate::{
     ToolSet,
-    workspace::{
-        files::{Files, shown},
-        text::is_binary,
+    files::{
+        Files, shown,
         walk::{Stop, walk},
     },
+    workspace::text::is_binary,
 };
 
 /// The file that makes a directory a skill.

@@ -1,30 +1,26 @@
 //! [`Workspace`]: tools for the files below one directory.
 
 mod change;
-mod directory;
 mod edit;
-pub(crate) mod files;
 mod find;
 #[cfg(feature = "sandbox")]
 mod in_sandbox;
 mod list;
-mod nearest;
 mod notebook;
 mod patch;
-pub(crate) mod place;
 mod read;
 mod search;
-mod seen;
 pub(crate) mod text;
-pub(crate) mod walk;
 mod write;
 
 use std::{path::Path, time::Duration};
 
 use agent_core::Result;
 
-use self::files::Files;
-use crate::ToolSet;
+use crate::{
+    ToolSet,
+    files::{self, Files, place, seen, walk},
+};
 
 /// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`,
 /// `multi_edit`, `apply_patch` and `edit_notebook`.

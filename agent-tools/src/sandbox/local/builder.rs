@@ -12,8 +12,8 @@ use super::{
     temp::Temp,
 };
 use crate::{
+    files::Files,
     sandbox::{LARGEST_FILE, Limits},
-    workspace::files::Files,
 };
 
 /// Where programs are looked for, unless a `PATH` is given.

@@ -22,7 +22,7 @@ use bytes::Bytes;
 pub use self::{builder::LocalSandboxBuilder, jail::Isolation};
 use self::{jail::Jail, launch::Plan, temp::Temp};
 use super::{Command, Entry, Guarantees, Limits, Process, Sandbox};
-use crate::{blocking::blocking, workspace::files::Files};
+use crate::{blocking::blocking, files::Files};
 
 /// Programs of this machine, kept in a directory by what its kernel has to keep them. Linux only.
 ///

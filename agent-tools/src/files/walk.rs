@@ -12,7 +12,7 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-use super::{files::Files, place::Entry};
+use super::{Files, place::Entry};
 
 /// Deeper folders are not entered.
 const DEEPEST: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    pub(super) fn new(cx: RunCx, files: &Files) -> Self {
+    pub(crate) fn new(cx: RunCx, files: &Files) -> Self {
         Self { cx: Some(cx), at: Instant::now().checked_add(files.limits.search_time) }
     }
 

@@ -1,4 +1,10 @@
-//! Access to the files of one place, and to nothing else.
+//! [`Files`]: the files of one place, for tools and for sandboxes.
+
+mod directory;
+mod nearest;
+pub(crate) mod place;
+pub(crate) mod seen;
+pub(crate) mod walk;
 
 use std::{
     fmt,
@@ -10,9 +16,8 @@ use std::{
 
 use agent_core::{Error, Result};
 
-use super::{
+use self::{
     directory::Directory,
-    nearest,
     place::{Entry, EntryKind, Place, is_not_regular},
     seen::Known,
 };
@@ -21,7 +26,7 @@ use super::{
 #[derive(Clone)]
 pub(crate) struct Files {
     root: Arc<Root>,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 struct Root {
@@ -35,11 +40,11 @@ struct Root {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) file_bytes: u64,
-    pub(super) output_bytes: usize,
-    pub(super) search_time: Duration,
-    pub(super) hard_links: bool,
+pub(crate) struct Limits {
+    pub(crate) file_bytes: u64,
+    pub(crate) output_bytes: usize,
+    pub(crate) search_time: Duration,
+    pub(crate) hard_links: bool,
 }
 
 impl Default for Limits {
@@ -49,7 +54,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(super) fn check_size(&self, bytes: u64) -> io::Result<()> {
+    pub(crate) fn check_size(&self, bytes: u64) -> io::Result<()> {
         let most = self.file_bytes;
         if bytes <= most {
             return Ok(());
@@ -64,7 +69,7 @@ impl Files {
         Ok(Self::of(Directory::open(dir, what)?, what))
     }
 
-    pub(super) fn of(place: impl Place + 'static, what: &'static str) -> Self {
+    pub(crate) fn of(place: impl Place + 'static, what: &'static str) -> Self {
         let root = Root { place: Box::new(place), what, changing: Mutex::default(), known: Known::default() };
         Self { root: Arc::new(root), limits: Limits::default() }
     }
@@ -87,12 +92,12 @@ impl Files {
     }
 
     /// The path without the links on its way; the path itself where they cannot be seen.
-    pub(super) fn real(&self, path: &Path) -> PathBuf {
+    pub(crate) fn real(&self, path: &Path) -> PathBuf {
         self.root.place.real(path).unwrap_or_else(|_| path.to_owned())
     }
 
     /// The path without the links on its way.
-    pub(super) fn followed(&self, path: &Path) -> Result<PathBuf> {
+    pub(crate) fn followed(&self, path: &Path) -> Result<PathBuf> {
         self.root.place.real(path).map_err(|e| self.explain(path, &e))
     }
 
@@ -102,7 +107,7 @@ impl Files {
     }
 
     /// True if the path leads to a regular file, or to a link of which no more is known.
-    pub(super) fn is_file(&self, path: &Path) -> bool {
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
         let found = self.root.place.real(path).and_then(|real| self.root.place.stat(&real));
         matches!(found, Ok(Some(entry)) if matches!(entry.kind, EntryKind::File | EntryKind::Link))
     }
@@ -120,12 +125,12 @@ impl Files {
     }
 
     /// As [`read`](Self::read), where nobody is told why there is nothing.
-    pub(super) fn read_quietly(&self, path: &Path) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_quietly(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.root.place.read(path, &self.limits)
     }
 
     /// The content of a regular file; none if there is no such file.
-    pub(super) fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         match self.root.place.stat(path) {
             Ok(None) => Ok(None),
             Ok(Some(entry)) if entry.kind == EntryKind::Other => Err(self.explain(path, &is_not_regular())),
@@ -134,7 +139,7 @@ impl Files {
     }
 
     /// The content of a regular file that is text.
-    pub(super) fn read_text(&self, path: &Path) -> Result<String> {
+    pub(crate) fn read_text(&self, path: &Path) -> Result<String> {
         let not_text = |_| Error::tool(format!("'{}' is not UTF-8 text: it cannot be edited", shown(path)));
         String::from_utf8(self.read(path)?).map_err(not_text)
     }
@@ -145,23 +150,23 @@ impl Files {
     }
 
     /// Refuses a content of the file at `path` that has more bytes than files may have.
-    pub(super) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
+    pub(crate) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
         self.limits.check_size(bytes).map_err(|e| self.explain(path, &e))
     }
 
     /// Refuses a file that is there and must not be replaced or removed.
-    pub(super) fn allow_change(&self, path: &Path) -> Result<()> {
+    pub(crate) fn allow_change(&self, path: &Path) -> Result<()> {
         let is_fixed = matches!(self.root.place.stat(&self.real(path)), Ok(Some(found)) if found.read_only);
         let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
         if is_fixed { Err(refused()) } else { Ok(()) }
     }
 
-    pub(super) fn known(&self) -> &Known {
+    pub(crate) fn known(&self) -> &Known {
         &self.root.known
     }
 
     /// Held while a file is changed.
-    pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
         self.root.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +176,7 @@ impl Files {
     }
 
     /// As [`replace`](Self::replace); a file that is new has the permissions of the file `like`.
-    pub(super) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
+    pub(crate) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
         self.allow_size(path, content.len() as u64)?;
         self.root.place.replace(path, content, like).map_err(|e| self.explain(path, &e))
     }

@@ -13,20 +13,20 @@ use cap_std::{
 };
 
 use super::{
-    files::Limits,
+    Limits,
     place::{Entry, EntryKind, Place, is_a_folder, is_not_regular},
 };
 
 /// A directory of this machine. The operating system resolves every path below an open handle of it.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     dir: Dir,
     /// The directory's real path, and the one that it was opened by: a model may use either.
     paths: [PathBuf; 2],
 }
 
 impl Directory {
-    pub(super) fn open(dir: &Path, what: &str) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, what: &str) -> Result<Self> {
         let open = || {
             let paths = [dir.canonicalize()?, std::path::absolute(dir)?];
             let dir = Dir::open_ambient_dir(&paths[0], ambient_authority())?;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::files::Limits;
+use super::Limits;
 
 /// Something that has a name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Entry {
 }
 
 /// Where files lie, and what decides which paths lead out of there. Its calls block.
-pub(super) trait Place: Debug + Send + Sync {
+pub(crate) trait Place: Debug + Send + Sync {
     /// The folder that relative paths begin at.
     fn root(&self) -> &Path;
 
@@ -92,11 +92,11 @@ pub(super) trait Place: Debug + Send + Sync {
 }
 
 /// What is told of a folder where a file is needed.
-pub(super) fn is_a_folder() -> io::Error {
+pub(crate) fn is_a_folder() -> io::Error {
     io::Error::new(io::ErrorKind::IsADirectory, "it is a directory: use list_files")
 }
 
 /// What is told of a pipe, a device or a socket.
-pub(super) fn is_not_regular() -> io::Error {
+pub(crate) fn is_not_regular() -> io::Error {
     io::Error::other("it is not a regular file")
 }
