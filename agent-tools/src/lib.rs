@@ -51,6 +51,8 @@ mod arguments;
 mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
+#[cfg(feature = "workspace")]
+mod files;
 mod from_fn;
 #[cfg(any(feature = "a2a", feature = "mcp", feature = "openapi", feature = "web"))]
 mod http;

@@ -4,20 +4,22 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Component, Path},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use agent_core::{Error, Result, async_trait};
 use bytes::Bytes;
 
-use super::{Command, Exit, Guarantees, Process, Sandbox};
+use super::{Command, Entry, EntryKind, Exit, Guarantees, Process, Sandbox};
+
+type Files = BTreeMap<String, Bytes>;
 
 type Program = dyn Fn(&Command) -> (String, Exit) + Send + Sync;
 
 /// A sandbox for tests: files in memory, and programs that are functions. It touches nothing of the machine.
 #[derive(Clone)]
 pub struct MemorySandbox {
-    files: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    files: Arc<Mutex<Files>>,
     programs: BTreeMap<String, Arc<Program>>,
     guarantees: Guarantees,
 }
@@ -47,6 +49,10 @@ impl MemorySandbox {
         self.programs.insert(name.into(), Arc::new(run));
         self
     }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for MemorySandbox {
@@ -71,13 +77,72 @@ impl Sandbox for MemorySandbox {
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.get(&name(path)?).cloned().ok_or_else(|| Error::tool(format!("'{path}' does not exist")))
+        let name = name(path)?;
+        let files = self.files();
+        let why = if is_folder(&files, &name) { "is a directory" } else { "does not exist" };
+        files.get(&name).cloned().ok_or_else(|| Error::tool(format!("'{path}' {why}")))
     }
 
     async fn write(&self, path: &str, content: Bytes) -> Result<()> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(name(path)?, content);
+        super::check_size(path, content.len())?;
+        let name = name(path)?;
+        let mut files = self.files();
+        let above = name.match_indices('/').map(|(end, _)| &name[..end]).find(|above| files.contains_key(*above));
+        if let Some(above) = above {
+            return Err(Error::tool(format!("'{path}' cannot be used: '{above}' is a file")));
+        }
+        if is_folder(&files, &name) {
+            return Err(Error::tool(format!("'{path}' cannot be used: it is a directory")));
+        }
+        files.insert(name, content);
         Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<Entry>> {
+        let name = name(path)?;
+        let files = self.files();
+        if !is_folder(&files, &name) {
+            let why = if files.contains_key(&name) { "is no directory" } else { "does not exist" };
+            return Err(Error::tool(format!("'{path}' {why}")));
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        for (path, content) in files.iter() {
+            let Some(below) = below(path, &name) else { continue };
+            let entry = match below.split_once('/') {
+                None => Entry::file(below, content.len() as u64),
+                Some((folder, _)) => Entry::new(folder, EntryKind::Folder),
+            };
+            // Those of one folder stand together.
+            if entries.last() != Some(&entry) {
+                entries.push(entry);
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Entry>> {
+        let name = name(path)?;
+        let files = self.files();
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let folder = || is_folder(&files, &name).then(|| Entry::new(last, EntryKind::Folder));
+        Ok(files.get(&name).map(|content| Entry::file(last, content.len() as u64)).or_else(folder))
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        let removed = self.files().remove(&name(path)?);
+        removed.map(drop).ok_or_else(|| Error::tool(format!("'{path}' is no file that is there")))
+    }
+
+    async fn pause(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn resume(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn root(&self) -> &str {
+        "/"
     }
 
     fn temp_dir(&self) -> &str {
@@ -87,6 +152,16 @@ impl Sandbox for MemorySandbox {
     fn guarantees(&self) -> &Guarantees {
         &self.guarantees
     }
+}
+
+/// The root is one, and what a file lies in.
+fn is_folder(files: &Files, name: &str) -> bool {
+    name.is_empty() || files.range(format!("{name}/")..).next().is_some_and(|(path, _)| below(path, name).is_some())
+}
+
+/// What follows a folder in a path.
+fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
+    if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
 /// One name for each file, whichever way its path is written.

@@ -17,11 +17,11 @@ use agent_core::{Error, Result};
 
 use crate::{
     ToolSet,
-    workspace::{
-        files::{Files, shown},
-        text::is_binary,
+    files::{
+        Files, shown,
         walk::{Stop, walk},
     },
+    workspace::text::is_binary,
 };
 
 /// The file that makes a directory a skill.
@@ -138,7 +138,7 @@ impl Skill {
         let mut named = Vec::new();
         let walked = walk(files, Path::new(""), usize::MAX, &stop, &mut |found| {
             let path = shown(found.path);
-            if found.file_type.is_file() && path != SKILL {
+            if found.entry.is_file() && path != SKILL {
                 named.push(path);
             }
             Ok(if named.len() < MOST_NAMED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

@@ -39,7 +39,7 @@ fn find(files: &Files, args: &FindFiles, cx: RunCx) -> Result<String> {
     let most = args.max_results.unwrap_or(DEFAULT_RESULTS);
     let mut paths = Vec::new();
     let ended = walk(files, Path::new(""), usize::MAX, &Stop::new(cx, files), &mut |found| {
-        if found.file_type.is_dir() || !wanted.contains(found.path) {
+        if found.entry.is_folder() || !wanted.contains(found.path) {
             return Ok(ControlFlow::Continue(()));
         }
         if paths.len() == most {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{
     files::{Files, shown},
+    place::EntryKind,
     text::count,
     walk::{Ended, Found, Stop, walk},
 };
@@ -42,7 +43,7 @@ fn list(files: &Files, args: &ListFiles, cx: RunCx) -> Result<String> {
         if lines.len() == MOST_ENTRIES || bytes > files.limits.output_bytes {
             return Ok(ControlFlow::Break(()));
         }
-        lines.push(line(found));
+        lines.push(line(files, found));
         bytes += lines.last().map_or(0, String::len);
         Ok(ControlFlow::Continue(()))
     })?;
@@ -57,15 +58,18 @@ fn list(files: &Files, args: &ListFiles, cx: RunCx) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-fn line(found: &Found<'_>) -> String {
+fn line(files: &Files, found: &Found<'_>) -> String {
     let path = found.path.display();
-    match found.file_type {
-        t if t.is_dir() => format!("{path}/"),
-        t if t.is_symlink() => format!("{path} (link)"),
-        t if t.is_file() => match found.entry.metadata() {
-            Ok(metadata) => format!("{path} ({})", count(metadata.len(), "byte")),
-            Err(_) => path.to_string(),
-        },
-        _ => format!("{path} (not a regular file)"),
+    match found.entry.kind {
+        EntryKind::Folder => format!("{path}/"),
+        EntryKind::Link => format!("{path} (link)"),
+        EntryKind::Other => format!("{path} (not a regular file)"),
+        EntryKind::File => {
+            let known = || files.stat(found.path).ok().flatten()?.size;
+            match found.entry.size.or_else(known) {
+                Some(bytes) => format!("{path} ({})", count(bytes, "byte")),
+                None => path.to_string(),
+            }
+        }
     }
 }

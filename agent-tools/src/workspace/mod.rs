@@ -2,25 +2,25 @@
 
 mod change;
 mod edit;
-pub(crate) mod files;
 mod find;
+#[cfg(feature = "sandbox")]
+mod in_sandbox;
 mod list;
-mod nearest;
 mod notebook;
 mod patch;
 mod read;
 mod search;
-mod seen;
 pub(crate) mod text;
-pub(crate) mod walk;
 mod write;
 
 use std::{path::Path, time::Duration};
 
 use agent_core::Result;
 
-use self::files::Files;
-use crate::ToolSet;
+use crate::{
+    ToolSet,
+    files::{self, Files, place, seen, walk},
+};
 
 /// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`,
 /// `multi_edit`, `apply_patch` and `edit_notebook`.
@@ -59,6 +59,30 @@ impl Workspace {
         Ok(Self { files: Files::open_root(dir.as_ref(), "workspace")?, read_only: false })
     }
 
+    /// The files of a [`Sandbox`](crate::sandbox::Sandbox), wherever it is: with [`Shell`](crate::Shell) over the same one, commands and tools see the
+    /// same files.
+    ///
+    /// Paths are those that programs see, relative to the sandbox's root or absolute: what keeps them in is the sandbox. A file that a patch moves has the
+    /// permissions of a new one, and [`allow_hard_links`](Self::allow_hard_links) is the sandbox's matter. Listing and searching ask the sandbox
+    /// folder by folder and file by file, up to [`search_timeout`](Self::search_timeout): where that is far away, `grep` by its shell is faster.
+    ///
+    /// ```
+    /// use agent_tools::{Workspace, sandbox::MemorySandbox};
+    ///
+    /// let tools = Workspace::over(MemorySandbox::new()).tools();
+    /// assert_eq!(tools.names().len(), 10);
+    /// ```
+    #[cfg(feature = "sandbox")]
+    pub fn over(sandbox: impl crate::sandbox::Sandbox) -> Self {
+        Self::shared(std::sync::Arc::new(sandbox))
+    }
+
+    /// As [`over`](Self::over), for a sandbox that others use too.
+    #[cfg(feature = "sandbox")]
+    pub fn shared(sandbox: std::sync::Arc<dyn crate::sandbox::Sandbox>) -> Self {
+        Self { files: Files::of(in_sandbox::InSandbox::new(sandbox), "sandbox"), read_only: false }
+    }
+
     /// Leaves out the tools that change files.
     #[must_use]
     pub fn read_only(mut self) -> Self {
@@ -94,7 +118,7 @@ impl Workspace {
         self
     }
 
-    /// The directory.
+    /// The directory; of a sandbox, its root as programs see it.
     pub fn path(&self) -> &Path {
         self.files.root_path()
     }

@@ -191,12 +191,12 @@ fn matching(files: &Files, wanted: &str, stop: &Stop, found: &mut Vec<PathBuf>) 
         true
     };
     let (path, too_many) = (files.relative(wanted)?, format!("[cut at {MOST_FILES} files, at '{wanted}': name fewer]"));
-    if files.root().metadata(&path).is_ok_and(|there| there.is_file()) {
+    if files.is_file(&path) {
         return Ok((!add(&path)).then_some(too_many));
     }
     let (names, mut matched) = (Names::new(&shown(&path))?, false);
     let ended = walk(files, Path::new(""), usize::MAX, stop, &mut |there| {
-        let fits = there.file_type.is_file() && names.contains(there.path);
+        let fits = there.entry.is_file() && names.contains(there.path);
         matched |= fits;
         Ok(if fits && !add(there.path) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;

@@ -63,10 +63,10 @@ fn search(files: &Files, args: &SearchFiles, cx: RunCx) -> Result<String> {
         Hits { path: String::new(), lines: String::new(), left: most, most_bytes: files.limits.output_bytes };
     let mut passed_over = 0_u64;
     let ended = walk(files, Path::new(""), usize::MAX, &Stop::new(cx, files), &mut |found| {
-        if !found.file_type.is_file() || wanted.as_ref().is_some_and(|names| !names.contains(found.path)) {
+        if !found.entry.is_file() || wanted.as_ref().is_some_and(|names| !names.contains(found.path)) {
             return Ok(ControlFlow::Continue(()));
         }
-        let Ok(bytes) = files.read(found.path) else {
+        let Ok(bytes) = files.read_quietly(found.path) else {
             passed_over += 1;
             return Ok(ControlFlow::Continue(()));
         };

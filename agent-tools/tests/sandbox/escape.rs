@@ -23,10 +23,10 @@ use agent_tools::sandbox::{Command, Isolation, Limits, LocalSandbox, Sandbox};
 use crate::{Place, isolations};
 
 /// What must be seen by nobody inside.
-const SECRET: &str = "SECRET-4711";
+pub(crate) const SECRET: &str = "SECRET-4711";
 
 /// Lines of shell. `{host}` is a directory of the host, `{pid}` one of its processes, `{port}` a port that it listens at, `{name}` a name that is new.
-const ATTEMPTS: &[(&str, &str)] = &[
+pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     // Reading.
     ("an absolute path", "cat {host}/secret"),
     ("a relative path", "cat ../host/secret"),
@@ -190,7 +190,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
 ];
 
 /// The host, with what attempts may harm.
-struct Host {
+pub(crate) struct Host {
     dir: PathBuf,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -202,7 +202,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
         let dir = dir.join("host").canonicalize().expect("is there");
         fs::write(dir.join("secret"), SECRET).expect("writes");
         let tcp = TcpListener::bind("127.0.0.1:0").expect("binds");
@@ -243,7 +243,7 @@ impl Host {
             .collect()
     }
 
-    fn line(&self, attempt: &str) -> String {
+    pub(crate) fn line(&self, attempt: &str) -> String {
         attempt
             .replace("{host}", &self.dir.display().to_string())
             .replace("{pid}", &self.victim.id().to_string())
@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// Nothing happened to it.
-    fn is_unharmed(&mut self, what: &str) {
+    pub(crate) fn is_unharmed(&mut self, what: &str) {
         assert_eq!(self.seen(), self.before, "{what}");
         let late = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock, "{what}: somebody called");
         late(self.tcp.accept().map(drop).expect_err("nobody").kind());
@@ -277,10 +277,19 @@ impl Drop for Host {
     }
 }
 
+/// False for a line with numbers of calls of the kernel, which are those of x86-64, elsewhere.
+pub(crate) fn is_of_this_machine(attempt: &str) -> bool {
+    let is = cfg!(target_arch = "x86_64") || !attempt.contains("syscall(");
+    if !is {
+        println!("skipped, since its numbers are those of x86-64: {attempt}");
+    }
+    is
+}
+
 #[tokio::test]
 async fn no_attempt_to_get_out_has_any_effect() {
     for isolation in isolations() {
-        for (what, attempt) in ATTEMPTS {
+        for (what, attempt) in ATTEMPTS.iter().filter(|(_, attempt)| is_of_this_machine(attempt)) {
             let place = Place::new(isolation, |b| b);
             let mut host = Host::new(place.host());
             let what = format!("{what} ({isolation:?})");
@@ -326,7 +335,10 @@ async fn what_may_only_be_read_stays_as_it_is() {
             "perl -e 'open F, q(<), q({host}/secret) or exit; syscall(190, fileno F, q(user.x), q(1), 1, 0)'",
             "perl -e 'open F, q(<), q({host}/secret) or exit; ioctl(F, 0x40086602, pack(q(Q), 0x10))'",
             "perl -e 'open F, q(<), q(/usr/bin/env) or exit; chmod 0700, *F and print q(SECRET)'",
-        ] {
+        ]
+        .into_iter()
+        .filter(|attempt| is_of_this_machine(attempt))
+        {
             let (said, _) = given.run(&host.line(attempt)).await;
             assert!(!said.contains("SECRET"), "{attempt} ({isolation:?}): {said}");
             host.is_unharmed(&format!("{attempt} ({isolation:?})"));

@@ -2,6 +2,11 @@
 
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "container")]
+mod container;
+#[cfg(feature = "container")]
+#[path = "../support/containers.rs"]
+mod containers;
 mod escape;
 mod running;
 

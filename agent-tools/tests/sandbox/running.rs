@@ -153,7 +153,7 @@ async fn a_program_ends_with_the_application_that_started_it_even_if_that_is_kil
     {
         let place = Place::new(isolation, |b| b);
         if wanted.is_some() {
-            let line = "echo on; while :; do date +%N > beat; sleep 0.01; done";
+            let line = "date +%N > beat; echo on; while :; do date +%N > beat; sleep 0.01; done";
             let mut beats = place.sandbox.start(Command::shell(line)).await.expect("starts");
             beats.output().await.expect("writes");
             println!("{}", place.sandbox.path().display());

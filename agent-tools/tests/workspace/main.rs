@@ -2,6 +2,11 @@
 
 #[cfg(unix)]
 mod confinement;
+#[cfg(feature = "container")]
+#[path = "../support/containers.rs"]
+mod containers;
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
+mod everywhere;
 mod notebooks;
 #[cfg(unix)]
 mod patching;

@@ -11,7 +11,10 @@ use super::{
     room::Room,
     temp::Temp,
 };
-use crate::{sandbox::Limits, workspace::files::Files};
+use crate::{
+    files::Files,
+    sandbox::{LARGEST_FILE, Limits},
+};
 
 /// Where programs are looked for, unless a `PATH` is given.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -100,10 +103,10 @@ impl LocalSandboxBuilder {
     /// variable that begins with `LD_`, or if what must keep the programs in does not work here: the message says what to install.
     pub fn build(self) -> Result<LocalSandbox> {
         check_env(self.env.keys())?;
-        let work = Files::open_root(&self.dir, "sandbox")?;
+        let work = Files::open_root(&self.dir, "sandbox")?.up_to(LARGEST_FILE);
         let no_temp = |e| Error::config("the sandbox cannot make a temporary directory").with_source(e);
         let temp_dir = Temp::new().map_err(no_temp)?;
-        let temp = Files::open_root(temp_dir.path(), "sandbox")?;
+        let temp = Files::open_root(temp_dir.path(), "sandbox")?.up_to(LARGEST_FILE);
         let temp_path = utf8(temp.root_path().to_owned())?;
         let room = Room {
             work: work.root_path().to_owned(),

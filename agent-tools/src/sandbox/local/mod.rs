@@ -21,8 +21,8 @@ use bytes::Bytes;
 
 pub use self::{builder::LocalSandboxBuilder, jail::Isolation};
 use self::{jail::Jail, launch::Plan, temp::Temp};
-use super::{Command, Guarantees, Limits, Process, Sandbox};
-use crate::{blocking::blocking, workspace::files::Files};
+use super::{Command, Entry, Guarantees, Limits, Process, Sandbox};
+use crate::{blocking::blocking, files::Files};
 
 /// Programs of this machine, kept in a directory by what its kernel has to keep them. Linux only.
 ///
@@ -95,11 +95,8 @@ impl LocalSandbox {
         let dir = match &command.dir {
             Some(dir) => {
                 let below = self.work.relative(dir)?;
-                let is_there =
-                    self.work.root().metadata(if below.as_os_str().is_empty() { Path::new(".") } else { &below });
-                if !is_there.is_ok_and(|found| found.is_dir()) {
-                    return Err(Error::tool(format!("'{dir}' is no directory of the sandbox")));
-                }
+                // It may be a link to a folder.
+                self.work.list(&below).map_err(|_| Error::tool(format!("'{dir}' is no directory of the sandbox")))?;
                 self.path().join(below)
             }
             None => self.path().to_owned(),
@@ -127,6 +124,25 @@ impl Sandbox for LocalSandbox {
         let (files, path) = self.place(path)?;
         blocking(move || files.replace(&path, &content)).await?;
         Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<Entry>> {
+        let (files, path) = self.place(path)?;
+        blocking(move || files.list(&path)).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Entry>> {
+        let (files, path) = self.place(path)?;
+        blocking(move || files.stat(&path)).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        let (files, path) = self.place(path)?;
+        blocking(move || files.remove(&path)).await
+    }
+
+    fn root(&self) -> &str {
+        self.path().to_str().expect("it was looked at when the sandbox was built")
     }
 
     fn temp_dir(&self) -> &str {

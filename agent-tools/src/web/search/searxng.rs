@@ -39,7 +39,7 @@ impl SearchEngine for Searxng {
         let mut url = self.0.url.clone();
         url.query_pairs_mut().append_pair("q", &query.text).append_pair("format", "json");
         let answer = self.0.json(Call::get(url)).await.map_err(|e: Error| {
-            e.map_message(|said| match said.contains("403") {
+            e.map_message(|said| match said.contains("answered 403") {
                 true => {
                     "this SearXNG does not answer programs (its settings must allow the format json): tell the user"
                         .to_owned()

@@ -1,25 +1,24 @@
 //! Walks the workspace, in the order of the names, without what is hidden or ignored.
 
 use std::{
-    ffi::OsStr,
-    io::{self, Read},
     ops::ControlFlow,
     path::{Path, PathBuf},
     time::Instant,
 };
 
 use agent_core::{Error, ErrorKind, Result, RunCx};
-use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, DirEntry, FileType};
 use ignore::{
     Match,
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-use super::files::Files;
+use super::{Files, place::Entry};
 
 /// Deeper folders are not entered.
 const DEEPEST: usize = 64;
+
+/// What says which files are left out.
+const IGNORES: &str = ".gitignore";
 
 /// Decides how long a walk may go on.
 pub(crate) struct Stop {
@@ -30,7 +29,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    pub(super) fn new(cx: RunCx, files: &Files) -> Self {
+    pub(crate) fn new(cx: RunCx, files: &Files) -> Self {
         Self { cx: Some(cx), at: Instant::now().checked_add(files.limits.search_time) }
     }
 
@@ -47,8 +46,7 @@ impl Stop {
 pub(crate) struct Found<'a> {
     /// Relative to the root.
     pub(crate) path: &'a Path,
-    pub(crate) file_type: FileType,
-    pub(crate) entry: &'a DirEntry,
+    pub(crate) entry: &'a Entry,
 }
 
 /// How a walk ended.
@@ -65,9 +63,14 @@ type Visit<'a> = dyn FnMut(&Found<'_>) -> Result<ControlFlow<()>> + 'a;
 
 /// Shows `visit` everything below the folder `start`, at most `depth` levels down; a folder comes before what it holds.
 pub(crate) fn walk(files: &Files, start: &Path, depth: usize, stop: &Stop, visit: &mut Visit<'_>) -> Result<Ended> {
+    let start = files.followed(start)?;
+    let entries = files.list(&start)?;
     let mut walk = Walk { files, stop, visit, ignores: Vec::new() };
-    let (dir, path) = walk.enter(start).map_err(|e| files.explain(start, &e))?;
-    Ok(match walk.folder(&dir, &path, depth.min(DEEPEST))? {
+    // Folders on the way decide, too.
+    for above in start.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+        walk.push_ignores(above);
+    }
+    Ok(match walk.folder(&start, entries, depth.min(DEEPEST))? {
         ControlFlow::Continue(()) => Ended::Complete,
         ControlFlow::Break(ended) => ended,
     })
@@ -82,33 +85,17 @@ struct Walk<'a, 'v> {
 }
 
 impl Walk<'_, '_> {
-    /// Goes down to where the walk starts, and reads the ignore files on the way.
-    fn enter(&mut self, start: &Path) -> io::Result<(Dir, PathBuf)> {
-        let root = self.files.root();
-        let mut path = PathBuf::new();
-        let mut dir = root.try_clone()?;
-        if !start.as_os_str().is_empty() {
-            for name in root.canonicalize(start)?.iter().filter(|name| *name != ".") {
-                self.push_ignores(&dir, &path);
-                dir = dir.open_dir(name)?;
-                path.push(name);
-            }
-        }
-        Ok((dir, path))
-    }
-
-    fn folder(&mut self, dir: &Dir, path: &Path, depth: usize) -> Result<ControlFlow<Ended>> {
+    fn folder(&mut self, path: &Path, entries: Vec<Entry>, depth: usize) -> Result<ControlFlow<Ended>> {
         let outer = self.ignores.len();
-        self.push_ignores(dir, path);
-        let flow = self.entries(dir, path, depth);
+        if entries.iter().any(|entry| entry.name == IGNORES) {
+            self.push_ignores(path);
+        }
+        let flow = self.entries(path, entries, depth);
         self.ignores.truncate(outer);
         flow
     }
 
-    fn entries(&mut self, dir: &Dir, path: &Path, depth: usize) -> Result<ControlFlow<Ended>> {
-        // A folder that cannot be read is passed over, as is an entry that is gone again.
-        let mut entries: Vec<_> = dir.entries().into_iter().flatten().flatten().collect();
-        entries.sort_by_key(DirEntry::file_name);
+    fn entries(&mut self, folder: &Path, entries: Vec<Entry>, depth: usize) -> Result<ControlFlow<Ended>> {
         for entry in entries {
             if self.stop.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "the run was cancelled"));
@@ -116,18 +103,18 @@ impl Walk<'_, '_> {
             if self.stop.is_due() {
                 return Ok(ControlFlow::Break(Ended::Late));
             }
-            let (name, Ok(file_type)) = (entry.file_name(), entry.file_type()) else { continue };
-            let path = path.join(&name);
-            if is_hidden(&name) || self.is_ignored(&path, file_type.is_dir()) {
+            let path = folder.join(&entry.name);
+            if entry.name.starts_with('.') || self.is_ignored(&path, entry.is_folder()) {
                 continue;
             }
-            if (self.visit)(&Found { path: &path, file_type, entry: &entry })?.is_break() {
+            if (self.visit)(&Found { path: &path, entry: &entry })?.is_break() {
                 return Ok(ControlFlow::Break(Ended::Enough));
             }
-            if file_type.is_dir()
+            // A folder that cannot be read is passed over.
+            if entry.is_folder()
                 && depth > 1
-                && let Ok(below) = dir.open_dir_nofollow(&name)
-                && let ControlFlow::Break(ended) = self.folder(&below, &path, depth - 1)?
+                && let Ok(below) = self.files.list(&path)
+                && let ControlFlow::Break(ended) = self.folder(&path, below, depth - 1)?
             {
                 return Ok(ControlFlow::Break(ended));
             }
@@ -135,19 +122,15 @@ impl Walk<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn push_ignores(&mut self, dir: &Dir, path: &Path) {
-        let mut text = String::new();
-        let file = self.files.open_regular(dir, Path::new(".gitignore"));
-        if file.and_then(|mut file| file.read_to_string(&mut text)).is_err() {
-            return;
-        }
+    fn push_ignores(&mut self, folder: &Path) {
+        let Ok(bytes) = self.files.read_quietly(&folder.join(IGNORES)) else { return };
         let mut builder = GitignoreBuilder::new("");
-        for line in text.lines() {
+        for line in String::from_utf8_lossy(&bytes).lines() {
             // A line that is not a pattern ignores nothing, as in git.
             drop(builder.add_line(None, line));
         }
         if let Ok(ignores) = builder.build() {
-            self.ignores.push((path.to_owned(), ignores));
+            self.ignores.push((folder.to_owned(), ignores));
         }
     }
 
@@ -162,8 +145,4 @@ impl Walk<'_, '_> {
         });
         opinions.into_iter().next().unwrap_or(false)
     }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
 }

@@ -7,19 +7,19 @@ use std::{
 };
 
 use super::{
-    files::{Files, shown},
+    Files, shown,
     walk::{Stop, walk},
 };
 
 /// Most entries that are looked at, and the longest time that it may take.
 const MOST_ENTRIES: usize = 5_000;
-const LONGEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Most names that are offered.
 const MOST_OFFERED: usize = 3;
 
 /// The paths that are most like `wanted`, best first.
-pub(super) fn files(files: &Files, wanted: &Path) -> Vec<String> {
+pub(crate) fn files(files: &Files, wanted: &Path) -> Vec<String> {
     let Some(name) = wanted.file_name().map(|name| name.to_string_lossy().to_lowercase()) else { return Vec::new() };
     let stop = Stop { cx: None, at: Instant::now().checked_add(LONGEST) };
     let (mut near, mut seen) = (Vec::new(), 0);

@@ -9,57 +9,57 @@ use std::{
 use agent_core::{Error, Result, RunCx};
 use sha2::{Digest, Sha256};
 
-use super::files::{Files, shown};
+use super::{Files, shown};
 
 /// What agents know of files, in this process: after a restart they read again before they replace. Beyond this many it is forgotten,
 /// with the same effect.
 const MOST: usize = 10_000;
 
 /// What is known of each file: whose it is (session and agent), and its real path.
-pub(super) type Known = Mutex<HashMap<(Arc<str>, Arc<str>, PathBuf), Content>>;
+pub(crate) type Known = Mutex<HashMap<(Arc<str>, Arc<str>, PathBuf), Content>>;
 
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Content {
+pub(crate) struct Content {
     digest: [u8; 32],
     /// The step whose calls showed it: the model has it only in the next one. None for what the agent wrote itself.
     shown_in: Option<(Arc<str>, u32)>,
 }
 
 /// What one agent has seen of files, so that it does not write over what it has not.
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     files: &'a Files,
     cx: &'a RunCx,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(files: &'a Files, cx: &'a RunCx) -> Self {
+    pub(crate) fn new(files: &'a Files, cx: &'a RunCx) -> Self {
         Self { files, cx }
     }
 
     /// The agent is shown all of the file.
-    pub(super) fn read(&self, path: &Path, content: &[u8]) {
+    pub(crate) fn read(&self, path: &Path, content: &[u8]) {
         self.note(path, content, Some(self.step()));
     }
 
     /// The agent wrote all of the file.
-    pub(super) fn wrote(&self, path: &Path, content: &[u8]) {
+    pub(crate) fn wrote(&self, path: &Path, content: &[u8]) {
         self.note(path, content, None);
     }
 
     /// The agent changed a part of the file: it knows the new content if it knew the old one.
-    pub(super) fn changed(&self, path: &Path, old: &[u8], new: &[u8]) {
+    pub(crate) fn changed(&self, path: &Path, old: &[u8], new: &[u8]) {
         if let Some(known) = self.known(path).filter(|known| known.digest == digest(old)) {
             self.note(path, new, known.shown_in);
         }
     }
 
     /// True if the agent knew another content.
-    pub(super) fn is_outdated(&self, path: &Path, content: &[u8]) -> bool {
+    pub(crate) fn is_outdated(&self, path: &Path, content: &[u8]) -> bool {
         self.known(path).is_some_and(|known| known.digest != digest(content))
     }
 
     /// Refuses to replace or remove a content that the agent does not know.
-    pub(super) fn check(&self, path: &Path, content: &[u8]) -> Result<()> {
+    pub(crate) fn check(&self, path: &Path, content: &[u8]) -> Result<()> {
         let why = match self.known(path) {
             Some(known) if known.digest != digest(content) => "has changed since you read it: read it again",
             Some(known) if known.shown_in == Some(self.step()) => "is only now being read: wait for what it says",
@@ -83,8 +83,8 @@ impl<'a> Seen<'a> {
 
     /// One for each file, whichever link leads to it.
     fn name(&self, path: &Path) -> (Arc<str>, Arc<str>, PathBuf) {
-        let (ids, real) = (self.cx.ids(), self.files.root().canonicalize(path));
-        (ids.session.clone(), ids.agent_id.clone(), real.unwrap_or_else(|_| path.to_owned()))
+        let ids = self.cx.ids();
+        (ids.session.clone(), ids.agent_id.clone(), self.files.real(path))
     }
 
     fn step(&self) -> (Arc<str>, u32) {
