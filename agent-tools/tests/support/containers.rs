@@ -10,7 +10,7 @@ pub(crate) async fn sandbox(
     set: impl FnOnce(ContainerSandboxBuilder) -> ContainerSandboxBuilder,
 ) -> Option<ContainerSandbox> {
     let Ok(image) = std::env::var(IMAGE) else {
-        println!("skipped: {IMAGE} names no image; `.ci/containers` makes one");
+        println!("skipped: {IMAGE} names no image");
         return None;
     };
     // Who names an image wants to see it run.

@@ -1,5 +1,7 @@
 //! The caller's process dies: what a peer was told, it is not told again in silence.
 
+use std::mem::ManuallyDrop;
+
 use agent::{
     Agent, Finished, RunEnd, RunRequest,
     journal::{Journal, MemoryJournal},
@@ -26,7 +28,8 @@ async fn dies(
         () = mortal.died() => true,
         _ = &mut run => false,
     };
-    std::mem::forget((run, agent));
+    // A process that dies drops nothing.
+    let (_, _) = (ManuallyDrop::new(run), ManuallyDrop::new(agent));
     died
 }
 

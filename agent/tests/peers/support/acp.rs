@@ -90,7 +90,7 @@ impl Program {
         match text.split_once(' ').unwrap_or((text, "")) {
             ("ask", _) => self.ask(
                 "session/request_permission",
-                json!({
+                &json!({
                     "sessionId": session, "toolCall": {"toolCallId": "t1", "title": "Book it", "kind": "execute"},
                     "options": [
                         {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
@@ -99,12 +99,12 @@ impl Program {
                 }),
             ),
             ("read", path) => {
-                self.ask("fs/read_text_file", json!({"sessionId": session, "path": path, "line": 2, "limit": 1}))
+                self.ask("fs/read_text_file", &json!({"sessionId": session, "path": path, "line": 2, "limit": 1}));
             }
             ("write", path) => {
-                self.ask("fs/write_text_file", json!({"sessionId": session, "path": path, "content": "written"}));
+                self.ask("fs/write_text_file", &json!({"sessionId": session, "path": path, "content": "written"}));
             }
-            ("terminal", _) => self.ask("terminal/create", json!({"sessionId": session, "command": "ls"})),
+            ("terminal", _) => self.ask("terminal/create", &json!({"sessionId": session, "command": "ls"})),
             ("hang", _) => {}
             ("die", _) => std::process::exit(3),
             ("fail", _) => {
@@ -157,7 +157,7 @@ impl Program {
         }
     }
 
-    fn ask(&mut self, method: &str, params: Value) {
+    fn ask(&mut self, method: &str, params: &Value) {
         self.calls += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": format!("own-{}", self.calls), "method": method, "params": params}));
     }
