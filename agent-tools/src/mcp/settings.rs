@@ -1,7 +1,6 @@
 //! What a client was told when it was built.
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     fmt,
     sync::{Arc, OnceLock},
@@ -35,7 +34,8 @@ pub(super) struct Settings {
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) roots: Vec<String>,
     /// What must be there as long as the client is.
-    pub(super) keeps: Option<Arc<dyn Any + Send + Sync>>,
+    #[cfg(feature = "plugins")]
+    pub(super) keeps: Option<Arc<dyn std::any::Any + Send + Sync>>,
     /// Access to the server, for all connections to it.
     pub(super) access: OnceLock<Arc<Access>>,
 }
@@ -64,6 +64,7 @@ impl Settings {
             asks: false,
             model: None,
             roots: Vec::new(),
+            #[cfg(feature = "plugins")]
             keeps: None,
             access: OnceLock::new(),
         }

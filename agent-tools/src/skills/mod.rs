@@ -4,7 +4,6 @@ mod front_matter;
 mod tools;
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     fmt, io,
     ops::ControlFlow,
@@ -63,7 +62,8 @@ pub struct Skill {
     description: String,
     source: Source,
     /// What must be there as long as the skill is.
-    keeps: Option<Arc<dyn Any + Send + Sync>>,
+    #[cfg(feature = "plugins")]
+    keeps: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
 #[derive(Clone)]
@@ -79,6 +79,7 @@ impl Skill {
             name: name.into(),
             description: description.into(),
             source: Source::Text(instructions.into()),
+            #[cfg(feature = "plugins")]
             keeps: None,
         }
     }
@@ -99,12 +100,18 @@ impl Skill {
         let description = given(fields.description).ok_or_else(|| {
             refused(&format!("the front matter of {SKILL} has no description: say when it is of use"))
         })?;
-        Ok(Self { name, description, source: Source::Directory(files), keeps: None })
+        Ok(Self {
+            name,
+            description,
+            source: Source::Directory(files),
+            #[cfg(feature = "plugins")]
+            keeps: None,
+        })
     }
 
     /// Keeps something as long as the skill is there.
     #[cfg(feature = "plugins")]
-    pub(crate) fn keep(mut self, what: impl Any + Send + Sync) -> Self {
+    pub(crate) fn keep(mut self, what: impl std::any::Any + Send + Sync) -> Self {
         self.keeps = Some(Arc::new(what));
         self
     }

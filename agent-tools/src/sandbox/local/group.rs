@@ -1,14 +1,15 @@
 //! [`Group`]: the processes of one command.
 
 use std::{
-    io,
+    fs, io,
     process::{Child, ExitStatus},
     sync::{Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
 use rustix::{
     io::retry_on_intr,
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
 };
 
 use super::cgroup::Cgroup;
@@ -74,11 +75,40 @@ impl Group {
 impl State {
     fn kill(&self) {
         if let Some(leader) = self.leader {
-            // It fails if none is left.
+            // The first process inside a sandbox is in no group of its starter's, and ends with it only from some moment of its own
+            // start on. So it is ended first, while its starter cannot start another. Each fails if there is none.
+            let _ = kill_process(leader, Signal::STOP);
+            for child in children(leader) {
+                let _ = kill_process(child, Signal::KILL);
+            }
             let _ = kill_process_group(leader, Signal::KILL);
         }
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
     }
+}
+
+/// How often it is looked whether a process has stopped: it does so within microseconds, unless the system holds it up.
+const LOOKS: usize = 1_000;
+
+/// The processes that a process has started itself, once it can start no other.
+fn children(parent: Pid) -> Vec<Pid> {
+    let place = format!("/proc/{}", parent.as_raw_nonzero());
+    let runs = || {
+        let stat = fs::read_to_string(format!("{place}/stat")).unwrap_or_default();
+        // The name before the state may hold anything, a bracket too.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['T', 'Z', 'X']))
+    };
+    for _ in 0..LOOKS {
+        if !runs() {
+            break;
+        }
+        thread::yield_now();
+    }
+    let tasks = fs::read_dir(format!("{place}/task")).into_iter().flatten().flatten();
+    let listed = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let numbers =
+        listed.flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>());
+    numbers.filter_map(Pid::from_raw).collect()
 }
