@@ -67,6 +67,7 @@ impl Sending<'_> {
 /// What is known of a message that an earlier attempt was about to send.
 pub(super) enum Found<T> {
     /// The peer has it.
+    #[cfg_attr(not(feature = "a2a"), allow(dead_code, reason = "a program that has ended has nothing"))]
     It(T),
     /// The peer does not have it, or does nothing more if it comes again.
     Nothing,

@@ -10,9 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(crate) use self::process::Process;
 
 /// What is read from a program or a server.
+// Public where `mcp` shows it.
+#[cfg_attr(not(feature = "mcp"), allow(unreachable_pub))]
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// What is written to a program or a server.
+#[cfg_attr(not(feature = "mcp"), allow(unreachable_pub))]
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A program that serves: it is started, and spoken to over its standard input and output.

@@ -101,13 +101,13 @@ impl Reach {
     }
 
     /// Every address: for hosts that the application chose.
-    #[cfg(any(feature = "openapi", feature = "web"))]
+    #[cfg(any(feature = "mcp", feature = "openapi", feature = "web"))]
     pub(crate) fn anywhere() -> Self {
         Self { resolver: Arc::new(System), exceptions: Vec::new(), anywhere: true }
     }
 
-    #[cfg(any(feature = "openapi", feature = "web"))]
     /// Adds an exception: `10.1.2.3`, `10.1.2.3:8080`, `10.1.0.0/16`.
+    #[cfg(any(feature = "a2a", feature = "openapi", feature = "web"))]
     pub(crate) fn allow(&mut self, addresses: &str) -> Result<()> {
         let unknown = |()| {
             Error::config(format!(
