@@ -9,6 +9,8 @@ mod corpus_check;
 mod http_bench;
 mod journal_bench;
 mod kill_test;
+mod mcp_bench;
+mod mcp_servers;
 mod middleware_bench;
 mod recordings;
 mod requests;
@@ -36,6 +38,8 @@ enum Program {
     JournalBench(journal_bench::Args),
     #[command(name = kill_test::NAME)]
     KillTest(kill_test::Args),
+    McpBench(mcp_bench::Args),
+    McpServers(mcp_servers::Args),
     MiddlewareBench(middleware_bench::Args),
     Requests(requests::Args),
     Simulate(simulate::Args),
@@ -57,6 +61,8 @@ impl Program {
             Self::HttpBench(args) => block_on(http_bench::run(args))??,
             Self::JournalBench(args) => block_on(journal_bench::run(args))??,
             Self::KillTest(args) => kill_test::run(args)?,
+            Self::McpBench(args) => block_on(mcp_bench::run(args))??,
+            Self::McpServers(args) => block_on(mcp_servers::run(args))??,
             Self::MiddlewareBench(args) => middleware_bench::run(args)?,
             Self::Requests(args) => requests::run(args)?,
             Self::Simulate(args) => simulate::run(args),
