@@ -49,7 +49,7 @@ fn record(id: impl Into<String>, values: Vec<f32>) -> Record {
 }
 
 #[tokio::test]
-async fn an_index_finds_the_nearest_and_a_filter_is_exact_beside_it() {
+async fn an_index_finds_near_ones_and_a_filter_is_exact_beside_it() {
     let Some((place, store)) = opened().await else { return };
     let e = store.create_index("c").await.expect_err("there is nothing to index");
     assert_eq!(e.kind(), ErrorKind::Config);
@@ -67,9 +67,10 @@ async fn an_index_finds_the_nearest_and_a_filter_is_exact_beside_it() {
         let found = store.search("c", query).await.expect("searches");
         found.into_iter().map(|found| found.record.id).collect::<Vec<_>>()
     };
-    let mut found = ids(&near.clone().top_k(3)).await;
-    found.sort();
-    assert_eq!(found, ["0", "1", "1999"]);
+    // An index may miss the nearest of all for one beside it.
+    let found = ids(&near.clone().top_k(3)).await;
+    let is_near = |id: &String| id.parse::<i32>().is_ok_and(|n| !(20..1_980).contains(&n));
+    assert!(found.len() == 3 && found.iter().all(is_near), "{found:?}");
     assert_eq!(ids(&near.clone().filter(Filter::eq("n", 1_000))).await, ["1000"], "which is the farthest");
     let indexes = format!(
         "SELECT count(*) FROM pg_indexes WHERE schemaname = '{}' AND indexdef LIKE '%hnsw%'",
