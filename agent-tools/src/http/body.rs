@@ -67,7 +67,7 @@ impl Body {
     /// bodies without end that say nothing; the flag is set when there was more.
     pub(crate) fn reader(self, most: usize) -> Result<(Reader, Arc<AtomicBool>), TooMuch> {
         if self.encodings.len() > MOST_ENCODINGS {
-            return Err(TooMuch::Encoding(super::cut(&self.encodings.join(", "), 40).to_owned()));
+            return Err(TooMuch::Encoding(crate::text::cut(&self.encodings.join(", "), 40).to_owned()));
         }
         let (mut left, over) = (most, Arc::new(AtomicBool::new(false)));
         let noted = over.clone();
@@ -90,7 +90,7 @@ impl Body {
         // An error's body that is larger than this is not worth a look.
         let bytes = self.read(most.max(64 << 10)).await.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        super::cut(&text, most).to_owned()
+        crate::text::cut(&text, most).to_owned()
     }
 }
 
@@ -107,7 +107,7 @@ fn decoder(encoding: &str, reader: Reader) -> Result<Pin<Box<dyn AsyncRead + Sen
         "deflate" => Box::pin(ZlibDecoder::new(reader)),
         "br" => Box::pin(BrotliDecoder::new(reader)),
         "zstd" => Box::pin(ZstdDecoder::with_params(reader, &[DParameter::window_log_max(ZSTD_WINDOW)])),
-        other => return Err(TooMuch::Encoding(super::cut(other, 40).to_owned())),
+        other => return Err(TooMuch::Encoding(crate::text::cut(other, 40).to_owned())),
     })
 }
 

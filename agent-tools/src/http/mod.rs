@@ -50,10 +50,3 @@ pub(crate) fn encoded(text: &str) -> String {
     };
     text.bytes().map(byte).collect()
 }
-
-/// The first `most` bytes of a text, or a few fewer: no character is cut.
-#[cfg(any(feature = "a2a", feature = "openapi", feature = "web"))]
-pub(crate) fn cut(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
-}

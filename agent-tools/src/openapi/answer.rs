@@ -4,7 +4,10 @@ use agent_core::{Error, Part, Result, Retry, ToolOutput};
 use serde_json::Value;
 
 use super::{document::text, operation::Operation};
-use crate::http::{Exchange, TooMuch, cut, redacted};
+use crate::{
+    http::{Exchange, TooMuch, redacted},
+    text::cut,
+};
 
 /// Most bytes of an answer that the model is shown.
 const SHOWN: usize = 24_000;

@@ -5,7 +5,7 @@ use super::{
     operation::{Parameter, Site},
     place::Place,
 };
-use crate::http::cut;
+use crate::text::cut;
 
 /// Longest text of a document that a model is told, in bytes.
 const LONGEST: usize = 1_000;

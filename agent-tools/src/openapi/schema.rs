@@ -4,7 +4,7 @@ use agent_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, is_set, reference};
-use crate::http::cut;
+use crate::text::cut;
 
 /// Most schemas of one operation: references are written out, which can make much of little.
 const MOST: usize = 400;

@@ -25,6 +25,7 @@ mod a2a;
 #[cfg(feature = "acp")]
 mod acp;
 mod conversation;
+mod failure;
 mod sending;
 
 use std::time::Duration;
@@ -57,10 +58,4 @@ fn spec(name: &str, description: &str) -> ToolSpec {
 async fn in_time<T>(name: &str, longest: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     let late = || Error::new(ErrorKind::Timeout, format!("the agent '{name}' gave no answer within {longest:?}"));
     tokio::time::timeout(longest, work).await.unwrap_or_else(|_| Err(late()))
-}
-
-/// The first `most` bytes of what a peer said, for an error, or a few fewer: no character is cut.
-fn cut(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::clean::clean;
+use crate::text::cut;
 
 /// The most bytes of a command's output that are kept for its file.
 pub(super) const WHOLE: usize = 8 << 20;
@@ -76,8 +77,8 @@ impl Transcript {
 
 /// The first whole lines of at most `most` bytes, or a part of the first one.
 fn head(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text[..end].rfind('\n').map_or(&text[..end], |line| &text[..line])
+    let text = cut(text, most);
+    text.rfind('\n').map_or(text, |line| &text[..line])
 }
 
 /// The last whole lines, likewise.

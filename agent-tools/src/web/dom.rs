@@ -11,7 +11,7 @@ use html5ever::{
 use markup5ever_rcdom::{Node, NodeData};
 
 use super::{apart::in_time, bounded_dom::BoundedDom};
-use crate::http::cut;
+use crate::text::cut;
 
 /// Bytes that are parsed between two looks at the clock. Each tag may cost as much as the page is deep.
 const CHUNK: usize = 4 << 10;

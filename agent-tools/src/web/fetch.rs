@@ -196,7 +196,7 @@ fn parse(address: &str) -> Result<Url> {
         return Err(Error::tool(format!("the address is longer than {LONGEST_URL} bytes")));
     }
     let example = "give one such as https://example.org/page";
-    let wrong = |e| Error::tool(format!("'{}' is not an address ({e}): {example}", crate::http::cut(address, 200)));
+    let wrong = |e| Error::tool(format!("'{}' is not an address ({e}): {example}", crate::text::cut(address, 200)));
     let mut url = Url::parse(address).map_err(wrong)?;
     url.set_fragment(None);
     Ok(url)

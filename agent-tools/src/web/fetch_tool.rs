@@ -65,7 +65,7 @@ impl Tool for WebFetch {
 
 fn show(page: &Page, args: &Args, of: &str) -> Result<ToolOutput> {
     // The host cannot hold a sentence; the rest of an address is a stranger's.
-    let source = format!("Source: {}", crate::http::cut(page.url.as_str(), SHOWN_SOURCE));
+    let source = format!("Source: {}", crate::text::cut(page.url.as_str(), SHOWN_SOURCE));
     let text = match &page.content {
         Content::Image(image) => return Ok(ToolOutput::parts(vec![Part::text(source), Part::Image(image.clone())])),
         Content::Text(text) => text,
@@ -77,7 +77,7 @@ fn show(page: &Page, args: &Args, of: &str) -> Result<ToolOutput> {
     let most = args.max_length.unwrap_or(SHOWN).clamp(1, MOST_SHOWN);
     let end = total.min(args.start.saturating_add(most));
     let shown = &text[byte_of(text, args.start)..byte_of(text, end)];
-    let title = page.title.as_deref().map(|title| format!("Title: {}\n\n", crate::http::cut(title, 300)));
+    let title = page.title.as_deref().map(|title| format!("Title: {}\n\n", crate::text::cut(title, 300)));
     let mut output = format!("{source}\n{}", fenced(of, &format!("{}{shown}", title.unwrap_or_default())));
     if end < total {
         output.push_str(&format!("\n[characters {}-{end} of {total}: go on with start = {end}]", args.start));

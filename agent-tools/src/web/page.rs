@@ -61,7 +61,7 @@ impl Source {
             Some(_) => Ok(()),
             None => Err(Error::tool(format!(
                 "this is '{}', and only HTML, text, JSON, XML and PDF are read",
-                crate::http::cut(&mime, 80)
+                crate::text::cut(&mime, 80)
             ))),
         }
     }
@@ -101,7 +101,7 @@ impl Source {
             Kind::Image => Content::Image(Media::base64(STANDARD.encode(body), mime)),
         };
         let title = title.map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "));
-        let title = title.map(|title| crate::http::cut(&title, LONGEST_TITLE).to_owned());
+        let title = title.map(|title| crate::text::cut(&title, LONGEST_TITLE).to_owned());
         Ok(Page { url: self.url, title, content, note })
     }
 }

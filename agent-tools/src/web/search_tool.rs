@@ -93,12 +93,12 @@ fn listed(hits: &[&Hit]) -> String {
         let date = hit
             .date
             .as_deref()
-            .map(|date| format!(" ({})", crate::http::cut(&one_line(date), DATE)))
+            .map(|date| format!(" ({})", crate::text::cut(&one_line(date), DATE)))
             .unwrap_or_default();
         let snippet = one_line(&hit.snippet);
-        let snippet = crate::http::cut(&snippet, SNIPPET);
+        let snippet = crate::text::cut(&snippet, SNIPPET);
         let (title, url) = (one_line(&hit.title), one_line(&hit.url));
-        let (title, url) = (crate::http::cut(&title, TITLE), crate::http::cut(&url, URL));
+        let (title, url) = (crate::text::cut(&title, TITLE), crate::text::cut(&url, URL));
         let lines = [format!("{number}. {title}{date}"), format!("   {url}")];
         let snippet = (!snippet.is_empty()).then(|| format!("   {snippet}"));
         lines.into_iter().chain(snippet).collect::<Vec<_>>().join("\n")

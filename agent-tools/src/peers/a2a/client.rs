@@ -19,13 +19,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use url::Url;
 
-use super::{
-    super::cut,
-    wire::{Reply, Told},
-};
+use super::wire::{Reply, Told};
 use crate::{
     http::{Call, Exchange, Http, TooMuch, host, redacted},
     lines::{Event, LineReader},
+    text::cut,
 };
 
 /// The code of an error that the task is not known.

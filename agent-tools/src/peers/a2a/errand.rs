@@ -10,9 +10,12 @@ use super::{
     guard::Guard,
     wire::{Message, Part, State, Task, Told, text},
 };
-use crate::peers::{
-    Conversation, Sending, cut,
-    sending::{Found, Next},
+use crate::{
+    peers::{
+        Conversation, Sending,
+        sending::{Found, Next},
+    },
+    text::cut,
 };
 
 /// How much of a task's history is read to look for a message.

@@ -81,7 +81,7 @@ impl Inner {
         let preferred = card.preferred_transport.as_deref().is_none_or(is_json).then_some(&card.url);
         let other = || card.additional_interfaces.iter().find(|i| is_json(&i.transport)).map(|i| &i.url);
         let endpoint = preferred.or_else(other).and_then(|url| Url::parse(url).ok());
-        let name = super::cut(&card.name, 100).to_owned();
+        let name = crate::text::cut(&card.name, 100).to_owned();
         let endpoint = endpoint.ok_or_else(|| Error::tool(format!("the agent '{name}' does not speak JSON-RPC")))?;
         if endpoint.origin() != self.url.origin() {
             let (there, here) = (endpoint.origin().ascii_serialization(), self.url.origin().ascii_serialization());

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::super::failure::Failure;
+
 /// What an agent says of itself.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -142,14 +144,6 @@ pub(super) struct Reply {
     pub(super) error: Option<Failure>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Failure {
-    #[serde(default)]
-    pub(super) code: i64,
-    #[serde(default)]
-    pub(super) message: String,
-}
-
 impl State {
     /// True if the task does nothing more.
     pub(super) fn is_over(self) -> bool {
@@ -170,7 +164,7 @@ impl Status {
     /// Tells one question of a task from another.
     pub(super) fn mark(&self) -> String {
         let id = self.message.as_ref().map(|message| &message.message_id).or(self.timestamp.as_ref());
-        id.map_or_else(|| "1".to_owned(), |id| super::super::cut(id, 100).to_owned())
+        id.map_or_else(|| "1".to_owned(), |id| crate::text::cut(id, 100).to_owned())
     }
 
     pub(super) fn text(&self) -> String {

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
 use super::{
-    super::cut,
-    wire::{AUTH_REQUIRED, Envelope, Failure, NO_METHOD},
+    super::failure::Failure,
+    wire::{AUTH_REQUIRED, Envelope, NO_METHOD},
 };
 use crate::{
     Stdio,
     lines::LineReader,
     program::{Process, Writer},
+    text::cut,
 };
 
 /// How many lines that are no messages are left out before the program counts as broken. Package runners write some.

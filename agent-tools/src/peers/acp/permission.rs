@@ -82,7 +82,7 @@ fn by_person(agent: &Inner, req: &ToolRequest, ask: &AskPermission) -> Result<Va
     let ids = ask.options.iter().map(|option| option.option_id.as_str()).chain([CANCELLED]);
     let schema = json!({"type": "string", "enum": ids.collect::<Vec<_>>()});
     let payload = json!({"agent": agent.name, "tool_call": ask.tool_call, "options": options});
-    let nonce = ask.tool_call["toolCallId"].as_str().map_or("1", |id| super::super::cut(id, 100));
+    let nonce = ask.tool_call["toolCallId"].as_str().map_or("1", |id| crate::text::cut(id, 100));
     let chosen: String = req.ask_with(Ask::new(ACP_PERMISSION, payload).nonce(nonce).schema(schema))?.parse()?;
     Ok(if chosen == CANCELLED { json!({"outcome": CANCELLED}) } else { selected(&chosen) })
 }

@@ -120,7 +120,7 @@ impl Session {
                 let message = format!("the agent '{}' {how}", agent.name);
                 return Err(Error::tool(message).with_context("stop_reason", stop_reason));
             }
-            other => Some(format!("[The agent stopped before it was done: {}]", super::super::cut(other, 100))),
+            other => Some(format!("[The agent stopped before it was done: {}]", crate::text::cut(other, 100))),
         };
         let shown: Vec<_> =
             [Some(turn.said.clone()).filter(|said| !said.is_empty()), note].into_iter().flatten().collect();

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::failure::Failure;
+
 /// The version that is spoken.
 pub(super) const VERSION: u64 = 1;
 
@@ -29,14 +31,6 @@ pub(super) struct Envelope {
     pub(super) result: Option<Value>,
     #[serde(default)]
     pub(super) error: Option<Failure>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Failure {
-    #[serde(default)]
-    pub(super) code: i64,
-    #[serde(default)]
-    pub(super) message: String,
 }
 
 #[derive(Deserialize)]

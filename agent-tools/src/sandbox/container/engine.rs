@@ -5,6 +5,8 @@ use std::{env, fmt, path::Path};
 use agent_core::{Error, Result, Retry};
 use bollard::{Docker, errors::Error as Failure};
 
+use crate::text::cut;
+
 /// Longest text of an engine's own that an error says, in bytes.
 const LONGEST: usize = 400;
 
@@ -61,8 +63,7 @@ pub(super) fn said(e: &Failure) -> String {
         Failure::DockerResponseServerError { message, .. } => message.trim().to_owned(),
         other => other.to_string(),
     };
-    let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text[..end].to_owned()
+    cut(&text, LONGEST).to_owned()
 }
 
 /// What was asked for is not there, or is going already.

@@ -37,7 +37,7 @@ impl Group {
         }
     }
 
-    /// Kills all of them, at once or as soon as they have started. It waits for nothing.
+    /// Kills all of them, at once or as soon as they have started. It does not wait until they have ended.
     pub(super) fn kill(&self) {
         let mut state = self.lock();
         state.is_killed = true;

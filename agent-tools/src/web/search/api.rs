@@ -99,7 +99,7 @@ impl Api {
         let said = exchange.body.beginning(ERROR_TEXT * 4).await;
         let secrets: Vec<_> = self.key.iter().map(Secret::expose).collect();
         let said = redacted(&said, &secrets).split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = crate::http::cut(&said, ERROR_TEXT);
+        let said = crate::text::cut(&said, ERROR_TEXT);
         let said = if said.is_empty() { String::new() } else { format!("; it says: {said:?}") };
         Error::tool(format!("{} answered {status}: {advice}{said}", self.name)).with_retry(retry)
     }

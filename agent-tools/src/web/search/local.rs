@@ -45,7 +45,7 @@ impl SearchEngine for LocalIndex {
             let title = of("title").or_else(|| passage.headings.last().cloned());
             let url = of("url").unwrap_or_else(|| passage.document.clone());
             let at = if Url::parse(&url).is_ok() { url } else { passage.source() };
-            let snippet = crate::http::cut(passage.text.trim(), SNIPPET).to_owned();
+            let snippet = crate::text::cut(passage.text.trim(), SNIPPET).to_owned();
             Hit { title: title.unwrap_or_else(|| passage.document.clone()), url: at, snippet, date: of("date") }
         };
         Ok(passages.into_iter().map(hit).collect())
