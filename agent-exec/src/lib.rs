@@ -34,12 +34,12 @@ pub mod testing;
 
 pub use self::{
     agent::{Agent, AgentBuilder},
-    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition},
+    definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition, SubAgentDefinition},
     drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     pending::WaitingCall,
     prompts::RequiredVariables,
-    registry::{PartKind, Registry, UnknownPart},
+    registry::{DefinitionProblem, PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
 };

@@ -6,17 +6,18 @@ use agent_core::{Error, Middleware, Model, Part, Result, StateField, SystemMessa
 
 use super::AgentBuilder;
 use crate::{
-    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition, SubAgentDefinition},
+    definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition, SubAgentDefinition},
     stack::Item,
 };
 
 /// Under which names a registry has the parts of a builder.
 #[derive(Clone, Default)]
 pub(crate) struct Provenance {
-    pub(crate) model: Option<(Arc<dyn Model>, String)>,
-    pub(crate) tools: Vec<(Arc<dyn Tool>, String)>,
-    pub(crate) toolsets: Vec<(Arc<dyn Toolset>, String)>,
-    pub(crate) middlewares: Vec<(Arc<dyn Middleware>, MiddlewareDefinition)>,
+    pub(crate) model: Option<(Arc<dyn Model>, ModelDefinition)>,
+    /// Tools that one configuration made follow one another under the same part.
+    pub(crate) tools: Vec<(Arc<dyn Tool>, PartDefinition)>,
+    pub(crate) toolsets: Vec<(Arc<dyn Toolset>, PartDefinition)>,
+    pub(crate) middlewares: Vec<(Arc<dyn Middleware>, PartDefinition)>,
     pub(crate) handlers: Vec<(Merge, String)>,
     pub(crate) sub_agents: BTreeMap<String, SubAgentDefinition>,
 }
@@ -37,7 +38,8 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
     let model = nameless.expect(model, || format!("model '{}'", builder.model.info().name));
     let tool = |tool| (name_of(&from.tools, tool).cloned(), format!("tool '{}'", tool.spec().name));
     let tools = builder.tools.iter().map(tool).filter_map(|(name, what)| nameless.expect(name, || what));
-    let tools = tools.collect();
+    let mut tools: Vec<PartDefinition> = tools.collect();
+    tools.dedup();
     let toolset = |set| name_of(&from.toolsets, set).cloned();
     let toolsets = builder.toolsets.iter().filter_map(|set| nameless.expect(toolset(set), || "a tool set".to_owned()));
     let toolsets = toolsets.collect();
@@ -80,6 +82,7 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
         params: builder.params.clone(),
         deadlines: builder.deadlines.clone(),
         when_busy: builder.when_busy,
+        when_waiting: builder.when_waiting,
     })
 }
 

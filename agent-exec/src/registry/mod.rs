@@ -1,5 +1,6 @@
 //! The parts that definitions name.
 
+mod problem;
 mod unknown;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -7,19 +8,28 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use agent_core::{
     Error, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset, storage::Merge, tool::ServerTool,
 };
+use agent_tools::ToolSet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::unknown::{PartKind, UnknownPart};
+pub use self::{
+    problem::DefinitionProblem,
+    unknown::{PartKind, UnknownPart},
+};
+use self::problem::Problems;
 use crate::{
     AgentBuilder,
-    definition::{AgentDefinition, FieldDefinition, MiddlewareDefinition},
+    definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition},
 };
 
 /// Gives the model of a name, none if the name is none of its own.
 type FindModel = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>>> + Send + Sync>;
 
-type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
+/// Makes a part from its configuration; null if there is none.
+type Make<T> = Arc<dyn Fn(&Value) -> Result<T> + Send + Sync>;
+
+/// As [`Make`], of a part that may ask the agent's model.
+type MakeMiddleware = Arc<dyn Fn(&Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 
 /// The parts that agents are made of, by name: what an [`AgentDefinition`] names, and what is not data itself.
 ///
@@ -42,10 +52,11 @@ type Make = Arc<dyn Fn(Value) -> Result<Arc<dyn Middleware>> + Send + Sync>;
 pub struct Registry {
     models: BTreeMap<String, Arc<dyn Model>>,
     find_model: Option<FindModel>,
-    tools: BTreeMap<String, Arc<dyn Tool>>,
-    toolsets: BTreeMap<String, Arc<dyn Toolset>>,
+    make_model: Option<Make<Arc<dyn Model>>>,
+    tools: BTreeMap<String, Make<Vec<Arc<dyn Tool>>>>,
+    toolsets: BTreeMap<String, Make<Arc<dyn Toolset>>>,
     server_tools: BTreeMap<String, ServerTool>,
-    middlewares: BTreeMap<String, Make>,
+    middlewares: BTreeMap<String, MakeMiddleware>,
     handlers: BTreeMap<String, Merge>,
 }
 
@@ -81,21 +92,97 @@ impl Registry {
         self
     }
 
-    /// Adds a tool under its own name.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.insert(tool.spec().name, Arc::new(tool));
+    /// Says how a model is made that a definition configures, from that configuration with the model's name as `name`.
+    ///
+    /// ```
+    /// use agent_core::testing::{ScriptedModel, Turn};
+    /// use agent_exec::{AgentDefinition, Registry};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Script { name: String, times: usize }
+    ///
+    /// let registry = Registry::new()
+    ///     .models_with(|script: Script| Ok(ScriptedModel::new(vec![Turn::text(script.name); script.times])));
+    /// let definition = r#"{"name": "greeter", "model": {"name": "hello", "times": 3}}"#;
+    /// let definition: AgentDefinition = serde_json::from_str(definition).unwrap();
+    /// assert_eq!(registry.builder(&definition)?.build()?.definition()?, definition);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn models_with<C, M>(mut self, make: impl Fn(C) -> Result<M> + Send + Sync + 'static) -> Self
+    where
+        C: DeserializeOwned,
+        M: Model,
+    {
+        self.make_model =
+            Some(made("the model".to_owned(), move |config| Ok(Arc::new(make(config)?) as Arc<dyn Model>)));
         self
+    }
+
+    /// Adds a tool under its own name.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.tools([Arc::new(tool) as Arc<dyn Tool>])
     }
 
     /// Adds tools under their own names, such as a tool set's.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools.extend(tools.into_iter().map(|tool| (tool.spec().name, tool)));
+        for tool in tools {
+            let name = tool.spec().name;
+            self.tools.insert(name.clone(), shared(format!("tool '{name}'"), vec![tool]));
+        }
+        self
+    }
+
+    /// Adds tools that are made from a configuration, for each agent that names it. A definition without one makes them from an
+    /// empty object.
+    ///
+    /// ```
+    /// use agent_core::testing::ScriptedModel;
+    /// use agent_exec::{AgentDefinition, Registry};
+    /// use agent_tools::Workspace;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Folder { path: String }
+    ///
+    /// let registry = Registry::new()
+    ///     .model("small", ScriptedModel::new([]))
+    ///     .tools_with("workspace", |folder: Folder| Ok(Workspace::open(folder.path)?.tools()));
+    /// let definition = r#"{"name": "reader", "model": "small", "tools": [{"workspace": {"path": "."}}]}"#;
+    /// let definition: AgentDefinition = serde_json::from_str(definition).unwrap();
+    /// assert_eq!(registry.builder(&definition)?.build()?.definition()?, definition);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn tools_with<C: DeserializeOwned>(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(C) -> Result<ToolSet> + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        let make = made(format!("tools '{name}'"), move |config| Ok(make(config)?.into_iter().collect()));
+        self.tools.insert(name, make);
         self
     }
 
     /// Adds a set of tools that may change.
     pub fn toolset(mut self, name: impl Into<String>, tools: impl Toolset) -> Self {
-        self.toolsets.insert(name.into(), Arc::new(tools));
+        let name = name.into();
+        let make = shared(format!("tool set '{name}'"), Arc::new(tools) as Arc<dyn Toolset>);
+        self.toolsets.insert(name, make);
+        self
+    }
+
+    /// Adds a set of tools that may change, made from a configuration for each agent that names it.
+    pub fn toolset_with<C, T>(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(C) -> Result<T> + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: DeserializeOwned,
+        T: Toolset,
+    {
+        let name = name.into();
+        let make = made(format!("tool set '{name}'"), move |config| Ok(Arc::new(make(config)?) as Arc<dyn Toolset>));
+        self.toolsets.insert(name, make);
         self
     }
 
@@ -122,15 +209,9 @@ impl Registry {
 
     /// Adds a middleware that takes no configuration: one for all agents that name it.
     pub fn middleware(mut self, name: impl Into<String>, middleware: impl Middleware) -> Self {
-        let (name, middleware) = (name.into(), Arc::new(middleware) as Arc<dyn Middleware>);
-        let make = {
-            let name = name.clone();
-            move |config: Value| match config {
-                Value::Null => Ok(middleware.clone()),
-                _ => Err(Error::config(format!("middleware '{name}' takes no configuration"))),
-            }
-        };
-        self.middlewares.insert(name, Arc::new(make));
+        let name = name.into();
+        let make = shared(format!("middleware '{name}'"), Arc::new(middleware) as Arc<dyn Middleware>);
+        self.middlewares.insert(name, Arc::new(move |config, _| make(config)));
         self
     }
 
@@ -146,16 +227,35 @@ impl Registry {
         M: Middleware,
     {
         let name = name.into();
-        let make = {
-            let name = name.clone();
-            move |config: Value| {
-                let config = if config.is_null() { Value::Object(Default::default()) } else { config };
-                let config = serde_json::from_value(config)
-                    .map_err(|e| Error::config(format!("the configuration of middleware '{name}' is wrong: {e}")))?;
-                Ok(Arc::new(make(config)?) as Arc<dyn Middleware>)
-            }
-        };
-        self.middlewares.insert(name, Arc::new(make));
+        let make =
+            made(format!("middleware '{name}'"), move |config| Ok(Arc::new(make(config)?) as Arc<dyn Middleware>));
+        self.middlewares.insert(name, Arc::new(move |config, _| make(config)));
+        self
+    }
+
+    /// As [`middleware_with`](Self::middleware_with), of a middleware that may have the agent's model judge, pick or summarise. The
+    /// configuration is null if there is none.
+    ///
+    /// ```
+    /// use agent_core::testing::ScriptedModel;
+    /// use agent_exec::{AgentDefinition, Registry};
+    /// use agent_middleware::Builtin;
+    ///
+    /// let registry = Registry::new().model("small", ScriptedModel::new([]));
+    /// let registry = Builtin::all().iter().fold(registry, |registry, builtin| {
+    ///     registry.middleware_by(builtin.name(), |config, model| builtin.make(config.clone(), model))
+    /// });
+    /// let definition = r#"{"name": "a", "model": "small", "middleware": [{"judge": {"max_rounds": 1}}]}"#;
+    /// let definition: AgentDefinition = serde_json::from_str(definition).unwrap();
+    /// assert_eq!(registry.builder(&definition)?.build()?.definition()?, definition);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn middleware_by(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(&Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> + Send + Sync + 'static,
+    ) -> Self {
+        self.middlewares.insert(name.into(), Arc::new(make));
         self
     }
 
@@ -168,40 +268,57 @@ impl Registry {
     /// Begins the agent that a definition describes; the rest, such as a store, can be given to the builder.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config): a name that the registry does not have ([`UnknownPart`]), a
-    /// configuration that does not fit, or what is wrong with a sub-agent.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with [all that is wrong](DefinitionProblem::of): names that the registry
+    /// does not have ([`UnknownPart`]), configurations that do not fit, and what is wrong with sub-agents.
     pub fn builder(&self, definition: &AgentDefinition) -> Result<AgentBuilder> {
         let d = definition;
-        let model = match find(&self.models, PartKind::Model, &d.model) {
-            Ok(model) => model.clone(),
-            Err(unknown) => self.find_model.as_ref().and_then(|find| find(&d.model)).unwrap_or(Err(unknown))?,
-        };
-        let mut builder = AgentBuilder::new(d.name.clone(), model.clone());
-        builder.provenance.model = Some((model.clone(), d.model.clone()));
-        for name in &d.tools {
-            let tool = find(&self.tools, PartKind::Tool, name)?;
-            builder.provenance.tools.push((tool.clone(), name.clone()));
-            builder.tools.push(tool.clone());
-        }
-        for tool in &d.server_tools {
-            let needs_secrets = matches!(tool, ServerTool::Mcp(server) if server.has_secrets);
-            builder.server_tools.push(match find(&self.server_tools, PartKind::ServerTool, tool.name()) {
-                Ok(known) => known.clone(),
-                Err(unknown) if needs_secrets => return Err(unknown),
-                Err(_) => tool.clone(),
-            });
-        }
-        for name in &d.toolsets {
-            let toolset = find(&self.toolsets, PartKind::Toolset, name)?;
-            builder.provenance.toolsets.push((toolset.clone(), name.clone()));
-            builder.toolsets.push(toolset.clone());
-        }
-        for definition in &d.middleware {
-            builder = self.middleware_of(builder, definition)?;
-        }
-        for (key, sub_agent) in &d.sub_agents {
+        let mut problems = Problems::default();
+        let model = problems.at("/model", self.model_of(&d.model));
+        let tools = d.tools.iter().enumerate().filter_map(|(i, part)| {
+            let tools = find(&self.tools, PartKind::Tool, part).and_then(|make| make(part.made_from()));
+            problems.at(format_args!("/tools/{i}"), tools).zip(Some(part))
+        });
+        let tools: Vec<_> = tools.collect();
+        let server_tools = d.server_tools.iter().enumerate();
+        let server_tools: Vec<_> = server_tools
+            .filter_map(|(i, tool)| problems.at(format_args!("/server_tools/{i}"), self.server_tool_of(tool)))
+            .collect();
+        let toolsets = d.toolsets.iter().enumerate().filter_map(|(i, part)| {
+            let toolset = find(&self.toolsets, PartKind::Toolset, part).and_then(|make| make(part.made_from()));
+            problems.at(format_args!("/toolsets/{i}"), toolset).zip(Some(part))
+        });
+        let toolsets: Vec<_> = toolsets.collect();
+        let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {
+            let make = problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
+            let made = make.zip(model.as_ref()).map(|(make, model)| make(part.made_from(), model))?;
+            problems.at(format_args!("/middleware/{i}"), made).zip(Some(part))
+        });
+        let middlewares: Vec<_> = middlewares.collect();
+        let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {
             let agent = self.builder(&sub_agent.agent).and_then(AgentBuilder::build);
-            let agent = agent.map_err(|e| e.map_message(|why| format!("sub-agent '{key}': {why}")))?;
+            Some((key, sub_agent, problems.below(key, agent)?))
+        });
+        let sub_agents: Vec<_> = sub_agents.collect();
+        let inputs = self.fields("/inputs", &d.inputs, &mut problems);
+        let state = self.fields("/state", &d.state, &mut problems);
+        let model = problems.end(model)?;
+
+        let mut builder = AgentBuilder::new(d.name.clone(), model.clone());
+        builder.provenance.model = Some((model, d.model.clone()));
+        for (tools, part) in tools {
+            builder.provenance.tools.extend(tools.iter().map(|tool| (tool.clone(), part.clone())));
+            builder.tools.extend(tools);
+        }
+        builder.server_tools = server_tools;
+        for (toolset, part) in toolsets {
+            builder.provenance.toolsets.push((toolset.clone(), part.clone()));
+            builder.toolsets.push(toolset);
+        }
+        for (middleware, part) in middlewares {
+            builder.provenance.middlewares.push((middleware.clone(), part.clone()));
+            builder = builder.add_middleware(middleware, part.for_all);
+        }
+        for (key, sub_agent, agent) in sub_agents {
             builder = builder.sub_agent(key, &sub_agent.description, agent);
             builder.provenance.sub_agents.insert(key.clone(), sub_agent.clone());
         }
@@ -211,38 +328,70 @@ impl Registry {
         builder.prompts.system.clone_from(&d.system_prompt);
         builder.prompts.user.clone_from(&d.user_prompt);
         builder.prompts.required.clone_from(&d.required_variables);
-        for (name, field) in &d.inputs {
-            let field = self.field(&mut builder, field)?;
+        let mut schema = StateSchema::default();
+        builder.provenance.handlers.extend(inputs.iter().chain(&state).filter_map(|(_, _, rule)| rule.clone()));
+        for (name, field, _) in inputs {
             builder = builder.input(name, field);
         }
-        let mut state = StateSchema::default();
-        for (name, field) in &d.state {
-            state = state.key(name, self.field(&mut builder, field)?);
+        for (name, field, _) in state {
+            schema = schema.key(name, field);
         }
-        builder = builder.state(state).exit_on(&d.exit_on).max_steps(d.max_steps).final_answer(d.final_answer);
+        builder = builder.state(schema).exit_on(&d.exit_on).max_steps(d.max_steps).final_answer(d.final_answer);
         builder = builder.tool_concurrency(d.tool_concurrency).max_tool_output(d.max_tool_output);
         builder.raise_tool_errors = d.raise_tool_errors;
-        builder = builder.streaming(d.streaming).params(d.params.clone());
-        Ok(builder.deadlines(d.deadlines.clone()).when_busy(d.when_busy))
+        builder = builder.streaming(d.streaming).params(d.params.clone()).deadlines(d.deadlines.clone());
+        Ok(builder.when_busy(d.when_busy).when_waiting(d.when_waiting))
     }
 
-    fn middleware_of(&self, mut builder: AgentBuilder, definition: &MiddlewareDefinition) -> Result<AgentBuilder> {
-        let make = find(&self.middlewares, PartKind::Middleware, &definition.name)?;
-        let middleware = make(definition.config.clone())?;
-        builder.provenance.middlewares.push((middleware.clone(), definition.clone()));
-        Ok(builder.add_middleware(middleware, definition.for_all))
+    fn model_of(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
+        let name = &definition.name;
+        let unknown = || UnknownPart::new(PartKind::Model, name, self.models.keys().cloned()).into();
+        if !definition.config.is_empty() {
+            return self.make_model.as_ref().ok_or_else(unknown)?(&definition.made_from());
+        }
+        match self.models.get(name) {
+            Some(model) => Ok(model.clone()),
+            None => self.find_model.as_ref().and_then(|find| find(name)).unwrap_or_else(|| Err(unknown())),
+        }
     }
 
-    fn field(&self, builder: &mut AgentBuilder, definition: &FieldDefinition) -> Result<StateField> {
+    fn server_tool_of(&self, tool: &ServerTool) -> Result<ServerTool> {
+        let needs_secrets = matches!(tool, ServerTool::Mcp(server) if server.has_secrets);
+        match self.server_tools.get(tool.name()) {
+            Some(known) => Ok(known.clone()),
+            None if needs_secrets => {
+                Err(UnknownPart::new(PartKind::ServerTool, tool.name(), self.server_tools.keys().cloned()).into())
+            }
+            None => Ok(tool.clone()),
+        }
+    }
+
+    /// The fields, with the rules in code by which their values join.
+    fn fields(
+        &self,
+        place: &str,
+        definitions: &BTreeMap<String, FieldDefinition>,
+        problems: &mut Problems,
+    ) -> Vec<(String, StateField, Option<(Merge, String)>)> {
+        let fields = definitions.iter().filter_map(|(name, definition)| {
+            let (field, rule) = problems.at(format_args!("{place}/{name}"), self.field(definition))?;
+            Some((name.clone(), field, rule))
+        });
+        fields.collect()
+    }
+
+    fn field(&self, definition: &FieldDefinition) -> Result<(StateField, Option<(Merge, String)>)> {
         let mut field = StateField::schema(definition.schema.clone());
+        let mut of_code = None;
         let merge = match definition.merge.as_deref() {
             None => None,
             Some("replace") => Some(Merge::Replace),
             Some("append") => Some(Merge::Append),
             Some("merge") => Some(Merge::Merge),
             Some(name) => {
-                let rule = find(&self.handlers, PartKind::Handler, name)?;
-                builder.provenance.handlers.push((rule.clone(), name.to_owned()));
+                let known = || UnknownPart::new(PartKind::Handler, name, self.handlers.keys().cloned());
+                let rule = self.handlers.get(name).ok_or_else(known)?;
+                of_code = Some((rule.clone(), name.to_owned()));
                 Some(rule.clone())
             }
         };
@@ -252,12 +401,32 @@ impl Registry {
         if let Some(value) = &definition.default {
             field = field.default_value(value.clone());
         }
-        Ok(field)
+        Ok((field, of_code))
     }
 }
 
-fn find<'a, T>(parts: &'a BTreeMap<String, T>, kind: PartKind, name: &str) -> Result<&'a T> {
-    parts.get(name).ok_or_else(|| UnknownPart::new(kind, name, parts.keys().cloned()).into())
+/// One part for all who name it.
+fn shared<T: Clone + Send + Sync + 'static>(what: String, part: T) -> Make<T> {
+    Arc::new(move |config| match config {
+        Value::Null => Ok(part.clone()),
+        _ => Err(Error::config(format!("{what} takes no configuration"))),
+    })
+}
+
+/// A part of its own for each who names it.
+fn made<C: DeserializeOwned, T: 'static>(
+    what: String,
+    make: impl Fn(C) -> Result<T> + Send + Sync + 'static,
+) -> Make<T> {
+    Arc::new(move |config| {
+        let config = if config.is_null() { C::deserialize(Value::Object(Default::default())) } else { C::deserialize(config) };
+        make(config.map_err(|e| Error::config(format!("the configuration of {what} is wrong: {e}")))?)
+    })
+}
+
+fn find<'a, T>(parts: &'a BTreeMap<String, T>, kind: PartKind, part: &PartDefinition) -> Result<&'a T> {
+    let unknown = || UnknownPart::new(kind, &part.name, parts.keys().cloned()).into();
+    parts.get(&part.name).ok_or_else(unknown)
 }
 
 impl fmt::Debug for Registry {

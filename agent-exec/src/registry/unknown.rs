@@ -4,6 +4,8 @@ use std::fmt;
 
 use agent_core::Error;
 
+use super::DefinitionProblem;
+
 /// What a [`Registry`](super::Registry) has under names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -51,9 +53,12 @@ impl UnknownPart {
         Self { kind, name: name.to_owned(), known: known.into_iter().collect() }
     }
 
-    /// The name that was not found, if that is what the error says.
+    /// The name that was not found, if that is what the error says, first or alone.
     pub fn of(error: &Error) -> Option<&Self> {
-        std::error::Error::source(error)?.downcast_ref()
+        match DefinitionProblem::of(error) {
+            [first, ..] => Self::of(&first.error),
+            [] => std::error::Error::source(error)?.downcast_ref(),
+        }
     }
 }
 

@@ -40,8 +40,8 @@ fn whole() -> Value {
         },
         "tools": ["g", "f"],
         "middleware": [
-            {"name": "limits", "config": {"model_calls": 5}},
-            {"name": "quiet", "for_all": true},
+            {"limits": {"model_calls": 5}},
+            {"quiet": null, "for_all": true},
             "approval",
         ],
         "sub_agents": {"helper": {
@@ -120,8 +120,8 @@ fn data_with_an_unknown_field_or_a_configuration_that_does_not_fit_is_refused() 
     serde_json::from_value::<AgentDefinition>(data).expect_err("misspelt");
     let registry = registry(&ScriptedModel::new([]));
     for (wrong, why) in [
-        (json!({"name": "limits", "config": {"modelcalls": 5}}), "configuration of middleware 'limits' is wrong"),
-        (json!({"name": "quiet", "config": {"a": 1}}), "'quiet' takes no configuration"),
+        (json!({"limits": {"modelcalls": 5}}), "configuration of middleware 'limits' is wrong"),
+        (json!({"quiet": {"a": 1}}), "'quiet' takes no configuration"),
     ] {
         let mut data = whole();
         data["middleware"] = json!([wrong]);

@@ -1,11 +1,14 @@
 //! Agents as data, and back.
 
+mod part;
+
 use std::collections::BTreeMap;
 
-use agent_core::{Deadlines, ModelParams, WhenBusy, tool::ServerTool};
+use agent_core::{Deadlines, ModelParams, WhenBusy, WhenWaiting, tool::ServerTool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::part::{ModelDefinition, PartDefinition};
 use crate::{RequiredVariables, executor::Limits};
 
 /// An agent as data: what it is made of, by the names under which a [`Registry`](crate::Registry) has the parts.
@@ -34,7 +37,7 @@ pub struct AgentDefinition {
     /// The agent's name.
     pub name: String,
     /// The model.
-    pub model: String,
+    pub model: ModelDefinition,
     /// The system prompt, as it is.
     #[serde(default, skip_serializing_if = "is_default")]
     pub system: Option<String>,
@@ -53,19 +56,19 @@ pub struct AgentDefinition {
     /// The keys of the state.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: BTreeMap<String, FieldDefinition>,
-    /// The tools.
+    /// The tools, and what tools are made from.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub tools: Vec<String>,
+    pub tools: Vec<PartDefinition>,
     /// Sets of tools that may change while a run is under way.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub toolsets: Vec<String>,
+    pub toolsets: Vec<PartDefinition>,
     /// Tools that the provider of the model runs itself. What opens a remote server is not kept here: it comes
     /// from [`Registry::server_tool`](crate::Registry::server_tool).
     #[serde(default, skip_serializing_if = "is_default")]
     pub server_tools: Vec<ServerTool>,
     /// The middleware, outermost first.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub middleware: Vec<MiddlewareDefinition>,
+    pub middleware: Vec<PartDefinition>,
     /// Agents that code can call, by key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: BTreeMap<String, SubAgentDefinition>,
@@ -99,6 +102,9 @@ pub struct AgentDefinition {
     /// What a run does whose session is held by another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub when_busy: WhenBusy,
+    /// What a run does whose session waits for an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub when_waiting: WhenWaiting,
 }
 
 /// A key of the state, or an input, as data.
@@ -117,19 +123,6 @@ pub struct FieldDefinition {
     pub default: Option<Value>,
 }
 
-/// A middleware as data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Form", into = "Form")]
-#[non_exhaustive]
-pub struct MiddlewareDefinition {
-    /// The name that the registry has it under.
-    pub name: String,
-    /// Its configuration; null if it takes none.
-    pub config: Value,
-    /// True if it covers every run below, too.
-    pub for_all: bool,
-}
-
 /// A sub-agent as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,42 +132,6 @@ pub struct SubAgentDefinition {
     pub description: String,
     /// The agent.
     pub agent: AgentDefinition,
-}
-
-/// What a middleware is written as: its name alone says all if there is nothing else to say.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Form {
-    Name(String),
-    Whole(Whole),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Whole {
-    name: String,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    config: Value,
-    #[serde(default, skip_serializing_if = "is_default")]
-    for_all: bool,
-}
-
-impl From<Form> for MiddlewareDefinition {
-    fn from(form: Form) -> Self {
-        match form {
-            Form::Name(name) => Self { name, config: Value::Null, for_all: false },
-            Form::Whole(Whole { name, config, for_all }) => Self { name, config, for_all },
-        }
-    }
-}
-
-impl From<MiddlewareDefinition> for Form {
-    fn from(MiddlewareDefinition { name, config, for_all }: MiddlewareDefinition) -> Self {
-        match config.is_null() && !for_all {
-            true => Self::Name(name),
-            false => Self::Whole(Whole { name, config, for_all }),
-        }
-    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
