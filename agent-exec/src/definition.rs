@@ -28,6 +28,7 @@ use crate::{RequiredVariables, executor::Limits};
 /// # Ok::<(), agent_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AgentDefinition {
@@ -103,6 +104,7 @@ pub struct AgentDefinition {
 
 /// A key of the state, or an input, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FieldDefinition {
@@ -119,6 +121,7 @@ pub struct FieldDefinition {
 
 /// A middleware as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]
 pub struct MiddlewareDefinition {
@@ -132,6 +135,7 @@ pub struct MiddlewareDefinition {
 
 /// A sub-agent as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SubAgentDefinition {
@@ -143,6 +147,7 @@ pub struct SubAgentDefinition {
 
 /// What a middleware is written as: its name alone says all if there is nothing else to say.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Form {
     Name(String),
@@ -150,6 +155,7 @@ enum Form {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Whole {
     name: String,
