@@ -28,7 +28,8 @@ pub struct Amounts {
 /// assert_eq!(caps.cost, Some(5_000_000), "five dollars");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Caps {
     /// Tokens, in and out.
@@ -39,7 +40,9 @@ pub struct Caps {
     pub model_calls: Option<u64>,
     /// Tool calls, counting each attempt.
     pub tool_calls: Option<u64>,
-    /// Time for which each run is under way; waiting for an answer is not part of it.
+    /// Time for which each run is under way; waiting for an answer is not part of it. In configuration files, seconds.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub wall_time: Option<Duration>,
     /// Levels of runs below the root: 0 allows no sub-agents.
     pub depth: Option<u32>,

@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// How long the parts of a run may take. Unset is unlimited, which is the default for all of them: a model over HTTP has
-/// limits of its own for its silences, and how long a tool or a run may take only its application knows.
+/// limits of its own for its silences, and how long a tool or a run may take only its application knows. In configuration
+/// files, all are numbers of seconds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,22 +27,35 @@ use crate::{
 /// assert_eq!(deadlines.of_tool("build", None), Some(secs(300)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Deadlines {
-    /// A run with everything below it. When the time is up, what is under way is cut off and answered, and the run ends
+    /// A run with everything below it, in seconds. When the time is up, what is under way is cut off and answered, and the run ends
     /// with [`ExitReason::Deadline`]. What is left to do then, `after_agent` and the last commit, has five seconds more.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub run: Option<Duration>,
-    /// One step: its model call, however often that is tried, and its tool calls. A model call that is too late fails the
+    /// One step, in seconds: its model call, however often that is tried, and its tool calls. A model call that is too late fails the
     /// run with [`ErrorKind::Timeout`]; tool calls are answered with an error.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub step: Option<Duration>,
-    /// Until the first chunk of an answer that is streamed: each attempt of a model call.
+    /// Until the first chunk of an answer that is streamed, in seconds: each attempt of a model call.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub first_chunk: Option<Duration>,
-    /// Between two chunks of an answer that is streamed.
+    /// Between two chunks of an answer that is streamed, in seconds.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub chunk_gap: Option<Duration>,
-    /// One attempt at a tool call, unless the tool's own [`timeout`](crate::ToolOptions::timeout) says otherwise.
+    /// One attempt at a tool call, in seconds, unless the tool's own [`timeout`](crate::ToolOptions::timeout) says otherwise.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub tool: Option<Duration>,
-    /// One attempt at a call of the tool with this name, whatever the tool says itself.
+    /// One attempt at a call of the tool with this name, in seconds, whatever the tool says itself.
+    #[serde(with = "crate::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, crate::seconds::Seconds>"))]
     pub tools: BTreeMap<String, Duration>,
 }
 

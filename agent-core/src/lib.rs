@@ -40,6 +40,7 @@ mod request;
 pub mod retrieval;
 pub mod run;
 pub mod search;
+pub mod seconds;
 mod service;
 mod state;
 pub mod storage;

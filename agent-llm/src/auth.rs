@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a key is shown to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Auth {

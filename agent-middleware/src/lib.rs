@@ -76,6 +76,9 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
+//! [`Builtin`] has them by their names, for agents that are read from files. With the feature `schema` each configuration has a
+//! JSON Schema.
+//!
 //! # Writing one
 //!
 //! Implement [`Middleware`](agent_core::Middleware) and override the hooks that you need. One value serves all runs of its
@@ -85,6 +88,7 @@
 pub mod approval;
 pub mod archive;
 pub mod breakpoints;
+mod builtin;
 #[cfg(feature = "code")]
 pub mod code_mode;
 pub mod compaction;
@@ -102,7 +106,6 @@ pub mod prompt_injection;
 pub mod review;
 mod run_value;
 mod scan;
-mod seconds;
 mod setters;
 mod side_call;
 mod tags;
@@ -120,6 +123,7 @@ pub use self::telemetry::Telemetry;
 pub use self::{
     approval::Approval,
     breakpoints::{Breakpoints, Snapshots},
+    builtin::Builtin,
     compaction::{ContextCompaction, LongToolOutput},
     delegation::{AskParent, Delegation},
     from_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn, from_fn},

@@ -44,6 +44,7 @@ impl EmbedRequest {
 
 /// What vectors are for. Some models make other vectors of questions than of what answers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EmbedPurpose {

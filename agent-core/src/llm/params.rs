@@ -9,7 +9,8 @@ use crate::storage::deep_fields;
 
 /// How a model is to answer. Everything unset is left to the provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelParams {
     /// Randomness; the provider's range.
@@ -56,6 +57,7 @@ pub struct ModelParams {
 
 /// Whether and which tool must be called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolChoice {
@@ -71,6 +73,7 @@ pub enum ToolChoice {
 
 /// How much a model is to think before it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effort {
@@ -93,6 +96,7 @@ pub enum Effort {
 
 /// In which form something is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Modality {
@@ -110,6 +114,8 @@ pub enum Modality {
 
 /// How a spoken answer is to sound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Voice {
     /// The voice, as the provider calls it.
@@ -136,6 +142,8 @@ impl Voice {
 
 /// The form that an answer must have: JSON of this schema, which the provider enforces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OutputFormat {
     /// What the form is called: letters, digits, `_` and `-`, at most 64.

@@ -95,6 +95,7 @@ impl Citation {
 
 /// How long a provider is asked to keep a prompt in its cache. Providers that cache by themselves are told nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cache {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// it holds among all runs of one agent and its clones. Among processes, or agents that were built apart, a run can wait for
 /// the session ([`Queue`](Self::Queue)) or leave it alone ([`Fork`](Self::Fork)), but not reach the other run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum WhenBusy {
     /// It fails with [`ErrorKind::Busy`](crate::ErrorKind::Busy).
@@ -32,6 +33,7 @@ pub enum WhenBusy {
 ///
 /// Said on the agent's builder, or on the request, which wins. A run that was paused, cancelled, or failed waits for nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WhenWaiting {

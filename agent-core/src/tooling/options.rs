@@ -14,6 +14,7 @@ use crate::{error::Result, message::Part, storage::Merge, tooling::ToolOutput};
 /// be told from one that never began. When the run goes on, the effect says what to do about the doubt. Variants are
 /// ordered by caution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {

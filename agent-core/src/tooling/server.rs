@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 /// assert!(!format!("{wiki:?}").contains("a-token"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
@@ -42,7 +43,8 @@ pub enum ServerTool {
 
 /// What a web search may look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebSearch {
     /// The only domains that may be found; all if there are none.
@@ -61,7 +63,8 @@ pub struct WebSearch {
 
 /// Where a user is, about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Location {
     /// The city.
@@ -80,7 +83,8 @@ pub struct Location {
 
 /// What pages may be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebFetch {
     /// The only domains that may be read; all if there are none.
@@ -96,7 +100,8 @@ pub struct WebFetch {
 
 /// Which stored files are searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FileSearch {
     /// The ids or names of the provider's stores.
@@ -108,6 +113,8 @@ pub struct FileSearch {
 
 /// The screen of a computer, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Computer {
     /// Its width.
@@ -118,6 +125,8 @@ pub struct Computer {
 
 /// A server of the Model Context Protocol that the provider calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RemoteMcp {
     /// What it is called: letters, digits, `_` and `-`.

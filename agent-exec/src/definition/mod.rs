@@ -31,6 +31,7 @@ use crate::{RequiredVariables, executor::Limits};
 /// # Ok::<(), agent_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AgentDefinition {
@@ -109,6 +110,7 @@ pub struct AgentDefinition {
 
 /// A key of the state, or an input, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FieldDefinition {
@@ -125,6 +127,7 @@ pub struct FieldDefinition {
 
 /// A sub-agent as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SubAgentDefinition {

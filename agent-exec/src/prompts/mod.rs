@@ -19,6 +19,7 @@ pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 ///
 /// As data: `"all"`, `"none"`, or `{"only": ["city"]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequiredVariables {

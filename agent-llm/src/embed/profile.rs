@@ -11,6 +11,7 @@ use crate::Auth;
 
 /// How requests for vectors and their answers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EmbedWire {
@@ -47,6 +48,7 @@ impl EmbedWire {
 ///
 /// Its fields are options of an [`EmbedderBuilder`](crate::EmbedderBuilder::option) too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EmbedProfile {

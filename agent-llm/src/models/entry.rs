@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// What is known of a model. What is not known is not there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelEntry {
@@ -58,6 +59,7 @@ impl ModelEntry {
 
 /// What tokens cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Prices {
@@ -82,6 +84,7 @@ pub struct Prices {
 
 /// What a call with a long prompt costs, all its tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongPrices {
@@ -93,7 +96,8 @@ pub struct LongPrices {
 
 /// US dollars per million tokens, kept in millionths; in JSON a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Price(u64);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Price(#[cfg_attr(feature = "schema", schemars(with = "f64", range(min = 0.0, max = 1e9)))] u64);
 
 impl Price {
     /// A price in millionths of a US dollar per million tokens.

@@ -8,6 +8,7 @@ use crate::{Credentials, Signer};
 
 /// Whose access tokens stand in for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Identity {

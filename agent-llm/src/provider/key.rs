@@ -6,6 +6,7 @@ use crate::Auth;
 
 /// An environment variable that may hold a key. In JSON it is its name alone, if nothing else is to be said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]
 pub struct KeyVariable {
@@ -16,6 +17,7 @@ pub struct KeyVariable {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Form {
     Name(String),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whose way of taking batches a provider has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BatchApi {
@@ -20,6 +21,7 @@ pub enum BatchApi {
 
 /// Whose way of keeping files a provider has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileApi {

@@ -7,6 +7,7 @@ use crate::Auth;
 
 /// How requests for ranks and their answers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RankWire {
@@ -35,6 +36,7 @@ impl RankWire {
 
 /// How a provider is asked for the order of documents: a part of a [`Provider`](crate::Provider). It is data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RankProfile {

@@ -12,6 +12,7 @@ use crate::{Permissions, permissions::Policy};
 
 /// Which tools are asked about, and how. By default none is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalConfig {
@@ -30,13 +31,15 @@ pub struct ApprovalConfig {
     pub shadow: bool,
     /// Longest time in which a question can be answered, from when it is asked; in configuration files, seconds. Then the
     /// call is denied. Default: without end.
-    #[serde(with = "crate::seconds")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub expires: Option<Duration>,
     /// Who alone may answer. Default: anybody.
     pub actor: Option<String>,
     /// Longest time that an [`Approver`](super::Approver) may take; in configuration files, seconds. Then the call is
     /// denied. Default: five minutes.
-    #[serde(with = "crate::seconds")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub timeout: Option<Duration>,
 }
 

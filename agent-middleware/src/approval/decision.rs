@@ -65,6 +65,7 @@ pub enum Remember {
 
 /// The kinds of [`Decision`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
     /// [`Decision::Approve`].

@@ -26,6 +26,7 @@ use crate::run_value::RunValue;
 
 /// Where a run stops. Visits are counted from 0 in each run, and count what is done: visit 1 of the model is its second call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Breakpoint {
@@ -46,6 +47,7 @@ pub enum Breakpoint {
 
 /// Where runs stop. By default nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BreakpointsConfig {

@@ -10,6 +10,7 @@ use crate::permissions::wildcard::any_fits;
 
 /// What programs may call, and how much they may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CodeModeConfig {
@@ -22,7 +23,8 @@ pub struct CodeModeConfig {
     pub tool: String,
     /// How long a program may compute, from its beginning; waiting for tools does not count. In configuration files, seconds.
     /// Default: 1 second.
-    #[serde(with = "crate::seconds::always")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub time: Duration,
     /// How deep functions of a program may call each other, up to 2,000. Default: 500.
     pub recursion: usize,

@@ -12,6 +12,7 @@ use super::{
 
 /// When and how a conversation is compacted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompactionConfig {
@@ -64,7 +65,8 @@ impl CompactionConfig {
 
 /// A strategy as data, such as `{"sliding_window": {"window_size": 20}}` or `"cache_aware"`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum StrategyConfig {
     /// [`CacheAware`], as it is by default.
@@ -91,6 +93,7 @@ pub enum StrategyConfig {
 
 /// A [`Summary`] as data. What is unset is as it is by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SummaryConfig {

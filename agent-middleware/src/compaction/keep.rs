@@ -7,6 +7,7 @@ use super::{Task, Unit};
 /// The newest part of a conversation, which a strategy leaves as it is. A call and its results are never divided: a rule
 /// that would keep a part of them keeps all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Keep {

@@ -7,6 +7,7 @@ use super::{Keep, Note, Unit};
 
 /// Messages that stay however old they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Pins {

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 /// # drop(trigger);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Trigger {

@@ -15,6 +15,7 @@ pub(super) const ASK_PARENT: &str = "ask_parent";
 
 /// Who answers a sub-agent's questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AskParentConfig {

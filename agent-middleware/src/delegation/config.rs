@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a model may call other agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DelegationConfig {

@@ -14,6 +14,7 @@ use super::{Guard, GuardStage, GuardSubject, GuardVerdict};
 
 /// How guards are run, by their names: in the place of what was set in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuardrailsConfig {
@@ -23,6 +24,7 @@ pub struct GuardrailsConfig {
 
 /// How a guard is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuardConfig {
@@ -33,12 +35,14 @@ pub struct GuardConfig {
     /// What it means that it fails or takes too long. Default: nothing passes.
     pub on_error: OnGuardError,
     /// Longest time that it may take; in configuration files, seconds. Default: no limit.
-    #[serde(with = "crate::seconds")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub timeout: Option<Duration>,
 }
 
 /// What it means that a guard fails or takes too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnGuardError {

@@ -20,6 +20,7 @@ pub trait Moderator: Send + Sync + 'static {
 
 /// From which scores on something does not pass, and what is said instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModerationConfig {

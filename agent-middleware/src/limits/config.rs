@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What happens to a run that reached a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
     /// The run finishes at its next boundary, and its exit reason says which limit it was.
@@ -17,6 +18,7 @@ pub enum OnLimit {
 
 /// What happens to a tool call over the limit. It is never run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnToolLimit {
     /// The call is answered with an error that tells the model of the limit, and the run goes on.
@@ -30,6 +32,7 @@ pub enum OnToolLimit {
 
 /// The limits of a run. Whatever is unset is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LimitsConfig {
@@ -48,7 +51,8 @@ pub struct LimitsConfig {
     /// What happens then. Default: [`OnLimit::End`].
     pub on_tokens: OnLimit,
     /// Longest time; in configuration files, seconds. A run that goes on after a pause starts afresh.
-    #[serde(with = "crate::seconds")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub wall_time: Option<Duration>,
     /// What happens then. Default: [`OnLimit::End`].
     pub on_wall_time: OnLimit,

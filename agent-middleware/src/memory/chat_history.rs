@@ -17,6 +17,7 @@ const GIVEN: RunValue<Option<Vec<Message>>> = RunValue::new("chat_history", "giv
 
 /// Which chat, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChatHistoryConfig {

@@ -11,6 +11,7 @@ use crate::tags::tagged;
 
 /// How many passages a run is told, and how much of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KnowledgeConfig {

@@ -13,6 +13,7 @@ use super::{Fit, Policy, paths, wildcard};
 /// All that it says must hold: the tool's name, the arguments one by one. See [`Permissions`](super::Permissions) for how
 /// several rules go together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
@@ -30,6 +31,7 @@ pub struct Rule {
 
 /// What an argument must fit: one of the patterns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Match {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is looked for, where, and what becomes of it. By default nothing is looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiConfig {
@@ -27,6 +28,7 @@ impl Default for PiiConfig {
 
 /// What is looked for, and what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiRule {
@@ -46,6 +48,7 @@ impl PiiRule {
 
 /// What is looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PiiKind {
@@ -71,6 +74,7 @@ pub enum PiiKind {
 
 /// A regular expression, and what it finds. Its cost is linear in the text, whatever the expression.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiPattern {
@@ -99,6 +103,7 @@ impl PiiPattern {
 
 /// What an expression is held against. A streamed text is shown as soon as one of these is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
@@ -113,6 +118,7 @@ pub enum Scope {
 
 /// What becomes of what is found. Ordered: of several that apply, the strictest holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PiiStrategy {

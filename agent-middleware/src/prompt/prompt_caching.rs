@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What providers are asked to keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PromptCachingConfig {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// What a model is told of where it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RuntimeEnvironmentConfig {

@@ -20,6 +20,7 @@ more, keep exactly one todo in progress, and mark each as completed as soon as i
 
 /// What is told of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TodoListConfig {

@@ -9,6 +9,7 @@ use crate::permissions::Policy;
 
 /// Where content comes from, and whom it may be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Label {
@@ -26,6 +27,7 @@ pub type Labels = BTreeSet<Label>;
 
 /// What is trusted, and what follows from it. By default everything is, and nothing does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PromptInjectionConfig {
@@ -74,6 +76,7 @@ impl Default for PromptInjectionConfig {
 
 /// What becomes of links in answers, once untrusted content is in the context: to show an image is to call its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Links {
@@ -86,6 +89,7 @@ pub enum Links {
 
 /// A tool through which something can leave: it sends, posts, writes where others read, or fetches an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Sink {
@@ -105,6 +109,7 @@ fn deny() -> Policy {
 
 /// When a [`Sink`] is watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SinkWhen {

@@ -15,6 +15,7 @@ use crate::run_value::RunValue;
 
 /// How strict a judge is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JudgeConfig {
@@ -37,6 +38,7 @@ impl Default for JudgeConfig {
 
 /// What happens to an answer that is still not good when its rounds are used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnRejected {

@@ -10,6 +10,7 @@ type Filter = dyn Fn(&Event) -> bool + Send + Sync;
 
 /// What [`Events`] passes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EventsConfig {

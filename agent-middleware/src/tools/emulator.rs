@@ -15,6 +15,7 @@ use crate::{permissions::wildcard::any_fits, side_call::SideCall, tags::tagged};
 
 /// Which tools are emulated, and what they answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolEmulatorConfig {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an interrupted call is answered with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PatchToolCallsConfig {

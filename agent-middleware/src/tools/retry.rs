@@ -12,6 +12,7 @@ use crate::wrap::wrap;
 
 /// How often a tool is tried again, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRetryConfig {
@@ -19,11 +20,13 @@ pub struct ToolRetryConfig {
     pub retries: u32,
     /// The longest time before the second try; each further delay is twice as long. In configuration files, seconds.
     /// Default: 1 second.
-    #[serde(with = "crate::seconds::always")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub initial_delay: Duration,
     /// The longest delay. An error that asks for a longer one is not tried again. In configuration files, seconds. Default:
     /// 60 seconds.
-    #[serde(with = "crate::seconds::always")]
+    #[serde(with = "agent_core::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub max_delay: Duration,
     /// The tools that are tried again, by name. Default: none, which means all.
     pub tools: BTreeSet<String>,

@@ -23,6 +23,7 @@ const PICKED: RunValue<Option<Vec<String>>> = RunValue::new("tool_selector", "pi
 
 /// How many tools, and which in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolSelectorConfig {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a model is told how much to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClaudeThinking {

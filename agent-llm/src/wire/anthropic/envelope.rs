@@ -12,6 +12,7 @@ use crate::{
 
 /// What is around a message: where it goes, and what is said beside it. The messages themselves are the same everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnthropicEnvelope {

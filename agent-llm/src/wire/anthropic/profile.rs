@@ -17,6 +17,7 @@ use crate::Auth;
 /// assert_eq!(gateway.version, "2023-06-01");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AnthropicProfile {

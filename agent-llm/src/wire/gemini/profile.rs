@@ -13,6 +13,7 @@ use crate::Auth;
 /// assert_eq!(own.provider, "acme");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GeminiProfile {
@@ -36,6 +37,7 @@ pub struct GeminiProfile {
 
 /// The form of JSON Schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GeminiSchemas {
@@ -50,6 +52,7 @@ pub enum GeminiSchemas {
 
 /// What models of a generation can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GeminiGeneration {

@@ -7,6 +7,7 @@ use crate::Auth;
 
 /// What is particular to one server that speaks Ollama's own chat, and what each request tells it of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OllamaProfile {

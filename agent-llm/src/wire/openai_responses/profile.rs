@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResponsesProfile {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is too long, and what is shown of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongToolOutputConfig {

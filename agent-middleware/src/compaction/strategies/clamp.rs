@@ -13,6 +13,7 @@ use crate::{
 /// Cuts the middle out of oversized texts in user messages and tool results, recent ones too. What the model itself said is
 /// never cut: its provider would not take it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ClampMessages {
     head: usize,

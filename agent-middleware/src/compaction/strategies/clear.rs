@@ -15,6 +15,7 @@ use crate::{
 ///
 /// By default the results of all tools are cleared but those of the newest three iterations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ClearToolResults {
     keep: Keep,

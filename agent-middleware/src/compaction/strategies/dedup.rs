@@ -12,6 +12,7 @@ use crate::compaction::{Task, Unit};
 /// Of equal results of the same tool, called with the same arguments, leaves only the newest: a file that was read again and
 /// had not changed. A result that differs stays, since it says what was so then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct DedupReads {
     tools: Option<Vec<String>>,

@@ -15,6 +15,7 @@ use crate::{
 ///
 /// Errors stay: a model that fails again and again must see why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct OffloadToolResults {
     keep: Keep,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whose memories, how many, and what is kept of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongTermMemoryConfig {
@@ -28,6 +29,7 @@ impl Default for LongTermMemoryConfig {
 
 /// Which of a user's memories a run sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MemoryScope {
@@ -42,6 +44,7 @@ pub enum MemoryScope {
 
 /// What is kept of a run that finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeepOfRun {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What [`Telemetry`](super::Telemetry) records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TelemetryConfig {
@@ -26,6 +27,7 @@ impl Default for TelemetryConfig {
 
 /// Where content goes: prompts, answers, and the arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Capture {
@@ -41,6 +43,7 @@ pub enum Capture {
 
 /// The names under which tokens are counted: the conventions are about to change them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TokenMetrics {

@@ -9,6 +9,7 @@ use crate::permissions::wildcard::any_fits;
 
 /// Which tools are deferred, and how they are found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolSearchConfig {

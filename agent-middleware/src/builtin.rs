@@ -1,0 +1,167 @@
+//! [`Builtin`]: the middlewares of this crate by their names, for applications that read agents from files.
+
+use std::sync::Arc;
+
+use agent_core::{Error, Middleware, Model, Result};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    Approval, AskParent, Breakpoints, ContextCompaction, Delegation, Events, Judge, Limits, Logging, LongToolOutput,
+    PatchToolCalls, Pii, PromptCaching, PromptInjection, Reminders, RuntimeEnvironment, TodoList, ToolEmulator,
+    ToolRetry, ToolSearch, ToolSelector,
+    approval::ApprovalConfig,
+    archive::SessionArchive,
+    breakpoints::BreakpointsConfig,
+    compaction::{CompactionConfig, LongToolOutputConfig},
+    delegation::{AskParentConfig, DelegationConfig},
+    limits::LimitsConfig,
+    pii::PiiConfig,
+    prompt::{PromptCachingConfig, RemindersConfig, RuntimeEnvironmentConfig, TodoListConfig},
+    prompt_injection::PromptInjectionConfig,
+    review::JudgeConfig,
+    telemetry::{EventsConfig, LoggingConfig},
+    tools::{PatchToolCallsConfig, ToolEmulatorConfig, ToolRetryConfig, ToolSearchConfig, ToolSelectorConfig},
+};
+
+/// A middleware of this crate that a configuration makes, and a model where it asks one.
+///
+/// Not among them are those that need more than that: `ChatHistory` and `LongTermMemory` a store, `Knowledge` a retriever,
+/// `Guardrails` guards, `Snapshots` and `ToolErrors` a function.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use agent_core::{Middleware, Model, testing::ScriptedModel};
+/// use agent_middleware::Builtin;
+/// use serde_json::json;
+///
+/// let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
+/// let limits = Builtin::find("limits").expect("is there");
+/// assert_eq!(limits.make(json!({"model_calls": 50}), &model)?.name(), "limits");
+///
+/// let error = limits.make(json!({"modelcalls": 50}), &model).err().expect("a slip of the pen");
+/// assert!(error.message().contains("unknown field `modelcalls`"));
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Builtin {
+    name: &'static str,
+    make: Make,
+    #[cfg(feature = "schema")]
+    schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+}
+
+type Make = fn(Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>>;
+
+impl Builtin {
+    /// All of them, by name.
+    pub fn all() -> &'static [Self] {
+        ALL
+    }
+
+    /// The one of this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|builtin| builtin.name == name)
+    }
+
+    /// What it is called in files, and what [`Middleware::name`] says.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Makes it from its configuration; null is an empty one. `model` is who judges, picks, reads or summarises, if
+    /// the middleware has a model do that: usually the agent's own.
+    ///
+    /// What `context_compaction` and `long_tool_output` take out of the conversation is kept in a [`SessionArchive`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a configuration that does not fit.
+    pub fn make(&self, config: Value, model: &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> {
+        let config = if config.is_null() { Value::Object(Default::default()) } else { config };
+        (self.make)(config, model)
+    }
+
+    /// The JSON Schema of its configuration.
+    #[cfg(feature = "schema")]
+    pub fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        (self.schema)(generator)
+    }
+}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builtin").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Reads the configuration that a middleware is made from.
+fn read<C: DeserializeOwned>(name: &str, config: Value) -> Result<C> {
+    serde_json::from_value(config)
+        .map_err(|e| Error::config(format!("the configuration of middleware '{name}' is wrong: {e}")))
+}
+
+macro_rules! builtins {
+    ($($(#[$cfg:meta])* $name:literal: |$config:ident: $type:ty, $model:pat_param| $made:expr;)+) => {
+        const ALL: &[Builtin] = &[$($(#[$cfg])* Builtin {
+            name: $name,
+            make: |$config, $model| {
+                let $config: $type = read($name, $config)?;
+                Ok(Arc::new($made))
+            },
+            #[cfg(feature = "schema")]
+            schema: |generator| generator.subschema_for::<$type>(),
+        }),+];
+    };
+}
+
+builtins! {
+    "approval": |config: ApprovalConfig, _| Approval::from(config);
+    "ask_parent": |config: AskParentConfig, _| AskParent::from(config);
+    "breakpoints": |config: BreakpointsConfig, _| Breakpoints::from(config);
+    #[cfg(feature = "code")]
+    "code_mode": |config: crate::code_mode::CodeModeConfig, _| crate::CodeMode::from(config);
+    "context_compaction": |config: CompactionConfig, model| {
+        ContextCompaction::builder().config(config).model(model.clone()).archive(SessionArchive::new()).build()?
+    };
+    "delegation": |config: DelegationConfig, _| Delegation::from(config);
+    "events": |config: EventsConfig, _| Events::from(config);
+    "judge": |config: JudgeConfig, model| Judge::new(model.clone()).config(config);
+    "limits": |config: LimitsConfig, _| Limits::from(config);
+    "logging": |config: LoggingConfig, _| Logging::from(config);
+    "long_tool_output": |config: LongToolOutputConfig, _| {
+        LongToolOutput::builder().config(config).archive(SessionArchive::new()).build()?
+    };
+    "patch_tool_calls": |config: PatchToolCallsConfig, _| PatchToolCalls::from(config);
+    "pii": |config: PiiConfig, _| Pii::from_config(config)?;
+    "prompt_caching": |config: PromptCachingConfig, _| PromptCaching::from(config);
+    "prompt_injection": |config: PromptInjectionConfig, model| {
+        PromptInjection::builder().config(config).reader(model.clone()).build()?
+    };
+    "reminders": |config: RemindersConfig, _| Reminders::from(config);
+    "runtime_environment": |config: RuntimeEnvironmentConfig, _| RuntimeEnvironment::from(config);
+    #[cfg(feature = "telemetry")]
+    "telemetry": |config: crate::telemetry::TelemetryConfig, _| crate::Telemetry::from(config);
+    "todo_list": |config: TodoListConfig, _| TodoList::from(config);
+    "tool_emulator": |config: ToolEmulatorConfig, model| ToolEmulator::from(config).with_model(model.clone());
+    "tool_retry": |config: ToolRetryConfig, _| ToolRetry::from(config);
+    "tool_search": |config: ToolSearchConfig, _| ToolSearch::from(config);
+    "tool_selector": |config: ToolSelectorConfig, model| ToolSelector::new(model.clone()).config(config);
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::ScriptedModel;
+
+    use super::*;
+
+    #[test]
+    fn every_builtin_is_made_from_nothing_and_is_called_as_it_says() {
+        let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
+        for builtin in Builtin::all() {
+            let made = builtin.make(Value::Null, &model).unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
+            assert_eq!(made.name(), builtin.name);
+        }
+        assert!(Builtin::all().is_sorted_by_key(|builtin| builtin.name), "so that a list of names is easy to read");
+    }
+}
