@@ -14,6 +14,7 @@
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP), agents elsewhere | `a2a`, `acp`, `container`, `macros`, `json-schema`, `mcp`, `openapi`, `plugins`, `sandbox`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `code`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
+//! | `config` | agents as files | `files` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
 //! The rooms of [`core`](mod@core) are here under their own names too ([`message`], [`model`], [`mod@tool`], [`run`], [`storage`], [`event`],
@@ -61,6 +62,8 @@ pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet};
 #[cfg(feature = "testing")]
 pub use agent_core::testing;
 
+#[cfg(feature = "files")]
+pub mod config;
 pub mod prelude;
 
 /// The guides, compiled and run.

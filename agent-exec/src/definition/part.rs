@@ -227,7 +227,17 @@ mod schema {
         fn json_schema(_: &mut SchemaGenerator) -> Schema {
             json_schema!({
                 "description": "A part: its name, or a map of its name to its configuration.",
-                "anyOf": [{"type": "string"}, {"type": "object", "minProperties": 1}],
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "object", "properties": {"for_all": false}, "minProperties": 1, "maxProperties": 1},
+                    {
+                        "type": "object",
+                        "properties": {"for_all": {"type": "boolean"}},
+                        "required": ["for_all"],
+                        "minProperties": 2,
+                        "maxProperties": 2,
+                    },
+                ],
             })
         }
     }

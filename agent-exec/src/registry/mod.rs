@@ -12,11 +12,11 @@ use agent_tools::ToolSet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::problem::Problems;
 pub use self::{
     problem::DefinitionProblem,
     unknown::{PartKind, UnknownPart},
 };
-use self::problem::Problems;
 use crate::{
     AgentBuilder,
     definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition},
@@ -289,7 +289,8 @@ impl Registry {
         });
         let toolsets: Vec<_> = toolsets.collect();
         let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {
-            let make = problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
+            let make =
+                problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
             let made = make.zip(model.as_ref()).map(|(make, model)| make(part.made_from(), model))?;
             problems.at(format_args!("/middleware/{i}"), made).zip(Some(part))
         });
@@ -419,7 +420,8 @@ fn made<C: DeserializeOwned, T: 'static>(
     make: impl Fn(C) -> Result<T> + Send + Sync + 'static,
 ) -> Make<T> {
     Arc::new(move |config| {
-        let config = if config.is_null() { C::deserialize(Value::Object(Default::default())) } else { C::deserialize(config) };
+        let config =
+            if config.is_null() { C::deserialize(Value::Object(Default::default())) } else { C::deserialize(config) };
         make(config.map_err(|e| Error::config(format!("the configuration of {what} is wrong: {e}")))?)
     })
 }

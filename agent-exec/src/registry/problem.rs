@@ -32,7 +32,9 @@ pub struct DefinitionProblem {
 impl DefinitionProblem {
     /// The problems that an error of [`Registry::builder`](super::Registry::builder) is made of; none for other errors.
     pub fn of(error: &Error) -> &[Self] {
-        std::error::Error::source(error).and_then(|source| source.downcast_ref()).map_or(&[], |Found(problems)| problems)
+        std::error::Error::source(error)
+            .and_then(|source| source.downcast_ref())
+            .map_or(&[], |Found(problems)| problems)
     }
 }
 

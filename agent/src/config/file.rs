@@ -1,0 +1,184 @@
+//! The keys of a file beside those of a definition.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use agent_core::{Budget, Caps, Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a file says beside the definition of its agent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FileKeys {
+    /// The file that this one begins with: maps are joined key by key, everything else is replaced.
+    pub(super) extends: Option<String>,
+    /// What the agent is good for: for people, and for agents that it is a sub-agent of.
+    pub(super) description: Option<String>,
+    /// Texts that `${variables.NAME}` stands for.
+    pub(super) variables: BTreeMap<String, Scalar>,
+    /// Models under names of the file's own.
+    pub(super) models: BTreeMap<String, ModelConfig>,
+    /// What a run may use up, with its sub-agents.
+    pub(super) budget: BudgetConfig,
+    /// Values of the storage that a run and its sub-agents share, at the start.
+    pub(super) globals: BTreeMap<String, Value>,
+    /// Where runs are kept: `memory`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: nowhere.
+    #[schemars(extend("format" = "store"))]
+    pub(super) store: Option<String>,
+}
+
+impl FileKeys {
+    /// The keys.
+    pub(super) const ALL: [&str; 7] = ["extends", "description", "variables", "models", "budget", "globals", "store"];
+
+    /// Those that a sub-agent has of its own.
+    pub(super) const OF_SUB_AGENTS: [&str; 3] = ["extends", "description", "variables"];
+}
+
+/// A path of the file in which it stands.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(inline, extend("format" = "path"))]
+pub(super) struct FilePath(pub(super) String);
+
+/// A secret, which a file refers to.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[schemars(inline, extend("format" = "secret"))]
+pub(super) struct SecretText(pub(super) String);
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// A word, a number, or true or false.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Scalar {
+    Text(#[allow(dead_code, reason = "the check reads it, and references are followed before")] String),
+    Number(#[allow(dead_code, reason = "as above")] f64),
+    Bool(#[allow(dead_code, reason = "as above")] bool),
+}
+
+/// A model of a file: its name, or its configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ModelRef {
+    /// `provider:model`, or a name of the file's own table `models`.
+    Name(String),
+    /// The whole.
+    Config(Box<ModelConfig>),
+}
+
+/// How a model is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelConfig {
+    /// The model: `provider:model`, such as `anthropic:claude-opus-4-5`.
+    #[schemars(required)]
+    pub name: String,
+    /// The key. Default: the variable of the environment that the provider names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "secret"))]
+    pub api_key: Option<String>,
+    /// The address of the provider's API. Default: the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Headers that go with each request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What the provider takes beside a key, such as a region, by name.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+    /// How often a call that failed for a moment is tried again. Default: 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Tokens that a request and its answer may have together. Default: what is known of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// Tokens that one answer may have. Default: what is known of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// Seconds until the answer begins, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.001))]
+    pub first_timeout: Option<f64>,
+    /// Seconds between two parts of an answer, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.001))]
+    pub idle_timeout: Option<f64>,
+    /// Models that are asked when this one fails, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<ModelRef>,
+}
+
+/// What a run may use up, with its sub-agents. What is not said is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BudgetConfig {
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Money, in US dollars.
+    #[schemars(range(min = 0.0))]
+    pub cost_usd: Option<f64>,
+    /// Model calls, counting each attempt.
+    pub model_calls: Option<u64>,
+    /// Tool calls, counting each attempt.
+    pub tool_calls: Option<u64>,
+    /// Seconds for which a run is under way; waiting for an answer is not part of it.
+    #[schemars(range(min = 0.001))]
+    pub wall_time: Option<f64>,
+    /// Levels of sub-agents: 0 allows none.
+    pub depth: Option<u32>,
+    /// Sub-agents that a run may start, in all.
+    pub fan_out: Option<u32>,
+}
+
+impl BudgetConfig {
+    /// None if nothing is limited.
+    pub(super) fn budget(self) -> Result<Option<Budget>> {
+        if self == Self::default() {
+            return Ok(None);
+        }
+        let mut caps = Caps::default();
+        caps.tokens = self.tokens;
+        caps.model_calls = self.model_calls;
+        caps.tool_calls = self.tool_calls;
+        caps.depth = self.depth;
+        caps.fan_out = self.fan_out;
+        caps.wall_time = self.wall_time.map(seconds).transpose()?;
+        let budget = Budget::builder().caps(match self.cost_usd {
+            // Dollars of a file are far from the 2^53 millionths that a float counts one by one.
+            Some(dollars) => caps.cost((dollars * 1e6).round() as u64),
+            None => caps,
+        });
+        match self.cost_usd {
+            Some(_) => budget.prices(agent_llm::models::Catalogue::builtin()).build().map(Some),
+            None => budget.build().map(Some),
+        }
+    }
+}
+
+/// # Errors
+/// What is no time.
+pub(super) fn seconds(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| Error::config(format!("{seconds} is no time in seconds")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_keys_are_those_of_the_type() {
+        let schema = schemars::schema_for!(FileKeys);
+        let known: Vec<_> = schema.get("properties").and_then(Value::as_object).expect("a map").keys().collect();
+        let mut all = FileKeys::ALL;
+        all.sort_unstable();
+        assert_eq!(known, all);
+    }
+}

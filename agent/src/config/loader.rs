@@ -1,0 +1,298 @@
+//! From files to agents.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use agent_core::{GlobalStorage, Result};
+use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    file::{FileKeys, ModelConfig},
+    include::{Pair, Reader},
+    parts::model::Models,
+    problem::{Problem, Problems},
+    references::References,
+    registry::Registry,
+    schema,
+    text::{self, Format, Node, Source, Tree},
+};
+
+/// Reads agents from files.
+///
+/// ```no_run
+/// use agent::config::Loader;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agent::Result<()> {
+/// let agent = Loader::new().variable("city", "Bern").load("agents/clerk.yaml")?.into_agent().await?;
+/// agent.run("Where are you?").await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Loader {
+    registry: Registry,
+    references: References,
+    schema: Arc<OnceLock<Value>>,
+}
+
+impl Default for Loader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Loader {
+    /// Knows the built-in parts, and this process's environment.
+    pub fn new() -> Self {
+        Self { registry: Registry::builtin(), references: References::default(), schema: Arc::default() }
+    }
+
+    /// Sets the parts that files may name.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self.schema = Arc::default();
+        self
+    }
+
+    /// Sets what `${variables.NAME}` stands for, whatever a file says of it.
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.references.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets where `${env.NAME}` is looked up. Default: the environment of this process.
+    pub fn environment(mut self, find: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.references.environment = Arc::new(find);
+        self
+    }
+
+    /// Reads an agent from a file.
+    ///
+    /// # Errors
+    /// All that is wrong with the file, and with those that it is made of.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded, Problems> {
+        let mut reader = Reader::new(&self.references);
+        let pair = reader.file(path.as_ref(), None);
+        self.loaded(pair, reader)
+    }
+
+    /// Reads an agent from a text. Paths in it are relative to the current folder; problems name it `agent`.
+    ///
+    /// # Errors
+    /// All that is wrong with it, and with the files that it refers to.
+    pub fn read(&self, text: impl Into<String>, format: Format) -> Result<Loaded, Problems> {
+        let source = Arc::new(Source { name: "agent".to_owned(), text: text.into() });
+        let mut reader = Reader::new(&self.references);
+        let pair = reader.text(&source, format);
+        self.loaded(pair, reader)
+    }
+
+    /// The JSON Schema of files, for editors.
+    pub fn schema(&self) -> &Value {
+        self.schema.get_or_init(|| schema::whole(&self.registry))
+    }
+
+    fn loaded(&self, pair: Result<Pair, Problem>, reader: Reader<'_>) -> Result<Loaded, Problems> {
+        let Reader { mut problems, files, .. } = reader;
+        let mut pair = match pair {
+            Ok(pair) => pair,
+            Err(problem) => {
+                problems.push(problem);
+                return Err(Problems::new(problems));
+            }
+        };
+        let root = self.schema();
+        schema::check(&mut pair.live, root, root, &mut problems);
+        if !problems.is_empty() {
+            return Err(Problems::new(problems));
+        }
+        self.agent(pair, files)
+    }
+
+    fn agent(&self, mut pair: Pair, files: Vec<PathBuf>) -> Result<Loaded, Problems> {
+        let place = pair.live.place.clone();
+        let keys = |keys: &mut Node| {
+            let taken = FileKeys::ALL.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?)));
+            taken.collect::<BTreeMap<_, _>>()
+        };
+        keys(&mut pair.written);
+        let own = keys(&mut pair.live);
+        self.sorted(&mut pair.written);
+        self.sorted(&mut pair.live);
+        let problem_at = |node: &Node, why: String| Problems::from(Problem::new(node.place.clone(), why));
+        let read: serde_json::Map<_, _> = own.iter().map(|(key, node)| (key.clone(), node.to_json())).collect();
+        let read: FileKeys =
+            serde_json::from_value(Value::Object(read)).map_err(|e| problem_at(&pair.live, e.to_string()))?;
+        let at = |key: &str| own.get(key).unwrap_or(&pair.live);
+
+        let models = Arc::new(Models::new(read.models));
+        let made = models.names().map(|name| (name, models.make(name)));
+        let mut parts = self.registry.parts.clone();
+        for (name, model) in made {
+            let model =
+                model.map_err(|e| problem_at(at("models").get(name).unwrap_or(&pair.live), e.message().to_owned()))?;
+            parts = parts.model(name, model);
+        }
+        let parts = parts.models_with(move |config: ModelConfig| models.of(&config));
+
+        let definition = definition(&pair).map_err(|e| Problem::new(place, e))?;
+        let mut builder = parts.builder(&definition).map_err(|error| {
+            let problems = DefinitionProblem::of(&error).iter();
+            let problems = problems.map(|problem| {
+                Problem::new(pair.live.nearest(&problem.pointer).place.clone(), problem.error.message())
+            });
+            Problems::new(problems.collect())
+        })?;
+        let budget = read.budget.budget().map_err(|e| problem_at(at("budget"), e.message().to_owned()))?;
+        if let Some(budget) = budget {
+            builder = builder.budget(budget);
+        }
+        if !read.globals.is_empty() {
+            builder = builder.globals(GlobalStorage::restore(read.globals));
+        }
+        Ok(Loaded { definition, description: read.description.unwrap_or_default(), store: read.store, files, builder })
+    }
+
+    /// Puts what a set of tools is made from among the sets, here and in sub-agents.
+    fn sorted(&self, agent: &mut Node) {
+        let is_set = |node: &Node| {
+            let mut names = node.text().into_iter().chain(node.entries().iter().map(|entry| entry.key.as_str()));
+            names.any(|name| self.registry.toolsets.contains_key(name))
+        };
+        let Tree::Map(entries) = &mut agent.tree else { return };
+        let mut sets = Vec::new();
+        for entry in entries.iter_mut() {
+            match (entry.key.as_str(), &mut entry.node.tree) {
+                ("tools", Tree::List(tools)) => sets = tools.extract_if(.., |node| is_set(node)).collect(),
+                ("sub_agents", Tree::Map(below)) => {
+                    below
+                        .iter_mut()
+                        .filter_map(|entry| entry.node.get_mut("agent"))
+                        .for_each(|agent| self.sorted(agent));
+                }
+                _ => {}
+            }
+        }
+        let Some(first) = sets.first() else { return };
+        let place = first.place.clone();
+        match entries.iter_mut().find(|entry| entry.key == "toolsets").map(|entry| &mut entry.node.tree) {
+            Some(Tree::List(known)) => known.extend(sets),
+            _ => entries.push(text::Entry {
+                key: "toolsets".to_owned(),
+                place: place.clone(),
+                node: Node::new(place, Tree::List(sets)),
+            }),
+        }
+    }
+}
+
+/// The definition as it is written, its parts with what they are made from.
+fn definition(pair: &Pair) -> Result<AgentDefinition, String> {
+    let mut live = AgentDefinition::deserialize(pair.live.to_json()).map_err(|e| e.to_string())?;
+    keep_written(&mut live, &pair.written)?;
+    Ok(live)
+}
+
+fn keep_written(definition: &mut AgentDefinition, written: &Node) -> Result<(), String> {
+    for (key, parts) in [
+        ("tools", &mut definition.tools),
+        ("toolsets", &mut definition.toolsets),
+        ("middleware", &mut definition.middleware),
+    ] {
+        let Some(Tree::List(nodes)) = written.get(key).map(|node| &node.tree) else { continue };
+        for (part, node) in parts.iter_mut().zip(nodes) {
+            let live = std::mem::take(&mut part.config);
+            let config = node.get(&part.name).map(Node::to_json).unwrap_or_default();
+            *part = part.clone().config(config).live(live);
+        }
+    }
+    if let Some(node) = written.get("model").filter(|node| !node.entries().is_empty()) {
+        let mut live = serde_json::Map::from_iter([("name".to_owned(), Value::from(definition.model.name.as_str()))]);
+        live.extend(std::mem::take(&mut definition.model.config));
+        let Value::Object(mut config) = node.to_json() else { return Ok(()) };
+        config.remove("name");
+        definition.model.config = config;
+        definition.model = definition.model.clone().live(Value::Object(live));
+    }
+    let agents = written.get("sub_agents").map(Node::entries).unwrap_or_default();
+    for entry in agents {
+        if let (Some(sub_agent), Some(agent)) = (definition.sub_agents.get_mut(&entry.key), entry.node.get("agent")) {
+            keep_written(&mut sub_agent.agent, agent)?;
+        }
+    }
+    Ok(())
+}
+
+/// An agent that was read from files.
+#[derive(Debug)]
+pub struct Loaded {
+    definition: AgentDefinition,
+    description: String,
+    store: Option<String>,
+    files: Vec<PathBuf>,
+    builder: AgentBuilder,
+}
+
+impl Loaded {
+    /// The agent as data, with its references as they are written.
+    pub fn definition(&self) -> &AgentDefinition {
+        &self.definition
+    }
+
+    /// What it is good for; empty if nobody said.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The address of the store that it asks for; see [`open_store`](super::open_store).
+    pub fn store(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+
+    /// The files that it was read from, in the order of reading.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The builder, for what is not data. The store is not opened yet.
+    pub fn into_builder(self) -> AgentBuilder {
+        self.builder
+    }
+
+    /// Opens the store, and builds the agent.
+    ///
+    /// # Errors
+    /// As [`open_store`](super::open_store) and [`AgentBuilder::build`].
+    pub async fn into_agent(self) -> Result<agent_exec::Agent> {
+        let builder = match &self.store {
+            Some(address) => self.builder.store(super::open_store(address).await?),
+            None => self.builder,
+        };
+        builder.build()
+    }
+}
+
+/// An agent as the text of a file in YAML, which [`Loader`] reads again.
+///
+/// ```
+/// use agent::{config::{self, Format, Loader}, prelude::*};
+///
+/// let text = "name: clerk\nmodel: openai:gpt-5\nmiddleware:\n  - limits: {model_calls: 5}\n";
+/// let loader = Loader::new().environment(|name| (name == "OPENAI_API_KEY").then(|| "sk-..".to_owned()));
+/// let definition: AgentDefinition = loader.read(text, Format::Yaml)?.definition().clone();
+/// let again = loader.read(config::to_yaml(&definition)?, Format::Yaml)?;
+/// assert_eq!(again.definition(), &definition);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a definition that is no data.
+pub fn to_yaml(definition: &AgentDefinition) -> Result<String> {
+    text::to_yaml(definition).map_err(agent_core::Error::config)
+}

@@ -1,0 +1,74 @@
+//! Agents as files: YAML, JSON or TOML.
+//!
+//! A file is an [`AgentDefinition`](crate::AgentDefinition), written by hand: what an agent is made of, by the names of parts, with
+//! what a program would give beside it. [`Loader`] reads files; [`Registry`] has the parts, the built-in ones and a program's own;
+//! [`Problems`] say all that is wrong with a file, each with its line, its column and the nearest right word.
+//!
+//! ```yaml
+//! name: clerk
+//! description: Answers questions about this folder.
+//! model: anthropic:claude-opus-4-5
+//! system: Answer in one sentence. Today's city is ${variables.city}.
+//! variables: {city: Bern}
+//! tools:
+//!   - workspace: {root: ., read_only: true}
+//! middleware:
+//!   - limits: {model_calls: 20}
+//!   - approval: {ask: [write_file]}
+//! ```
+//!
+//! # Example
+//!
+//! ```
+//! use agent::{config::{Format, Loader, Registry}, prelude::*, testing::{ScriptedModel, Turn}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! let registry = Registry::builtin().model("small", ScriptedModel::new([Turn::text("Grüezi!")]));
+//! let loaded = Loader::new().registry(registry).read(
+//!     "name: greeter\nmodel: small\nsystem: Greet in the language of ${variables.city}.\nvariables: {city: Bern}",
+//!     Format::Yaml,
+//! )?;
+//! let agent = loaded.into_builder().build()?;
+//! let RunEnd::Finished(end) = agent.run("Hello").await? else { panic!("it finishes") };
+//! assert_eq!(end.answer, "Grüezi!");
+//!
+//! let problems = Loader::new().read("name: greeter\nmodle: openai:gpt-5", Format::Yaml).unwrap_err();
+//! assert!(problems.to_string().contains("2:1: unknown key 'modle'"), "{problems}");
+//! assert!(problems.to_string().contains("did you mean 'model'?"));
+//! # Ok(()) }
+//! ```
+//!
+//! # References
+//!
+//! `${env.NAME}`, `${env.NAME:-default}`, `${variables.NAME}` and `${file.PATH}` stand in any value, never in a key or a comment. They
+//! are followed when the file is read, once: what is put in is not looked at again. `$${` stands for `${`. Where a secret is
+//! expected, such as an `api_key`, nothing but a reference is taken.
+//!
+//! # Files of files
+//!
+//! `extends: base.yaml` begins with another file: maps are joined key by key, everything else is replaced. A sub-agent is written in
+//! its place or by the path of its file. All paths are relative to the file in which they stand.
+
+mod file;
+mod include;
+mod loader;
+mod near;
+mod parts;
+mod problem;
+mod references;
+mod registry;
+mod reload;
+mod schema;
+mod store;
+mod text;
+
+pub use self::{
+    file::{BudgetConfig, ModelConfig, ModelRef},
+    loader::{Loaded, Loader, to_yaml},
+    problem::{Problem, Problems},
+    registry::Registry,
+    reload::Reloading,
+    store::open_store,
+    text::Format,
+};

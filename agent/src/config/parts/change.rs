@@ -1,0 +1,109 @@
+//! What a file says of a tool that a program has.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{Effect, Result, Tool, ToolOptions};
+use agent_tools::{ToolExt, ToolSet};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::file::seconds;
+
+/// What is said of a tool in the place of what it says of itself.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::config) struct ToolChange {
+    /// The name that the model knows it by.
+    name: Option<String>,
+    /// What the model is told of it.
+    description: Option<String>,
+    /// Arguments that the file gives, and the model neither sees nor sets.
+    fixed: BTreeMap<String, Value>,
+    /// Seconds that a call may take.
+    #[schemars(range(min = 0.001))]
+    timeout: Option<f64>,
+    /// How often a call may happen.
+    effect: Option<EffectName>,
+}
+
+/// How often a call may happen.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum EffectName {
+    /// It changes nothing: it is made again after a crash.
+    Pure,
+    /// Twice is as good as once: it is made again after a crash.
+    Idempotent,
+    /// Twice is not once: a person is asked after a crash in its middle.
+    AtMostOnce,
+}
+
+impl From<EffectName> for Effect {
+    fn from(name: EffectName) -> Self {
+        match name {
+            EffectName::Pure => Self::Pure,
+            EffectName::Idempotent => Self::Idempotent,
+            EffectName::AtMostOnce => Self::AtMostOnce,
+        }
+    }
+}
+
+impl ToolChange {
+    /// # Errors
+    /// A time that is none.
+    pub(in crate::config) fn applied(self, tool: Arc<dyn Tool>) -> Result<Arc<dyn Tool>> {
+        let mut tool = tool;
+        let timeout = self.timeout.map(seconds).transpose()?;
+        if let Some(name) = self.name {
+            tool = Arc::new(tool.named(name));
+        }
+        if let Some(description) = self.description {
+            tool = Arc::new(tool.described(description));
+        }
+        if timeout.is_none() && self.effect.is_none() && self.fixed.is_empty() {
+            return Ok(tool);
+        }
+        Ok(Arc::new(tool.with_options(|mut options: ToolOptions| {
+            for (name, value) in self.fixed {
+                options = options.arg(name, value);
+            }
+            if let Some(timeout) = timeout {
+                options = options.timeout(timeout);
+            }
+            if let Some(effect) = self.effect {
+                options = options.effect(effect.into());
+            }
+            options
+        })))
+    }
+}
+
+/// Which tools of a set are offered, and as what.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(in crate::config) struct Choice {
+    /// Their names. Default: all.
+    tools: Vec<String>,
+    /// What stands before each name.
+    prefix: String,
+    /// What is said of single tools, by their own names.
+    change: BTreeMap<String, ToolChange>,
+}
+
+impl Choice {
+    /// # Errors
+    /// A tool that the set does not have.
+    pub(in crate::config) fn of(self, set: ToolSet) -> Result<ToolSet> {
+        let names: Vec<_> = self.tools.iter().map(String::as_str).collect();
+        let set = if names.is_empty() { set } else { set.named(&names)? };
+        let changed: Vec<_> = self.change.keys().map(String::as_str).collect();
+        set.named(&changed)?;
+        let mut chosen = ToolSet::new("tools");
+        for tool in set {
+            let change = self.change.get(&tool.spec().name).cloned().unwrap_or_default();
+            chosen = chosen.shared(change.applied(tool)?);
+        }
+        Ok(if self.prefix.is_empty() { chosen } else { chosen.prefixed(&self.prefix) })
+    }
+}

@@ -1,0 +1,101 @@
+//! Models by name and by configuration.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{Error, Model, Result};
+use agent_llm::{Failover, LayeredModel};
+
+use crate::config::file::{ModelConfig, ModelRef, seconds};
+
+/// A model by `provider:model`.
+pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
+    agent_llm::model(name).build()
+}
+
+/// The models of a file under names of its own.
+#[derive(Debug)]
+pub(in crate::config) struct Models(BTreeMap<String, ModelConfig>);
+
+impl Models {
+    pub(in crate::config) fn new(models: BTreeMap<String, ModelConfig>) -> Self {
+        Self(models)
+    }
+
+    pub(in crate::config) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The model of a name, of the file or of a provider.
+    ///
+    /// # Errors
+    /// An unknown name, a model that is its own fallback, and what a provider lacks.
+    pub(in crate::config) fn make(&self, name: &str) -> Result<Arc<dyn Model>> {
+        self.named(name, &mut Vec::new())
+    }
+
+    pub(in crate::config) fn of(&self, config: &ModelConfig) -> Result<Arc<dyn Model>> {
+        self.configured(config, &mut Vec::new())
+    }
+
+    fn named(&self, name: &str, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
+        let Some(config) = self.0.get(name) else { return Ok(Arc::new(by_name(name)?)) };
+        if path.iter().any(|above| above == name) {
+            return Err(Error::config(format!(
+                "the model '{name}' is its own fallback: {} > {name}",
+                path.join(" > ")
+            )));
+        }
+        path.push(name.to_owned());
+        let model = self.configured(config, path);
+        path.pop();
+        model
+    }
+
+    fn configured(&self, config: &ModelConfig, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
+        let of_file = self.0.contains_key(&config.name) && path.last() != Some(&config.name);
+        let first: Arc<dyn Model> = if of_file { self.named(&config.name, path)? } else { Arc::new(built(config)?) };
+        if config.fallbacks.is_empty() {
+            return Ok(first);
+        }
+        let mut models = Failover::builder(first);
+        for fallback in &config.fallbacks {
+            models = models.fallback(match fallback {
+                ModelRef::Name(name) => self.named(name, path)?,
+                ModelRef::Config(config) => self.configured(config, path)?,
+            });
+        }
+        Ok(Arc::new(models.build()?))
+    }
+}
+
+fn built(config: &ModelConfig) -> Result<LayeredModel> {
+    let mut model = agent_llm::model(&config.name);
+    if let Some(key) = &config.api_key {
+        model = model.api_key(key);
+    }
+    if let Some(url) = &config.base_url {
+        model = model.base_url(url);
+    }
+    for (name, value) in &config.headers {
+        model = model.header(name, value);
+    }
+    for (name, value) in &config.options {
+        model = model.option(name, value.clone());
+    }
+    if let Some(retries) = config.retries {
+        model = model.retries(retries);
+    }
+    if let Some(tokens) = config.context_window {
+        model = model.context_window(tokens);
+    }
+    if let Some(tokens) = config.max_output {
+        model = model.max_output(tokens);
+    }
+    if let Some(time) = config.first_timeout {
+        model = model.first_timeout(seconds(time)?);
+    }
+    if let Some(time) = config.idle_timeout {
+        model = model.idle_timeout(seconds(time)?);
+    }
+    model.build()
+}

@@ -1,0 +1,122 @@
+//! `mcp`: the tools of a server of the Model Context Protocol.
+
+use std::collections::BTreeMap;
+
+use agent_core::{Error, Result};
+use agent_tools::{
+    Stdio,
+    mcp::{Client, Endpoint, Http},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::file::{FilePath, seconds};
+
+/// The tools of a server of the Model Context Protocol: a program that is started, or an address.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct McpConfig {
+    /// The server's name; it stands before the names of its tools.
+    #[schemars(required, length(min = 1))]
+    name: String,
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// Variables of the program's environment.
+    env: BTreeMap<String, String>,
+    /// Variables of this process's environment that the program is given.
+    pass: Vec<String>,
+    /// The program's folder. Default: that of this process.
+    directory: Option<FilePath>,
+    /// The server's address, in the place of a program.
+    url: Option<String>,
+    /// Headers of each request to the address.
+    headers: BTreeMap<String, String>,
+    /// What stands before the name of each tool. Default: the name of the server and `_`.
+    prefix: Option<String>,
+    /// Patterns of the server's tools that are offered. Default: all.
+    allow: Vec<String>,
+    /// Patterns of the server's tools that are not offered.
+    deny: Vec<String>,
+    /// Seconds that a call may take. Default: 60.
+    #[schemars(range(min = 0.001))]
+    timeout: Option<f64>,
+    /// Seconds until the server is there. Default: 30.
+    #[schemars(range(min = 0.001))]
+    connect_timeout: Option<f64>,
+    /// Most bytes of a result. Default: 1 MiB.
+    max_result: Option<usize>,
+    /// Whether runs fail if the server cannot be reached. Default: false; its tools are left out then.
+    required: bool,
+    /// Whether what the server says of its tools' effects is not believed. Default: false.
+    distrust_hints: bool,
+    /// Whether calls go one after the other. Default: false.
+    serial: bool,
+    /// Whether the model has tools for the server's resources. Default: false.
+    resources: bool,
+    /// Whether the server may ask a person. Default: false.
+    elicitation: bool,
+    /// Addresses of folders that the server is told of.
+    roots: Vec<String>,
+}
+
+pub(super) fn tools(config: McpConfig) -> Result<Client> {
+    let endpoint = endpoint(&config)?;
+    let mut client = Client::builder(config.name, endpoint);
+    if let Some(prefix) = config.prefix {
+        client = client.prefix(prefix);
+    }
+    for pattern in config.allow {
+        client = client.allow(pattern);
+    }
+    for pattern in config.deny {
+        client = client.deny(pattern);
+    }
+    if let Some(time) = config.timeout {
+        client = client.timeout(seconds(time)?);
+    }
+    if let Some(time) = config.connect_timeout {
+        client = client.connect_timeout(seconds(time)?);
+    }
+    if let Some(most) = config.max_result {
+        client = client.max_result(most);
+    }
+    for root in config.roots {
+        client = client.root(root);
+    }
+    for (wanted, set) in [
+        (config.required, agent_tools::mcp::ClientBuilder::required as fn(_) -> _),
+        (config.distrust_hints, agent_tools::mcp::ClientBuilder::distrust_hints),
+        (config.serial, agent_tools::mcp::ClientBuilder::serial),
+        (config.resources, agent_tools::mcp::ClientBuilder::resource_tools),
+        (config.elicitation, agent_tools::mcp::ClientBuilder::elicitation),
+    ] {
+        client = if wanted { set(client) } else { client };
+    }
+    client.build()
+}
+
+fn endpoint(config: &McpConfig) -> Result<Endpoint> {
+    match (config.command.as_slice(), &config.url) {
+        ([program, args @ ..], None) => {
+            let mut server = Stdio::new(program).args(args);
+            if let Some(directory) = &config.directory {
+                server = server.directory(&directory.0);
+            }
+            for name in &config.pass {
+                server = server.pass(name);
+            }
+            for (name, value) in &config.env {
+                server = server.env(name, value);
+            }
+            Ok(server.into())
+        }
+        ([], Some(url)) => {
+            let mut server = Http::new(url);
+            for (name, value) in &config.headers {
+                server = server.header(name, value);
+            }
+            Ok(server.into())
+        }
+        _ => Err(Error::config("a server has either a 'command' or a 'url'")),
+    }
+}

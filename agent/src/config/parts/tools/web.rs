@@ -1,0 +1,90 @@
+//! `web`: pages and search.
+
+use agent_core::Result;
+use agent_tools::{
+    ToolSet,
+    web::{Brave, DuckDuckGo, Searxng, Tavily, Web},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::{
+    file::{SecretText, seconds},
+    parts::change::Choice,
+};
+
+/// Pages of the web, and search. Without `search` there is `web_fetch` alone.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct WebConfig {
+    /// Who searches.
+    search: Option<Search>,
+    /// Hosts that may be reached; `*.example.com` covers those below it. Default: all.
+    allow: Vec<String>,
+    /// Hosts that may not be reached.
+    deny: Vec<String>,
+    /// Private addresses that may be reached all the same.
+    allow_private: Vec<String>,
+    /// Whether pages are read that ask programs to keep away. Default: false.
+    ignore_robots: bool,
+    /// Most bytes of a page.
+    max_bytes: Option<usize>,
+    /// Seconds that a page may take.
+    #[schemars(range(min = 0.001))]
+    timeout: Option<f64>,
+    #[serde(flatten)]
+    choice: Choice,
+}
+
+/// A search engine.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(tag = "engine", rename_all = "lowercase", deny_unknown_fields)]
+enum Search {
+    /// Brave's API.
+    Brave {
+        /// The key.
+        api_key: SecretText,
+    },
+    /// Tavily's API.
+    Tavily {
+        /// The key.
+        api_key: SecretText,
+    },
+    /// A server of SearXNG.
+    Searxng {
+        /// Its address.
+        url: String,
+    },
+    /// DuckDuckGo's pages.
+    Duckduckgo {},
+}
+
+pub(super) fn tools(config: WebConfig) -> Result<ToolSet> {
+    let mut web = Web::builder();
+    web = match config.search {
+        None => web,
+        Some(Search::Brave { api_key }) => web.search(Brave::new(api_key.0)?),
+        Some(Search::Tavily { api_key }) => web.search(Tavily::new(api_key.0)?),
+        Some(Search::Searxng { url }) => web.search(Searxng::new(&url)?),
+        Some(Search::Duckduckgo {}) => web.search(DuckDuckGo::new()?),
+    };
+    for host in config.allow {
+        web = web.allow(host);
+    }
+    for host in config.deny {
+        web = web.deny(host);
+    }
+    for address in config.allow_private {
+        web = web.allow_private(address);
+    }
+    if config.ignore_robots {
+        web = web.ignore_robots();
+    }
+    if let Some(most) = config.max_bytes {
+        web = web.max_bytes(most);
+    }
+    if let Some(time) = config.timeout {
+        web = web.timeout(seconds(time)?);
+    }
+    config.choice.of(web.build()?.tools())
+}

@@ -1,0 +1,189 @@
+//! What a text refers to: `${env.NAME}`, `${file.PATH}`, `${variables.NAME}`.
+//!
+//! References are followed in values alone, after the file was read: what a comment says is nothing, and no value can become a key
+//! or a second value.
+
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+
+use super::{
+    near,
+    problem::Problem,
+    text::{Node, Tree},
+};
+
+/// Most bytes of a file that is referred to.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Gives the value of an environment variable.
+type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Where references lead.
+#[derive(Clone)]
+pub(super) struct References {
+    pub(super) environment: Environment,
+    pub(super) variables: BTreeMap<String, String>,
+}
+
+impl Default for References {
+    fn default() -> Self {
+        Self { environment: Arc::new(|name| std::env::var(name).ok()), variables: BTreeMap::new() }
+    }
+}
+
+impl fmt::Debug for References {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("References").field("variables", &self.variables.keys()).finish_non_exhaustive()
+    }
+}
+
+impl References {
+    /// Follows all references below the node. Files are relative to the file in which the reference stands.
+    pub(super) fn follow(&self, node: &mut Node, problems: &mut Vec<Problem>) {
+        match &mut node.tree {
+            Tree::List(nodes) => nodes.iter_mut().for_each(|node| self.follow(node, problems)),
+            Tree::Map(entries) => entries.iter_mut().for_each(|entry| self.follow(&mut entry.node, problems)),
+            Tree::Text(text) if text.contains("${") => match self.filled(text, node.place.dir()) {
+                Ok((filled, referred)) => {
+                    node.tree = Tree::Text(filled);
+                    node.referred = referred;
+                }
+                Err(Lost { why, help }) => problems.push(Problem::new(node.place.clone(), why).help(help)),
+            },
+            _ => {}
+        }
+    }
+
+    /// The text with what it refers to, and whether it referred to anything. What is put in is not looked at again.
+    fn filled(&self, text: &str, dir: &Path) -> Result<(String, bool), Lost> {
+        let (mut filled, mut rest, mut referred) = (String::new(), text, false);
+        while let Some(at) = rest.find("${") {
+            let (before, after) = (&rest[..at], &rest[at + 2..]);
+            if let Some(before) = before.strip_suffix('$') {
+                filled.push_str(before);
+                filled.push_str("${");
+                rest = after;
+                continue;
+            }
+            filled.push_str(before);
+            let reference = after.split_once('}').and_then(|(inner, rest)| Some((inner.split_once('.')?, rest)));
+            let Some(((space, name), after)) = reference.filter(|((space, _), _)| is_word(space)) else {
+                // Braces of a shell, a template or JavaScript.
+                filled.push_str("${");
+                rest = after;
+                continue;
+            };
+            let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
+            match (self.value(space, name, dir), default) {
+                (Ok(value), _) => filled.push_str(&value),
+                (Err(Lost { why, .. }), Some(default)) if !why.starts_with(UNKNOWN) => filled.push_str(default),
+                (Err(lost), _) => return Err(lost),
+            }
+            referred = true;
+            rest = after;
+        }
+        filled.push_str(rest);
+        Ok((filled, referred))
+    }
+
+    fn value(&self, space: &str, name: &str, dir: &Path) -> Result<String, Lost> {
+        match space {
+            "env" => (self.environment)(name).ok_or_else(|| Lost {
+                why: format!("the environment variable {name} is not set"),
+                help: format!("set it, or give a default: ${{env.{name}:-default}}"),
+            }),
+            "variables" => self.variables.get(name).cloned().ok_or_else(|| {
+                let known: Vec<_> = self.variables.keys().map(String::as_str).collect();
+                Lost {
+                    why: format!("there is no variable '{name}'"),
+                    help: near::advice(name, &known, "variables")
+                        .unwrap_or_else(|| "write it below the key 'variables'".to_owned()),
+                }
+            }),
+            "file" => file(&dir.join(name)).map_err(|why| Lost {
+                why: format!("the file '{name}' cannot be read: {why}"),
+                help: format!("it is looked for in {}", dir.display()),
+            }),
+            _ => Err(Lost {
+                why: format!("{UNKNOWN}'{space}'"),
+                help: near::advice(space, &["env", "file", "variables"], "references")
+                    .unwrap_or_else(|| "write $${ for the characters themselves".to_owned()),
+            }),
+        }
+    }
+}
+
+const UNKNOWN: &str = "nothing can be referred to by ";
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A reference that leads nowhere.
+struct Lost {
+    why: String,
+    help: String,
+}
+
+/// The text of a file, without the line's end after it.
+pub(super) fn file(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    if !size.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    if size.len() > MOST_BYTES {
+        return Err(format!("it has {} bytes; the most are {MOST_BYTES}", size.len()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn references() -> References {
+        let environment = |name: &str| match name {
+            "KEY" => Some("sk-1".to_owned()),
+            "LOOP" => Some("${env.KEY}".to_owned()),
+            _ => None,
+        };
+        References {
+            environment: Arc::new(environment),
+            variables: BTreeMap::from([("city".to_owned(), "Bern".to_owned())]),
+        }
+    }
+
+    fn filled(text: &str) -> Result<String, String> {
+        references().filled(text, Path::new("/nowhere")).map(|(text, _)| text).map_err(|lost| lost.why)
+    }
+
+    #[test]
+    fn references_are_followed_once_and_all_else_stays_as_it_is() {
+        for (text, expected) in [
+            ("${env.KEY}", "sk-1"),
+            ("Bearer ${env.KEY}, ${variables.city}", "Bearer sk-1, Bern"),
+            ("${env.NONE:-a:b}", "a:b"),
+            ("${env.NONE:-}", ""),
+            ("${env.LOOP}", "${env.KEY}"),
+            ("$${env.KEY}", "${env.KEY}"),
+            ("echo ${HOME} $KEY ${1}", "echo ${HOME} $KEY ${1}"),
+            ("${", "${"),
+            ("${env.KEY", "${env.KEY"),
+        ] {
+            assert_eq!(filled(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_named() {
+        for (text, why) in [
+            ("${env.NONE}", "the environment variable NONE is not set"),
+            ("${variables.town}", "there is no variable 'town'"),
+            ("${evn.KEY:-x}", "nothing can be referred to by 'evn'"),
+            ("${file.none.txt}", "the file 'none.txt' cannot be read"),
+        ] {
+            let error = filled(text).expect_err(text);
+            assert!(error.starts_with(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The schema of a whole file.
+
+use agent_exec::AgentDefinition;
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::config::{
+    file::{FileKeys, ModelRef},
+    registry::{Registry, SchemaOf},
+};
+
+/// The JSON Schema of files that name the parts of this registry.
+pub(in crate::config) fn whole(registry: &Registry) -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let definition = object(AgentDefinition::json_schema(&mut generator).to_value());
+    let keys = object(FileKeys::json_schema(&mut generator).to_value());
+    let mut properties = object(definition.get("properties").cloned().unwrap_or_default());
+    properties.extend(object(keys.get("properties").cloned().unwrap_or_default()));
+    let described = |key: &str, mut schema: Value, properties: &Map<String, Value>| {
+        if let Some(about) = properties.get(key).and_then(|old| old.get("description")) {
+            schema["description"] = about.clone();
+        }
+        schema
+    };
+    let tools = registry.tools.iter().chain(&registry.toolsets);
+    let list = |items: Vec<Value>| json!({"type": "array", "items": {"anyOf": items}});
+    let tools = list(entries(tools, &mut generator));
+    let toolsets = list(entries(registry.toolsets.iter(), &mut generator));
+    let middleware = list(entries(registry.middlewares.iter(), &mut generator));
+    for (key, schema) in [
+        ("tools", tools),
+        ("toolsets", toolsets),
+        ("middleware", middleware),
+        ("model", generator.subschema_for::<ModelRef>().to_value()),
+        ("sub_agents", sub_agents()),
+    ] {
+        let schema = described(key, schema, &properties);
+        properties.insert(key.to_owned(), schema);
+    }
+    let agent = json!({
+        "type": "object",
+        "description": "An agent.",
+        "properties": properties,
+        "required": ["name", "model"],
+        "additionalProperties": false,
+    });
+    let mut within = agent.clone();
+    within["description"] = json!("A sub-agent. Store, budget and models are those of the agent above.");
+    if let Some(properties) = within["properties"].as_object_mut() {
+        properties
+            .retain(|key, _| !FileKeys::ALL.contains(&key.as_str()) || FileKeys::OF_SUB_AGENTS.contains(&key.as_str()));
+    }
+    let mut definitions = generator.take_definitions(true);
+    definitions.insert("SubAgent".to_owned(), within);
+    let mut whole = object(agent);
+    whole.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    whole.insert("title".to_owned(), json!("Agent file"));
+    whole.insert("$defs".to_owned(), Value::Object(definitions));
+    Value::Object(whole)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// An entry of a list of parts: a name, or the name with its configuration.
+fn entries<'a>(parts: impl Iterator<Item = (&'a String, &'a SchemaOf)>, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let mut names = Vec::new();
+    let mut entries = Vec::new();
+    for (name, schema) in parts {
+        names.push(name.as_str());
+        let config = schema(generator).to_value();
+        entries.push(json!({
+            "type": "object",
+            "properties": {name: config, "for_all": {"type": "boolean", "description": "Whether it covers every run below, too."}},
+            "required": [name],
+            "additionalProperties": false,
+        }));
+    }
+    entries.insert(0, json!({"type": "string", "enum": names}));
+    entries
+}
+
+fn sub_agents() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": {"anyOf": [
+            {"type": "string", "description": "The path of the sub-agent's file, which has a description."},
+            {
+                "type": "object",
+                "properties": {
+                    "description": {"type": "string", "description": "What it is good for."},
+                    "agent": {"anyOf": [
+                        {"type": "string", "description": "The path of the sub-agent's file."},
+                        {"$ref": "#/$defs/SubAgent"},
+                    ]},
+                },
+                "required": ["description", "agent"],
+                "additionalProperties": false,
+            },
+        ]},
+    })
+}

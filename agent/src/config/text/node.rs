@@ -1,0 +1,131 @@
+//! [`Node`]: a value that knows where it stands.
+
+use serde_json::{Map, Number, Value};
+
+use super::Place;
+
+#[derive(Clone, Debug)]
+pub(in crate::config) struct Node {
+    pub(in crate::config) place: Place,
+    pub(in crate::config) tree: Tree,
+    /// True for what came in the place of a reference, and so may be of another type than the text that it was written as.
+    pub(in crate::config) referred: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::config) enum Tree {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    /// No key is there twice.
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::config) struct Entry {
+    pub(in crate::config) key: String,
+    pub(in crate::config) place: Place,
+    pub(in crate::config) node: Node,
+}
+
+impl Node {
+    pub(in crate::config) fn new(place: Place, tree: Tree) -> Self {
+        Self { place, tree, referred: false }
+    }
+
+    /// What kind of value it is, as people say it.
+    pub(in crate::config) fn kind(&self) -> &'static str {
+        match &self.tree {
+            Tree::Null => "nothing",
+            Tree::Bool(_) => "true or false",
+            Tree::Number(_) => "a number",
+            Tree::Text(_) => "a text",
+            Tree::List(_) => "a list",
+            Tree::Map(_) => "a map",
+        }
+    }
+
+    pub(in crate::config) fn entries(&self) -> &[Entry] {
+        match &self.tree {
+            Tree::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(in crate::config) fn get(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    pub(in crate::config) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match &mut self.tree {
+            Tree::Map(entries) => entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node),
+            _ => None,
+        }
+    }
+
+    /// Takes an entry out.
+    pub(in crate::config) fn take(&mut self, key: &str) -> Option<Self> {
+        let Tree::Map(entries) = &mut self.tree else { return None };
+        let place = entries.iter().position(|entry| entry.key == key)?;
+        Some(entries.remove(place).node)
+    }
+
+    pub(in crate::config) fn text(&self) -> Option<&str> {
+        match &self.tree {
+            Tree::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The node that a JSON Pointer leads to, or the last on the way there.
+    pub(in crate::config) fn nearest(&self, pointer: &str) -> &Self {
+        let mut node = self;
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let below = match &node.tree {
+                Tree::List(nodes) => step.parse().ok().and_then(|i: usize| nodes.get(i)),
+                _ => node.get(&step),
+            };
+            let Some(below) = below else { break };
+            node = below;
+        }
+        node
+    }
+
+    pub(in crate::config) fn to_json(&self) -> Value {
+        match &self.tree {
+            Tree::Null => Value::Null,
+            Tree::Bool(value) => Value::Bool(*value),
+            Tree::Number(number) => Value::Number(number.clone()),
+            Tree::Text(text) => Value::String(text.clone()),
+            Tree::List(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Tree::Map(entries) => {
+                let entries = entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// A value that stands nowhere by itself, but came from this place.
+    pub(in crate::config) fn of_json(value: &Value, place: &Place) -> Self {
+        let tree = match value {
+            Value::Null => Tree::Null,
+            Value::Bool(value) => Tree::Bool(*value),
+            Value::Number(number) => Tree::Number(number.clone()),
+            Value::String(text) => Tree::Text(text.clone()),
+            Value::Array(values) => Tree::List(values.iter().map(|value| Self::of_json(value, place)).collect()),
+            Value::Object(map) => Tree::Map(
+                map.iter()
+                    .map(|(key, value)| Entry {
+                        key: key.clone(),
+                        place: place.clone(),
+                        node: Self::of_json(value, place),
+                    })
+                    .collect(),
+            ),
+        };
+        Self::new(place.clone(), tree)
+    }
+}

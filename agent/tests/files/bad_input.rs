@@ -1,0 +1,158 @@
+//! What is wrong with a file.
+
+use std::{env, panic, time::Instant};
+
+use agent::config::Format;
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use super::{loader, read, wrong};
+
+#[test]
+fn all_problems_are_told_at_once_each_with_its_place_and_what_to_do() {
+    let text = "\
+name: clerk
+modle: small            # a slip of the pen
+max_steps: many
+tools:
+  - ad
+  - workspace: {rot: .}
+middleware:
+  - limits: {model_calls: -1}
+  - lmits
+deadlines: {run: 3}
+";
+    let told = wrong(text);
+    for expected in [
+        "agent:2:1: unknown key 'modle'",
+        "did you mean 'model'?",
+        "2 | modle: small",
+        "agent:3:12: a whole number is expected here, not a text",
+        "agent:5:5: 'ad' is not known here",
+        "did you mean 'add'?",
+        "agent:6:17: unknown key 'rot'",
+        "did you mean 'root'?",
+        "agent:8:27: -1 is too small; the least is 0",
+        "agent:9:5: 'lmits' is not known here",
+        "did you mean 'limits'?",
+    ] {
+        assert!(told.contains(expected), "'{expected}' is not in:\n{told}");
+    }
+    assert!(!told.contains("'model' is missing"), "the misspelt key is the missing one:\n{told}");
+}
+
+#[test]
+fn what_a_part_says_of_its_configuration_has_the_place_of_the_part() {
+    let told = wrong(
+        "name: a\nmodel: small\ntools:\n  - add\n  - mcp: {name: files}\n  - workspace: {root: /no/such/folder}\n",
+    );
+    assert!(told.contains("agent:5:5: a server has either a 'command' or a 'url'"), "{told}");
+    assert!(told.contains("agent:6:5: "), "{told}");
+    let told = wrong(
+        "name: a\nmodel: small\nsub_agents:\n  b:\n    description: Helps.\n    agent: {name: b, model: large}\n",
+    );
+    assert!(told.contains("agent:6:29: ") && told.contains("large"), "{told}");
+}
+
+#[test]
+fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
+    let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: sk-written}\n");
+    assert!(told.contains("a secret is not written into a file") && told.contains("${env.NAME}"), "{told}");
+    let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [true], env: {KEY: '${env.SECRET}'}}\n";
+    let loaded = read(text).expect("reads");
+    assert!(!format!("{loaded:?}").contains("SECRET123"));
+    let written = agent::config::to_yaml(loaded.definition()).expect("writes");
+    assert!(written.contains("${env.SECRET}") && !written.contains("SECRET123"), "{written}");
+    let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}', retires: 3}\n");
+    assert!(!told.contains("SECRET123"), "{told}");
+}
+
+#[test]
+fn what_a_comment_says_is_nothing_and_a_value_cannot_become_a_key() {
+    let model = "name: a\nmodel: small\n# ${env.NONE}\n";
+    read(model).expect("a comment refers to nothing");
+    let told = wrong("name: '${env.FIVE}\\n'\nmodel: small\nsystem: ${env.NONE}\n");
+    assert!(told.contains("agent:3:9: the environment variable NONE is not set"), "{told}");
+    let loaded = loader()
+        .environment(|_| Some("x\nmax_steps: 1".to_owned()))
+        .read("name: a\nmodel: small\nsystem: ${env.TEXT}", Format::Yaml);
+    let loaded = loaded.expect("reads");
+    assert_eq!((loaded.definition().system.as_deref(), loaded.definition().max_steps), (Some("x\nmax_steps: 1"), 100));
+}
+
+#[test]
+fn a_reference_has_the_type_that_is_expected_where_it_stands() {
+    let loaded = read("name: a\nmodel: small\nmax_steps: ${env.FIVE}\nstreaming: ${env.YES}\nsystem: ${env.FIVE}\n")
+        .expect("reads");
+    let definition = loaded.definition();
+    assert_eq!((definition.max_steps, definition.streaming, definition.system.as_deref()), (5, true, Some("5")));
+    let told = wrong("name: a\nmodel: small\nmax_steps: ${env.SECRET}\n");
+    assert!(told.contains("agent:3:12: a whole number is expected here") && !told.contains("SECRET123"), "{told}");
+}
+
+/// How many inputs are tried. `AGENT_FUZZ_ITERATIONS` sets it for a long run.
+fn iterations() -> u32 {
+    env::var("AGENT_FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
+}
+
+const SEEDS: [&str; 3] = [
+    "name: clerk\nmodel: {name: small, fallbacks: [small]}\ntools:\n  - add: {name: plus, fixed: {a: 1}}\n  - workspace: {root: ., tools: [read_file]}\nmiddleware:\n  - limits: {model_calls: 5}\n    for_all: true\nbudget: {tokens: 100}\n",
+    "name: &a clerk\nmodel: *a\nsystem: |\n  Two\n  lines ${variables.x}\nvariables: {x: 1}\nstate:\n  notes: {schema: {type: array}, merge: append, default: []}\n",
+    "{\"name\": \"a\", \"model\": \"small\", \"sub_agents\": {\"b\": {\"description\": \"d\", \"agent\": {\"name\": \"b\", \"model\": \"small\"}}}}",
+];
+
+#[test]
+fn no_input_makes_the_loader_panic_or_hang_and_every_error_has_a_place() {
+    let mutation = (0..SEEDS.len(), prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, piece()), 0..6));
+    let input = prop_oneof![
+        3 => mutation.prop_map(|(seed, changes)| changed(SEEDS[seed], &changes)),
+        1 => "\\PC{0,200}",
+        1 => prop::collection::vec(any::<u8>(), 0..200).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+    ];
+    let loader = loader();
+    loader.schema();
+    let mut runner = TestRunner::new(ProptestConfig { cases: iterations(), ..ProptestConfig::default() });
+    let tried = runner.run(&(input, any::<bool>()), |(text, toml)| {
+        let begun = Instant::now();
+        let format = if toml { Format::Toml } else { Format::Yaml };
+        let read = panic::catch_unwind(panic::AssertUnwindSafe(|| loader.read(text.clone(), format)));
+        let read = read.map_err(|_| TestCaseError::fail("it panics"))?;
+        prop_assert!(begun.elapsed().as_secs() < 10, "it hangs");
+        if let Err(problems) = read {
+            prop_assert!(problems.iter().next().is_some());
+            for problem in problems.iter() {
+                prop_assert!(problem.line() >= 1 && problem.column() >= 1 && !problem.message().is_empty());
+            }
+        }
+        Ok(())
+    });
+    tried.unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Text that YAML has a meaning for.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "- ", ": ", "\n", "{", "}", "[", "]", "&a ", "*a", "!!str ", "|", ">", "'", "\"", "#", "---\n", "...",
+            "<<: ", "\t", "${env.X}", "${", "null", "~", "1e999", ".nan", "0x1F", "? ",
+        ])
+        .prop_map(str::to_owned),
+        "[a-z_]{1,8}",
+    ]
+}
+
+fn changed(seed: &str, changes: &[(prop::sample::Index, u8, String)]) -> String {
+    let mut text: Vec<char> = seed.chars().collect();
+    for (at, kind, piece) in changes {
+        if text.is_empty() {
+            break;
+        }
+        let at = at.index(text.len());
+        match kind {
+            0 => drop(text.remove(at)),
+            1 => drop(text.splice(at..at, piece.chars()).collect::<Vec<_>>()),
+            2 => text.truncate(at.max(1)),
+            _ => text.extend_from_within(at..),
+        }
+    }
+    text.into_iter().collect()
+}

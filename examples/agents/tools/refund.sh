@@ -1,0 +1,2 @@
+read -r arguments
+printf '{"refunded": %s}\n' "$arguments"
