@@ -61,6 +61,8 @@ pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet};
 #[cfg(feature = "testing")]
 pub use agent_core::testing;
 
+#[cfg(feature = "files")]
+pub mod config;
 pub mod prelude;
 
 /// The guides, compiled and run.
