@@ -14,7 +14,9 @@ use crate::{
 /// The configurations of the middlewares of these keys, in their order.
 fn middleware(keys: Value) -> Vec<(String, Value)> {
     let mut file = json!({"name": "a", "llm_config": {"model": "m", "api_type": "anthropic_chat_completion"}});
-    file.as_object_mut().expect("an object").extend(keys.as_object().cloned().expect("an object"));
+    if let Value::Object(keys) = keys {
+        file.as_object_mut().expect("an object").extend(keys);
+    }
     let (agent, _) = translate(file);
     let entry = |entry: &Value| match entry {
         Value::String(name) => (name.clone(), Value::Null),

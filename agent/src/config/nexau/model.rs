@@ -92,7 +92,7 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
         Some("xml") => model["xml_tools"] = true.into(),
         None | Some("structured" | "openai" | "anthropic") => {}
         Some(_) => {
-            differences.impossible("/tool_call_mode", "has the modes xml and structured", "calls are structured")
+            differences.impossible("/tool_call_mode", "has the modes xml and structured", "calls are structured");
         }
     }
     if model["name"].as_str().is_some_and(|name| name.starts_with("anthropic:")) {

@@ -7,7 +7,9 @@ fn file(keys: Value) -> Value {
     let mut file = json!({"type": "agent", "name": "a", "llm_config": {
         "model": "gpt-5", "base_url": "https://llm.acme.example", "api_key": "${env.KEY}",
     }});
-    file.as_object_mut().expect("an object").extend(keys.as_object().cloned().expect("an object"));
+    if let Value::Object(keys) = keys {
+        file.as_object_mut().expect("an object").extend(keys);
+    }
     file
 }
 
@@ -33,8 +35,9 @@ fn tool(name: &str, of: &str) -> Value {
 }
 
 fn middleware(class: &str, params: Value) -> Value {
-    let import = format!("nexau.archs.main_sub.execution.middleware.m:{class}");
-    json!({"middlewares": [{"import": import, "params": params}]})
+    let mut entry = json!({"import": format!("nexau.archs.main_sub.execution.middleware.m:{class}")});
+    entry["params"] = params;
+    json!({"middlewares": [entry]})
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
         let binding = entry.text("binding", differences);
         let place = binding.as_deref().and_then(place);
         let here = match place {
-            Some(place) => Some(builtin(&name, place, &mut entry, draft, differences)),
+            Some(place) => builtin(&name, place, &mut entry, draft, differences),
             None => {
                 let nexau = match (&binding, &file) {
                     (Some(binding), _) => format!("calls the Python function {binding}"),
@@ -73,10 +73,9 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
                 differences.impossible(entry.path("binding"), nexau, here);
                 draft.tool(&name);
                 draft.rules.of_tool(&name, &mut entry, Nothing, differences);
-                Some(Some(name.clone()))
+                Some(name.clone())
             }
         };
-        let here = here.flatten();
         settings(&name, here.as_deref(), &mut entry, draft, differences);
         draft.names.insert(name, here);
         entry.refuse_rest(differences);
@@ -85,7 +84,7 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
 
 /// What takes the place of what a binding names, if that is NexAU's own.
 fn place(binding: &str) -> Option<Place> {
-    let function = binding.strip_prefix(BUILTIN)?.rsplit_once(':')?.1;
+    let (_, function) = binding.strip_prefix(BUILTIN).filter(|rest| rest.starts_with(['.', ':']))?.rsplit_once(':')?;
     PLACES.iter().find(|(theirs, _)| *theirs == function).map(|(_, place)| *place)
 }
 
