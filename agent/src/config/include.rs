@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     file::FileKeys,
+    nexau::{self, Difference, DifferenceKind},
     problem::Problem,
     references::References,
     text::{Entry, Format, Node, Source, Tree, read},
@@ -29,13 +30,18 @@ pub(super) struct Reader<'a> {
     /// All files that were read, in the order of reading.
     pub(super) files: Vec<PathBuf>,
     pub(super) problems: Vec<Problem>,
+    /// What is not as it was in NexAU.
+    pub(super) differences: Vec<Difference>,
+    /// Whether what cannot be had of NexAU is left out.
+    lenient: bool,
     /// The files that are being read.
     path: Vec<PathBuf>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(references: &'a References) -> Self {
-        Self { references, files: Vec::new(), problems: Vec::new(), path: Vec::new() }
+    pub(super) fn new(references: &'a References, lenient: bool) -> Self {
+        let (files, problems, differences, path) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { references, files, problems, differences, lenient, path }
     }
 
     /// The file with what it extends, its sub-agents in their places. Problems that leave nothing to go on with are the error.
@@ -49,6 +55,7 @@ impl<'a> Reader<'a> {
     /// As [`file`](Self::file), of a text that is in no file.
     pub(super) fn text(&mut self, source: &Arc<Source>, format: Format) -> Result<Pair, Problem> {
         let node = read(source, format)?;
+        let node = self.ours(node);
         self.whole(node)
     }
 
@@ -70,9 +77,27 @@ impl<'a> Reader<'a> {
         let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
         let source = Arc::new(Source { name: shown.clone(), text });
         let node = read(&source, Format::of(path))?;
+        let node = self.ours(node);
         self.files.push(path.to_owned());
         self.path.push(canonical);
         Ok(node)
+    }
+
+    /// The file as one of this framework, if it is one of NexAU.
+    fn ours(&mut self, node: Node) -> Node {
+        if node.get("type").and_then(Node::text).is_none() {
+            return node;
+        }
+        let (agent, differences) = nexau::translate(node.to_json());
+        for difference in differences {
+            if difference.kind == DifferenceKind::Impossible && !self.lenient {
+                let at = node.nearest(&difference.path).place.clone();
+                let why = format!("this cannot be had here; NexAU: {}", difference.nexau);
+                self.problems.push(Problem::new(at, why).help(&difference.here));
+            }
+            self.differences.push(difference);
+        }
+        Node::of_json(&agent, &node.place)
     }
 
     /// An agent with all that it is made of.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{
     file::{FileKeys, ModelConfig},
     include::{Pair, Reader},
+    nexau::Difference,
     parts::model::Models,
     problem::{Problem, Problems},
     references::References,
@@ -38,6 +39,7 @@ use super::{
 pub struct Loader {
     registry: Registry,
     references: References,
+    lenient: bool,
     schema: Arc<OnceLock<Value>>,
 }
 
@@ -50,7 +52,12 @@ impl Default for Loader {
 impl Loader {
     /// Knows the built-in parts, and this process's environment.
     pub fn new() -> Self {
-        Self { registry: Registry::builtin(), references: References::default(), schema: Arc::default() }
+        Self {
+            registry: Registry::builtin(),
+            references: References::default(),
+            lenient: false,
+            schema: Arc::default(),
+        }
     }
 
     /// Sets the parts that files may name.
@@ -72,12 +79,18 @@ impl Loader {
         self
     }
 
+    /// Leaves out of a file of NexAU what cannot be had here, in the place of refusing it; [`Loaded::differences`] has what it was.
+    pub fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
     /// Reads an agent from a file.
     ///
     /// # Errors
     /// All that is wrong with the file, and with those that it is made of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded, Problems> {
-        let mut reader = Reader::new(&self.references);
+        let mut reader = Reader::new(&self.references, self.lenient);
         let pair = reader.file(path.as_ref(), None);
         self.loaded(pair, reader)
     }
@@ -88,7 +101,7 @@ impl Loader {
     /// All that is wrong with it, and with the files that it refers to.
     pub fn read(&self, text: impl Into<String>, format: Format) -> Result<Loaded, Problems> {
         let source = Arc::new(Source { name: "agent".to_owned(), text: text.into() });
-        let mut reader = Reader::new(&self.references);
+        let mut reader = Reader::new(&self.references, self.lenient);
         let pair = reader.text(&source, format);
         self.loaded(pair, reader)
     }
@@ -99,7 +112,7 @@ impl Loader {
     }
 
     fn loaded(&self, pair: Result<Pair, Problem>, reader: Reader<'_>) -> Result<Loaded, Problems> {
-        let Reader { mut problems, files, .. } = reader;
+        let Reader { mut problems, files, differences, .. } = reader;
         let mut pair = match pair {
             Ok(pair) => pair,
             Err(problem) => {
@@ -112,10 +125,10 @@ impl Loader {
         if !problems.is_empty() {
             return Err(Problems::new(problems));
         }
-        self.agent(pair, files)
+        self.agent(pair, files, differences)
     }
 
-    fn agent(&self, mut pair: Pair, files: Vec<PathBuf>) -> Result<Loaded, Problems> {
+    fn agent(&self, mut pair: Pair, files: Vec<PathBuf>, differences: Vec<Difference>) -> Result<Loaded, Problems> {
         let place = pair.live.place.clone();
         let keys = |keys: &mut Node| {
             let taken = FileKeys::ALL.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?)));
@@ -156,7 +169,14 @@ impl Loader {
         if !read.globals.is_empty() {
             builder = builder.globals(GlobalStorage::restore(read.globals));
         }
-        Ok(Loaded { definition, description: read.description.unwrap_or_default(), store: read.store, files, builder })
+        Ok(Loaded {
+            definition,
+            description: read.description.unwrap_or_default(),
+            store: read.store,
+            files,
+            differences,
+            builder,
+        })
     }
 
     /// Puts what a set of tools is made from among the sets, here and in sub-agents.
@@ -236,6 +256,7 @@ pub struct Loaded {
     description: String,
     store: Option<String>,
     files: Vec<PathBuf>,
+    differences: Vec<Difference>,
     builder: AgentBuilder,
 }
 
@@ -258,6 +279,11 @@ impl Loaded {
     /// The files that it was read from, in the order of reading.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// What is not as it was in NexAU, if the file is one of NexAU.
+    pub fn differences(&self) -> &[Difference] {
+        &self.differences
     }
 
     /// The builder, for what is not data. The store is not opened yet.

@@ -49,11 +49,17 @@
 //!
 //! `extends: base.yaml` begins with another file: maps are joined key by key, everything else is replaced. A sub-agent is written in
 //! its place or by the path of its file. All paths are relative to the file in which they stand.
+//!
+//! # Files of NexAU
+//!
+//! A file of `type: agent` is one of NexAU. It is read as what it means here; [`Loaded::differences`] has what is not as it was there,
+//! and what cannot be had is a problem.
 
 mod file;
 mod include;
 mod loader;
 mod near;
+mod nexau;
 mod parts;
 mod problem;
 mod references;
@@ -66,9 +72,26 @@ mod text;
 pub use self::{
     file::{BudgetConfig, ModelConfig, ModelRef},
     loader::{Loaded, Loader, to_yaml},
+    nexau::{Difference, DifferenceKind},
     problem::{Problem, Problems},
     registry::Registry,
     reload::Reloading,
     store::open_store,
     text::Format,
 };
+
+/// An agent file of NexAU as one of this framework, and what is not as it was there. References (`${env.NAME}`) stay as they are,
+/// and files that it names are named in the translation. [`Loader`] does this by itself.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let file = json!({"type": "agent", "name": "helper", "llm_config": {"model": "gpt-5", "base_url": "https://llm.acme.example"},
+///     "max_iteration": 5});
+/// let (agent, differences) = agent::config::from_nexau(file);
+/// assert_eq!(agent["model"]["name"], "openai:gpt-5@chat");
+/// assert!(differences.iter().any(|difference| difference.path == "/max_iteration"), "a slip of the pen");
+/// ```
+pub fn from_nexau(file: serde_json::Value) -> (serde_json::Value, Vec<Difference>) {
+    nexau::translate(file)
+}

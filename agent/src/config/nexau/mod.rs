@@ -1,0 +1,190 @@
+//! Agent files of NexAU as agent files of this framework.
+//!
+//! What a file says is translated key by key. What cannot be said here as it was said there is a [`Difference`], so that nothing is lost in
+//! silence: a key that is not known, too. Nothing is read but the value that is given: files that it names are named
+//! in the translation, and places for values (`${env.NAME}`, `${variables.name}`) stay as they are.
+
+#[cfg(all(test, feature = "middleware", feature = "testing"))]
+mod built;
+mod compaction;
+mod difference;
+mod draft;
+mod keys;
+mod middleware;
+mod model;
+mod permissions;
+mod prompt;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use serde_json::{Value, json};
+
+pub use self::difference::{Difference, DifferenceKind};
+use self::{difference::Differences, draft::Draft, keys::Keys};
+
+/// What several parts of a file look at.
+struct About {
+    llm: Value,
+    steps: Value,
+    window: Option<Value>,
+}
+
+/// Translates an agent file (`type: agent`), or what a file of `type: tool` tells a model of a tool: an object with `name`,
+/// `description` and `parameters`.
+pub(super) fn translate(file: Value) -> (Value, Vec<Difference>) {
+    let mut differences = Differences::default();
+    let mut keys = Keys::of("", here(file), &mut differences);
+    let kind = keys.text("type", &mut differences);
+    let translated = match kind.as_deref() {
+        Some("tool") => tools::file(keys, &mut differences),
+        kind => {
+            if kind.is_some_and(|kind| kind != "agent") {
+                differences.impossible("/type", "has agent and tool", "taken for an agent");
+            }
+            agent(keys, &mut differences)
+        }
+    };
+    (translated, differences.0)
+}
+
+/// The same with paths that begin where the file is, as all of ours do.
+fn here(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.replace("${this_file_dir}", ".").into(),
+        Value::Array(items) => items.into_iter().map(here).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, here(value))).collect(),
+        other => other,
+    }
+}
+
+fn agent(mut file: Keys, differences: &mut Differences) -> Value {
+    let mut draft = Draft::default();
+    let about = About {
+        llm: file.peek("llm_config").cloned().unwrap_or_else(|| json!({})),
+        steps: file.peek("max_iterations").cloned().unwrap_or_else(|| json!(100)),
+        window: file.take("max_context_tokens"),
+    };
+    let name = file.take("name").unwrap_or_else(|| {
+        differences.otherwise("/name", "makes a name up", "it is 'agent'");
+        "agent".into()
+    });
+    draft.set("name", name);
+    for key in ["description", "variables"] {
+        draft.set_some(key, file.take(key));
+    }
+    model::translate(&mut file, &mut draft, differences);
+    prompt::translate(&mut file, &mut draft, differences);
+    sandbox(&mut file, &mut draft, differences);
+    tools::translate(&mut file, &mut draft, differences);
+    servers::translate(&mut file, &mut draft, differences);
+    skills(&mut file, &mut draft, differences);
+    sub_agents(&mut file, &mut draft, differences);
+    middleware::translate(&mut file, &about, &mut draft, differences);
+    limits(&mut file, &about, &mut draft, differences);
+    for (path, plugin) in file.list("plugins", differences) {
+        let used = plugin["use"].as_str().unwrap_or_default();
+        let here =
+            "list its tools, skills, servers and sub-agents in the file, or make a plugin of this framework of it";
+        differences.impossible(path, format!("takes in what the plugin {used} brings"), here);
+    }
+    file.skip(["source_id", "skipped_components"]); // which NexAU writes itself
+    file.refuse_rest(differences);
+    draft.finish()
+}
+
+fn sandbox(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
+    let Some(mut sandbox) = file.object("sandbox_config", differences) else { return };
+    draft.root = sandbox.take("work_dir");
+    match sandbox.text("type", differences).as_deref() {
+        None | Some("local") => {}
+        Some(_) => {
+            let here = "give the registry the tools of a `Workspace` and a `Shell` over a sandbox that is elsewhere";
+            differences.impossible(sandbox.path("type"), "works in a machine of a service", here);
+        }
+    }
+    if sandbox.take("envs").is_some() {
+        let here = "set them where the framework runs, and let its sandbox pass them on";
+        differences.impossible(sandbox.path("envs"), "sets variables for programs", here);
+    }
+    for (path, key, _) in sandbox.rest() {
+        differences.ignored(
+            path,
+            format!("says {key} of its sandbox"),
+            "sandboxes have limits and an end of their own",
+        );
+    }
+}
+
+fn skills(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
+    for (path, skill) in file.list("skills", differences) {
+        let folder = match skill {
+            Value::String(folder) => Some(folder),
+            other => {
+                let mut skill = Keys::of(path, other, differences);
+                skill.skip(["name", "source_id"]);
+                let folder = skill.text("path", differences);
+                skill.refuse_rest(differences);
+                folder
+            }
+        };
+        draft.tools.extend(folder.map(|folder| json!({"skills": folder})));
+    }
+}
+
+fn sub_agents(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
+    let most = file.take("max_running_subagents");
+    let mut any = false;
+    for (path, entry) in file.list("sub_agents", differences) {
+        let mut entry = Keys::of(path, entry, differences);
+        let (name, file) = (entry.text("name", differences), entry.text("config_path", differences));
+        entry.skip(["source_id"]);
+        match (name, file) {
+            (Some(name), Some(_)) if draft.fields.get("sub_agents").is_some_and(|all| all.get(&name).is_some()) => {
+                differences.impossible(entry.path("name"), "refuses two of one name", "the first stays");
+            }
+            (Some(name), Some(file)) => {
+                any = true;
+                draft.set_in("sub_agents", &name, json!({"agent": file}));
+            }
+            (name, _) => {
+                let missing = if name.is_none() { "name" } else { "config_path" };
+                differences.impossible(entry.path(missing), "needs it", "the sub-agent is left out");
+            }
+        }
+        entry.refuse_rest(differences);
+    }
+    if any {
+        let mut config = json!({"tool": "Agent", "recall": true});
+        if let Some(most) = most {
+            config["max_concurrent"] = most; // which NexAU documents, and never looks at
+        }
+        draft.middleware("delegation", config.as_object().cloned().unwrap_or_default());
+        let here = "the tool `Agent` has the parameters `agent`, `message` and `id`";
+        differences.otherwise("/sub_agents", "has a tool Agent with sub_agent_name, message and sub_agent_id", here);
+    }
+}
+
+/// How far a run goes.
+fn limits(file: &mut Keys, about: &About, draft: &mut Draft, differences: &mut Differences) {
+    if file.take("max_iterations").is_some() {
+        draft.set("max_steps", about.steps.clone());
+        let here = "it may do as many as are said";
+        differences.otherwise("/max_iterations", "may call the model once less than that", here);
+    }
+    if let Some(seconds) = file.take("timeout") {
+        draft.set_in("deadlines", "run", seconds);
+        differences.otherwise("/timeout", "documents it, and never looks at it", "a run may take so many seconds");
+    }
+    if about.window.is_some() && draft.middleware_of("context_compaction").is_none() {
+        let here = "add the middleware `context_compaction` to keep to it";
+        differences.ignored("/max_context_tokens", "warns of longer conversations in its log", here);
+    }
+    let stops =
+        file.list("stop_tools", differences).into_iter().filter_map(|(_, tool)| draft.named_here(tool.as_str()?));
+    let stops: Vec<_> = stops.collect();
+    if !stops.is_empty() {
+        draft.set("exit_on", stops);
+    }
+}
