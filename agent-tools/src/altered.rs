@@ -1,8 +1,11 @@
-//! Changes what is said of a tool, not what it does.
+//! Changes what is said of a tool, and what it is always given.
+
+use std::{fmt, sync::Arc};
 
 use agent_core::{Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::Reconciled};
+use serde_json::{Map, Value};
 
-/// Changes what is said of a tool: its name, its description, its options.
+/// Changes what is said of a tool: its name, its description, its options, and arguments that are the same in each call.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,21 +46,59 @@ pub trait ToolExt: Tool + Sized {
         altered.options = change(altered.options);
         altered
     }
+
+    /// The tool with an argument that is the same in each call: the model is not told of it, and cannot set it.
+    ///
+    /// ```
+    /// use agent_core::{Tool, ToolRequest};
+    /// use agent_tools::{ToolExt, from_fn};
+    ///
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Query { table: String, text: String }
+    /// let search = from_fn("search", "Searches.", async |query: Query, _: ToolRequest| query.text);
+    /// let search = search.fixed("table", "orders");
+    /// assert!(search.spec().parameters["properties"].get("table").is_none());
+    /// assert_eq!(search.spec().parameters["required"][0], "text");
+    /// ```
+    #[must_use]
+    fn fixed(self, argument: &str, value: impl Into<Value>) -> Altered<Self> {
+        let mut altered = Altered::new(self);
+        let parameters = &mut altered.spec.parameters;
+        if let Some(properties) = parameters.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove(argument);
+        }
+        if let Some(required) = parameters.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| name != argument);
+        }
+        altered.fixed.insert(argument.to_owned(), value.into());
+        altered
+    }
 }
 
 impl<T: Tool> ToolExt for T {}
 
 /// A tool of which something else is said; made by [`ToolExt`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Altered<T> {
     tool: T,
     spec: ToolSpec,
     options: ToolOptions,
+    fixed: Map<String, Value>,
 }
 
 impl<T: Tool> Altered<T> {
     fn new(tool: T) -> Self {
-        Self { spec: tool.spec(), options: tool.options(), tool }
+        Self { spec: tool.spec(), options: tool.options(), tool, fixed: Map::new() }
+    }
+
+    /// The request with the arguments that are the same in each call.
+    fn filled(&self, mut req: ToolRequest) -> ToolRequest {
+        if !self.fixed.is_empty()
+            && let Value::Object(args) = Arc::make_mut(&mut req.args)
+        {
+            args.extend(self.fixed.clone());
+        }
+        req
     }
 }
 
@@ -72,7 +113,7 @@ impl<T: Tool> Tool for Altered<T> {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        self.tool.call(req).await
+        self.tool.call(self.filled(req)).await
     }
 
     async fn warm_up(&self) -> Result<()> {
@@ -84,6 +125,18 @@ impl<T: Tool> Tool for Altered<T> {
     }
 
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
-        self.tool.reconcile(req).await
+        self.tool.reconcile(self.filled(req)).await
+    }
+}
+
+/// An argument that is always given may be a secret: its name is all that is shown.
+impl<T: fmt::Debug> fmt::Debug for Altered<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Altered")
+            .field("tool", &self.tool)
+            .field("spec", &self.spec)
+            .field("options", &self.options)
+            .field("fixed", &self.fixed.keys())
+            .finish()
     }
 }

@@ -344,16 +344,29 @@ impl Registry {
         Ok(builder.when_busy(d.when_busy).when_waiting(d.when_waiting))
     }
 
-    fn model_of(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
-        let name = &definition.name;
-        let unknown = || UnknownPart::new(PartKind::Model, name, self.models.keys().cloned()).into();
-        if !definition.config.is_empty() {
-            return self.make_model.as_ref().ok_or_else(unknown)?(&definition.made_from());
-        }
+    /// The model of a name.
+    ///
+    /// # Errors
+    /// [`UnknownPart`], and what [the function for other names](Self::models) says.
+    pub fn find_model(&self, name: &str) -> Result<Arc<dyn Model>> {
         match self.models.get(name) {
             Some(model) => Ok(model.clone()),
-            None => self.find_model.as_ref().and_then(|find| find(name)).unwrap_or_else(|| Err(unknown())),
+            None => {
+                self.find_model.as_ref().and_then(|find| find(name)).unwrap_or_else(|| Err(self.unknown_model(name)))
+            }
         }
+    }
+
+    fn model_of(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
+        match &self.make_model {
+            _ if definition.config.is_empty() => self.find_model(&definition.name),
+            Some(make) => make(&definition.made_from()),
+            None => Err(self.unknown_model(&definition.name)),
+        }
+    }
+
+    fn unknown_model(&self, name: &str) -> Error {
+        UnknownPart::new(PartKind::Model, name, self.models.keys().cloned()).into()
     }
 
     fn server_tool_of(&self, tool: &ServerTool) -> Result<ServerTool> {

@@ -144,7 +144,7 @@ impl Loader {
             serde_json::from_value(Value::Object(read)).map_err(|e| problem_at(&pair.live, e.to_string()))?;
         let at = |key: &str| own.get(key).unwrap_or(&pair.live);
 
-        let models = Arc::new(Models::new(read.models));
+        let models = Arc::new(Models::new(read.models, self.registry.parts.clone()));
         let made = models.names().map(|name| (name, models.make(name)));
         let mut parts = self.registry.parts.clone();
         for (name, model) in made {

@@ -57,7 +57,7 @@ fn what_a_part_says_of_its_configuration_has_the_place_of_the_part() {
 fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
     let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: sk-written}\n");
     assert!(told.contains("a secret is not written into a file") && told.contains("${env.NAME}"), "{told}");
-    let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [true], env: {KEY: '${env.SECRET}'}}\n";
+    let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [echo], env: {KEY: '${env.SECRET}'}}\n";
     let loaded = read(text).expect("reads");
     assert!(!format!("{loaded:?}").contains("SECRET123"));
     let written = agent::config::to_yaml(loaded.definition()).expect("writes");

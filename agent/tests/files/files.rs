@@ -73,7 +73,7 @@ fn files_that_are_part_of_themselves_or_not_there_are_named() {
         ("b.yaml", "name: b\nmodel: small\nsub_agents: {a: {description: d, agent: agent.yaml}}\n"),
     ]);
     let told = wrong(files.path());
-    assert!(told.contains("b.yaml:3:42: ") && told.contains("is part of itself"), "{told}");
+    assert!(told.contains("b.yaml:3:41: ") && told.contains("is part of itself"), "{told}");
     let files = folder(&[("agent.yaml", "extends: agent.yaml\nname: a\n")]);
     assert!(wrong(files.path()).contains("is part of itself"));
     let files = folder(&[("agent.yaml", "extends: none.yaml\nname: a\n")]);
@@ -121,4 +121,33 @@ fn toml_and_json_say_the_same_as_yaml() {
     let read = |name: &str| loader().load(files.path().join(name)).expect(name).definition().clone();
     assert_eq!(read("a.yaml"), read("a.toml"));
     assert_eq!(read("a.yaml"), read("a.json"));
+}
+
+#[tokio::test]
+async fn a_file_of_nexau_is_read_as_what_it_means_here_with_what_is_different() {
+    let files = folder(&[
+        (
+            "agent.yaml",
+            "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\nsystem_prompt: Be kind.\nmax_iterations: 7\nsub_agents:\n  - {name: other, config_path: other.yaml}\n",
+        ),
+        (
+            "other.yaml",
+            "type: agent\nname: other\ndescription: Helps.\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: k}\n",
+        ),
+    ]);
+    let told = wrong(files.path());
+    assert!(told.contains("a secret is not written into a file"), "{told}");
+    let other =
+        "type: agent\nname: other\ndescription: Helps.\nllm_config: {model: m, base_url: 'http://127.0.0.1:1'}\n";
+    fs::write(files.path().join("other.yaml"), other).expect("writes");
+    let loaded = loader().environment(|_| Some("key".to_owned())).lenient().load(files.path().join("agent.yaml"));
+    let loaded = loaded.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(loaded.definition().max_steps, 7);
+    assert!(loaded.definition().sub_agents.contains_key("other"));
+    loaded.into_agent().await.expect("builds");
+
+    fs::write(files.path().join("agent.yaml"), "type: agent\nname: a\nllm_config: {model: m}\nmax_iteration: 5\n")
+        .expect("writes");
+    let told = wrong(files.path());
+    assert!(told.contains("max_iteration"), "{told}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent::{
-    ErrorKind, RunEnd, RunRequest,
+    ExitReason, RunEnd, RunRequest,
     config::Format,
     testing::{ScriptedModel, Turn},
 };
@@ -82,17 +82,15 @@ async fn every_key_acts() {
 }
 
 #[tokio::test]
-async fn a_budget_ends_a_run_and_a_step_limit_too() {
+async fn a_budget_ends_a_run() {
     let calls = vec![Turn::calls([("1", "add", json!({"a": 1, "b": 2}))]); 9];
-    let run = async |text: &str| {
-        let model = ScriptedModel::new(calls.clone());
-        let loaded = loader_of(&model)
-            .read(format!("name: a\nmodel: small\ntools: [add]\n{text}\n"), Format::Yaml)
-            .expect("reads");
-        loaded.into_agent().await.expect("builds").run("Hi").await.expect_err("it is stopped").kind()
-    };
-    assert_eq!(run("budget: {model_calls: 2}").await, ErrorKind::Limit);
-    assert_eq!(run("budget: {tool_calls: 1}").await, ErrorKind::Limit);
+    for text in ["budget: {model_calls: 2}", "budget: {tool_calls: 1}", "budget: {tokens: 30}"] {
+        let text = format!("name: a\nmodel: small\ntools: [add]\n{text}\n");
+        let loaded = loader_of(&ScriptedModel::new(calls.clone())).read(text, Format::Yaml).expect("reads");
+        let end = loaded.into_agent().await.expect("builds").run("Hi").await.expect("ends");
+        let RunEnd::Finished(end) = end else { panic!("it finishes") };
+        assert_eq!(end.reason, ExitReason::Budget);
+    }
 }
 
 #[tokio::test]

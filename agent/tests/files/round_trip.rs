@@ -67,7 +67,7 @@ fn definition() -> impl Strategy<Value = AgentDefinition> {
                 .prop_map(|about| json!({"helper": {"description": about, "agent": {"name": "h", "model": "small"}}})),
         ),
     ];
-    (text(), keys).prop_map(|(name, keys)| {
+    (text().prop_filter("an agent has a name", |name| !name.trim().is_empty()), keys).prop_map(|(name, keys)| {
         let mut map = Map::from_iter(keys.into_iter().flatten());
         map.insert("name".to_owned(), Value::from(name));
         map.insert("model".to_owned(), Value::from("small"));

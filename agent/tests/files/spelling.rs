@@ -16,8 +16,7 @@ const TRIES: usize = 10_000;
 fn a_key_that_is_misspelt_by_one_letter_is_named_and_the_right_one_suggested() {
     let loader = loader();
     let properties = loader.schema()["properties"].as_object().expect("keys");
-    let keys: Vec<&str> =
-        properties.keys().map(String::as_str).filter(|key| *key != "name" && *key != "model").collect();
+    let keys: Vec<String> = properties.keys().filter(|key| *key != "name" && *key != "model").cloned().collect();
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let slip = (prop::sample::select(keys), any::<prop::sample::Index>(), 0..4_u8, "[a-z]");

@@ -61,13 +61,13 @@ impl ToolChange {
         if let Some(description) = self.description {
             tool = Arc::new(tool.described(description));
         }
-        if timeout.is_none() && self.effect.is_none() && self.fixed.is_empty() {
+        for (argument, value) in self.fixed {
+            tool = Arc::new(tool.fixed(&argument, value));
+        }
+        if timeout.is_none() && self.effect.is_none() {
             return Ok(tool);
         }
         Ok(Arc::new(tool.with_options(|mut options: ToolOptions| {
-            for (name, value) in self.fixed {
-                options = options.arg(name, value);
-            }
             if let Some(timeout) = timeout {
                 options = options.timeout(timeout);
             }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Model, Result};
+use agent_exec::Registry;
 use agent_llm::{Failover, LayeredModel};
 
 use crate::config::file::{ModelConfig, ModelRef, seconds};
@@ -12,20 +13,23 @@ pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
     agent_llm::model(name).build()
 }
 
-/// The models of a file under names of its own.
+/// The models of a file under names of its own, and those of the program.
 #[derive(Debug)]
-pub(in crate::config) struct Models(BTreeMap<String, ModelConfig>);
+pub(in crate::config) struct Models {
+    of_file: BTreeMap<String, ModelConfig>,
+    of_program: Registry,
+}
 
 impl Models {
-    pub(in crate::config) fn new(models: BTreeMap<String, ModelConfig>) -> Self {
-        Self(models)
+    pub(in crate::config) fn new(of_file: BTreeMap<String, ModelConfig>, of_program: Registry) -> Self {
+        Self { of_file, of_program }
     }
 
     pub(in crate::config) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.of_file.keys().map(String::as_str)
     }
 
-    /// The model of a name, of the file or of a provider.
+    /// The model of a name: of the file, of the program or of a provider.
     ///
     /// # Errors
     /// An unknown name, a model that is its own fallback, and what a provider lacks.
@@ -38,7 +42,7 @@ impl Models {
     }
 
     fn named(&self, name: &str, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
-        let Some(config) = self.0.get(name) else { return Ok(Arc::new(by_name(name)?)) };
+        let Some(config) = self.of_file.get(name) else { return self.of_program.find_model(name) };
         if path.iter().any(|above| above == name) {
             return Err(Error::config(format!(
                 "the model '{name}' is its own fallback: {} > {name}",
@@ -52,8 +56,13 @@ impl Models {
     }
 
     fn configured(&self, config: &ModelConfig, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
-        let of_file = self.0.contains_key(&config.name) && path.last() != Some(&config.name);
-        let first: Arc<dyn Model> = if of_file { self.named(&config.name, path)? } else { Arc::new(built(config)?) };
+        let alone = ModelConfig { fallbacks: Vec::new(), ..config.clone() };
+        let is_name = alone == ModelConfig { name: config.name.clone(), ..ModelConfig::default() };
+        let first: Arc<dyn Model> = match is_name {
+            true if path.last() == Some(&config.name) => self.of_program.find_model(&config.name)?,
+            true => self.named(&config.name, path)?,
+            false => Arc::new(built(config)?),
+        };
         if config.fallbacks.is_empty() {
             return Ok(first);
         }

@@ -52,11 +52,28 @@ pub(in crate::config) fn whole(registry: &Registry) -> Value {
     }
     let mut definitions = generator.take_definitions(true);
     definitions.insert("SubAgent".to_owned(), within);
+    definitions.values_mut().for_each(close);
     let mut whole = object(agent);
     whole.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     whole.insert("title".to_owned(), json!("Agent file"));
     whole.insert("$defs".to_owned(), Value::Object(definitions));
     Value::Object(whole)
+}
+
+/// Refuses keys that no property has, in all maps below: serde would leave them out in silence.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            let is_open = map.contains_key("properties") && !map.contains_key("additionalProperties");
+            let is_whole = !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| map.contains_key(*key));
+            map.values_mut().for_each(close);
+            if is_open && is_whole {
+                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(close),
+        _ => {}
+    }
 }
 
 fn object(value: Value) -> Map<String, Value> {
