@@ -113,6 +113,7 @@ impl Endpoint {
                 url.ok_or_else(|| {
                     Error::config("a server's address must be a URL that begins with http:// or https://")
                 })?;
+                server.oauth.as_ref().map_or(Ok(()), OAuth::check)?;
                 server.headers().map(drop)
             }
             Kind::Streams(_) => Ok(()),
