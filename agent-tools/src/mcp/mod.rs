@@ -52,6 +52,8 @@ mod question;
 mod resource_tools;
 mod resources;
 mod sampling;
+#[cfg(feature = "sandbox")]
+mod sandboxed;
 mod server;
 mod settings;
 mod sse;

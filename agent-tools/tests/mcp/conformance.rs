@@ -76,7 +76,8 @@ impl Authorizer for Redirected {
 /// A tool that asks for these fields.
 fn asks(name: &str, fields: &Value) -> impl Tool + use<> {
     let schema = json!({"type": "object", "properties": fields});
-    from_schema(name, "Asks.", json!({"type": "object", "properties": {}}), move |args: Value, req: ToolRequest| {
+    let takes = json!({"type": "object", "properties": {"message": {"type": "string"}}});
+    from_schema(name, "Asks.", takes, move |args: Value, req: ToolRequest| {
         let message = args["message"].as_str().unwrap_or("Please provide this").to_owned();
         let ask = Ask::new("form", json!({"message": message})).schema(schema.clone());
         async move {
