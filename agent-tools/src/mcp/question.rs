@@ -90,8 +90,9 @@ impl Elicitation {
 
     /// What the server is told. What is left out of the content has the defaults of its schema.
     fn result(&self, action: ElicitationAction, content: Option<Value>) -> ElicitResult {
-        let mut result = ElicitResult::new(action.clone());
-        if action == ElicitationAction::Accept {
+        let is_accepted = action == ElicitationAction::Accept;
+        let mut result = ElicitResult::new(action);
+        if is_accepted {
             let fields = self.schema.as_ref().and_then(|schema| schema["properties"].as_object());
             let mut content = content.unwrap_or_else(|| json!({}));
             for (field, about) in fields.into_iter().flatten() {

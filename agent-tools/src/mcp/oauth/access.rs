@@ -204,7 +204,9 @@ impl Access {
         server: &AuthorizationMetadata,
         scopes: Vec<String>,
     ) -> Result<AuthorizationManager, AuthError> {
-        let token = key.token(id, &self.network, server, &scopes, &self.url).await?;
+        let mut token = key.token(id, &self.network, server, &scopes, &self.url).await?;
+        // Who signs gets another token by signing again.
+        token.as_object_mut().and_then(|token| token.remove("refresh_token"));
         let granted = token["scope"].as_str().map(|given| given.split_whitespace().map(str::to_owned).collect());
         let response = serde_json::from_value(token)
             .map_err(|_| AuthError::ClientCredentialsError("the authorization server gave no token".to_owned()))?;

@@ -46,7 +46,7 @@ async fn ask<T>(
     })
 }
 
-fn no_resource(uri: String) -> ErrorData {
+fn no_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
 }
 
@@ -136,7 +136,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let offers = self.server.offers();
-        let Some((asked, read, mime)) = offers.resource(&params.uri) else { return Err(no_resource(params.uri)) };
+        let Some((asked, read, mime)) = offers.resource(&params.uri) else { return Err(no_resource(&params.uri)) };
         let output = ask(&context, async { read(asked).await }).await?;
         let contents = content::resource(&output, &params.uri, mime);
         Ok(ReadResourceResponse::Complete(ReadResourceResult::new(contents)))
@@ -144,7 +144,7 @@ impl ServerHandler for Handler {
 
     async fn subscribe(&self, params: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         if self.server.offers().resource(&params.uri).is_none() {
-            return Err(no_resource(params.uri));
+            return Err(no_resource(&params.uri));
         }
         if !self.connection.subscribe(params.uri) {
             return Err(ErrorData::invalid_request("too many resources are subscribed to", None));

@@ -3,7 +3,7 @@
 
 use agent_core::{
     AssistantMessage, Block, Error, ErrorKind, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result,
-    async_trait, message::MediaSource, model::FinishReason,
+    SystemMessage, async_trait, message::MediaSource, model::FinishReason,
 };
 use rmcp::{
     RoleServer,
@@ -40,7 +40,7 @@ fn params(req: &ModelRequest) -> Result<CreateMessageRequestParams> {
     let most = req.params.max_tokens.unwrap_or(TOKENS);
     let messages = req.messages.iter().map(message).collect::<Result<_>>()?;
     let mut params = CreateMessageRequestParams::new(messages, u32::try_from(most).unwrap_or(u32::MAX));
-    params.system_prompt = req.system.as_ref().map(|system| system.text());
+    params.system_prompt = req.system.as_ref().map(SystemMessage::text);
     #[expect(clippy::cast_possible_truncation, reason = "a temperature has few digits")]
     let temperature = req.params.temperature.map(|temperature| temperature as f32);
     params.temperature = temperature;
