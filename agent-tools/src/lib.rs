@@ -81,7 +81,14 @@ mod shell;
 #[cfg(feature = "skills")]
 mod skills;
 mod structured;
-#[cfg(any(feature = "a2a", feature = "acp", feature = "openapi", feature = "sandbox", feature = "web"))]
+#[cfg(any(
+    feature = "a2a",
+    feature = "acp",
+    feature = "mcp",
+    feature = "openapi",
+    feature = "sandbox",
+    feature = "web"
+))]
 mod text;
 #[cfg(feature = "web")]
 pub mod web;

@@ -185,16 +185,23 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": said}), flush=True)
 "#;
 
+/// A plugin with that server, with this line more about it.
+fn with_server(program: &str, more: &str) -> TempDir {
+    let manifest = format!(
+        "config: {{hive: {{type: string, secret: true}}}}\nmcp:\n  bees:\n    command: [python3, '${{plugin.dir}}/bees.py']\n    env: {{HIVE: '${{config.hive}}'}}\n{more}permissions: [{{policy: deny, tool: 'p_bees_b*'}}]\n"
+    );
+    let dir = folder(&manifest);
+    fs::write(dir.path().join("bees.py"), program).expect("is written");
+    fs::write(dir.path().join("hive"), "seven\n").expect("is written");
+    dir
+}
+
 #[tokio::test]
 async fn a_server_of_tools_is_a_program_of_the_copy_and_its_denied_tools_are_not_there() {
-    let manifest = "config: {hive: {type: string, secret: true}}\nmcp:\n  bees:\n    command: [python3, '${plugin.dir}/bees.py']\n    env: {HIVE: '${config.hive}'}\npermissions: [{policy: deny, tool: 'p_bees_b*'}]\n";
-    let dir = folder(manifest);
-    fs::write(dir.path().join("bees.py"), SERVER).expect("is written");
+    let dir = with_server(SERVER, "    outside_sandbox: true\n");
     let plugin = Plugin::load(dir.path()).expect("is one");
-    assert!(plugin.to_string().contains("outside any sandbox"));
-    let hive = dir.path().join("hive");
-    fs::write(&hive, "seven\n").expect("is written");
-    let parts = trust(&plugin, &json!({"hive": {"file": hive}})).expect("is trusted");
+    assert!(plugin.to_string().contains("OUTSIDE ANY SANDBOX"));
+    let parts = trust(&plugin, &json!({"hive": {"file": dir.path().join("hive")}})).expect("is trusted");
     drop((plugin, dir));
     let run = run(Resources::default());
     let tools = parts.servers[0].tools(run.cx()).await.expect("is started");
@@ -202,6 +209,66 @@ async fn a_server_of_tools_is_a_program_of_the_copy_and_its_denied_tools_are_not
     assert_eq!(names, ["p_bees_count"]);
     let output = call_in(run.cx(), &tools[0], json!({})).await.expect("answers");
     assert_eq!(output.to_text(), "seven");
+}
+
+#[tokio::test]
+async fn a_server_of_tools_runs_in_the_sandbox_and_reaches_what_that_lets_it_reach() {
+    let (work, outside) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let mark = outside.path().join("mark");
+    // It writes to its standard error, in the middle of a line too, and tries to write outside.
+    let tries = format!(
+        "import sys\nprint('half a line', end='', file=sys.stderr, flush=True)\ntry:\n    open({mark:?}, 'w').write('x')\nexcept OSError: pass\n"
+    );
+    let dir = with_server(&(tries + SERVER), "");
+    let plugin = Plugin::load(dir.path()).expect("is one");
+    assert!(plugin.to_string().contains("in the sandbox") && !plugin.to_string().contains("OUTSIDE"));
+    let builder = LocalSandbox::builder(work.path()).readable(plugin.dir());
+    let Ok(sandbox) = builder.clone().build() else {
+        return eprintln!("skipped: nothing can be kept in here");
+    };
+    let keeps_files = agent_tools::sandbox::Sandbox::guarantees(&sandbox).files;
+    let config = json!({"hive": {"file": dir.path().join("hive")}});
+    let parts = plugin.trust(plugin.digest(), &config, &(Arc::new(sandbox) as _)).expect("is trusted");
+    let run = run(Resources::default());
+    let tools = parts.servers[0].tools(run.cx()).await.expect("is started");
+    assert_eq!(tools.iter().map(|tool| tool.spec().name).collect::<Vec<_>>(), ["p_bees_count"]);
+    for _ in 0..3 {
+        assert_eq!(call_in(run.cx(), &tools[0], json!({})).await.expect("answers").to_text(), "seven");
+    }
+    assert!(keeps_files && !mark.exists(), "it wrote outside of the sandbox");
+}
+
+#[test]
+fn what_changed_since_a_plugin_was_trusted_is_named_part_by_part_and_file_by_file() {
+    let tool = |name: &str, about: &str| {
+        format!("  {name}: {{description: {about}, command: [x], parameters: {{type: object}}}}\n")
+    };
+    let dir = folder(&format!("scripts:\n{}{}prompts: {{a: a.md}}\n", tool("look", "d"), tool("burn", "d")));
+    fs::write(dir.path().join("a.md"), "one").expect("is written");
+    fs::write(dir.path().join("run.sh"), "one").expect("is written");
+    let kept = tempfile::tempdir().expect("a directory");
+    let store = TrustStore::new(kept.path().join("trusted.json"));
+    let load = || Plugin::load(dir.path()).expect("is one");
+    assert_eq!(store.changes(&load()).expect("is read"), None, "nothing was trusted");
+    store.trust(&load()).expect("is kept");
+    assert!(store.changes(&load()).expect("is read").expect("is known").is_empty());
+
+    let rest = format!("scripts:\n{}{}prompts: {{a: a.md}}\n", tool("look", "other"), tool("sing", "d"));
+    let manifest = format!("{}{rest}", HEAD.replace("1.0.0", "2.0.0"));
+    fs::write(dir.path().join("plugin.yaml"), manifest).expect("is written");
+    fs::write(dir.path().join("a.md"), "two").expect("is written");
+    fs::set_permissions(dir.path().join("run.sh"), fs::Permissions::from_mode(0o755)).expect("is set");
+    let changes = store.changes(&load()).expect("is read").expect("is known");
+    assert_eq!((&*changes.from, &*changes.to), ("1.0.0", "2.0.0"));
+    assert_eq!(
+        (&changes.added[..], &changes.removed[..]),
+        (&["script sing".to_owned()][..], &["script burn".to_owned()][..])
+    );
+    let changed = ["file \"a.md\"", "file \"plugin.yaml\"", "file \"run.sh\"", "prompt \"a\"", "script look"];
+    assert_eq!(changes.changed, changed);
+    assert!(changes.to_string().contains("  changed script look\n"), "{changes}");
+    store.trust(&load()).expect("is kept");
+    assert!(store.changes(&load()).expect("is read").expect("is known").is_empty());
 }
 
 #[test]

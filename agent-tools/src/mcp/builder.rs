@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{Error, Model, Result, model::Backoff};
 
-use super::{Client, Endpoint, settings::Settings};
+use serde_json::Value;
+
+use super::{Client, Elicitation, Endpoint, settings::Settings};
 
 /// What a [`Client`] is to be; made by [`Client::builder`].
 #[derive(Debug)]
@@ -110,6 +112,32 @@ impl ClientBuilder {
     /// not say which call asks, calls run one at a time then. Default: the server is told that nobody can be asked.
     pub fn elicitation(mut self) -> Self {
         self.0.asks = true;
+        self
+    }
+
+    /// Lets the server ask people while a call is under way, whom `answer` asks at once: the person before the terminal, say. It gives the
+    /// content that the server's schema asks for, without what has a default there, or none if the person declines. In place of
+    /// [`elicitation`](Self::elicitation), so that the run does not wait and the tool is not called again; the call's
+    /// [timeout](Self::timeout) holds for the person, too.
+    ///
+    /// ```
+    /// use agent_tools::mcp::{Client, Elicitation, Stdio};
+    /// use serde_json::json;
+    ///
+    /// let server = Stdio::new("my-server");
+    /// let client = Client::builder("files", server).elicitation_by(async |asked: Elicitation| {
+    ///     println!("{} asks: {}", asked.server, asked.message);
+    ///     Ok(Some(json!({"name": "Ada"})))
+    /// });
+    /// # client.build()?;
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn elicitation_by<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(Elicitation) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<Value>>> + Send + 'static,
+    {
+        self.0.answers = Some(Arc::new(move |asked| Box::pin(answer(asked))));
         self
     }
 

@@ -95,6 +95,24 @@ impl Streams {
     pub fn new(connect: impl Fn() -> BoxFuture<'static, Result<(Reader, Writer)>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(connect))
     }
+
+    /// The program that this command starts in a sandbox, each time anew: it reaches what the sandbox lets it reach. Of what it writes to
+    /// its standard error nothing is kept.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use agent_tools::{mcp::{Client, Streams}, sandbox::{Command, MemorySandbox}};
+    ///
+    /// let sandbox = Arc::new(MemorySandbox::new());
+    /// let server = Streams::in_sandbox(sandbox, Command::new("python3").arg("server.py"));
+    /// let client = Client::builder("bees", server).build()?;
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    #[cfg(feature = "sandbox")]
+    pub fn in_sandbox(sandbox: Arc<dyn crate::sandbox::Sandbox>, command: crate::sandbox::Command) -> Self {
+        Self::new(move || Box::pin(super::sandboxed::start(sandbox.clone(), command.clone())))
+    }
 }
 
 impl fmt::Debug for Streams {
@@ -113,6 +131,7 @@ impl Endpoint {
                 url.ok_or_else(|| {
                     Error::config("a server's address must be a URL that begins with http:// or https://")
                 })?;
+                server.oauth.as_ref().map_or(Ok(()), OAuth::check)?;
                 server.headers().map(drop)
             }
             Kind::Streams(_) => Ok(()),

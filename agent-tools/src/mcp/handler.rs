@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::ErrorKind;
+use agent_core::{Error, ErrorKind};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -92,12 +92,28 @@ fn check_size(asks: &impl Serialize, limit: usize) -> Result<(), ErrorData> {
     content::check_size(asks, limit).map_err(|error| ErrorData::invalid_params(error.message().to_owned(), None))
 }
 
+/// What the server is told of an answer that is found for it, unless the call is over before.
+async fn answered<T>(call: &Call, answer: impl Future<Output = Result<T, Error>>) -> Result<T, ErrorData> {
+    let answer = tokio::select! {
+        answer = answer => answer,
+        () = call.over.cancelled() => return Err(ErrorData::internal_error("the call is over", None)),
+    };
+    answer.map_err(|error| {
+        let message = error.message().to_owned();
+        // A budget that is used up and the like end the run, whatever the server makes of the error.
+        if !error.kind().is_told() || error.kind() == ErrorKind::Interrupted {
+            call.end(error);
+        }
+        ErrorData::internal_error(message, None)
+    })
+}
+
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = (!self.settings.roots.is_empty()).then(RootsCapabilities::default);
         capabilities.sampling = self.settings.model.as_ref().map(|_| SamplingCapability::default());
-        if self.settings.asks {
+        if self.settings.may_ask_people() {
             let asks = ElicitationCapability::new().with_form(Default::default()).with_url(Default::default());
             capabilities.elicitation = Some(asks);
         }
@@ -111,12 +127,14 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        if !self.settings.asks {
-            return Ok(ElicitResult::new(ElicitationAction::Decline));
-        }
+        let asked = question::read(&self.settings.name, &request).filter(|_| self.settings.may_ask_people());
+        let Some(asked) = asked else { return Ok(ElicitResult::new(ElicitationAction::Decline)) };
         check_size(&request, QUESTION)?;
         let call = self.asking(&context).await?;
-        match question::ask(&self.settings.name, &call, &request) {
+        if let Some(answerer) = &self.settings.answers {
+            return answered(&call, asked.answer(&call, &**answerer)).await;
+        }
+        match asked.ask(&call) {
             Ok(answer) => Ok(answer),
             // The run waits, and the call is made again when there is an answer. The server is told first that the call is given
             // up, and a question that it does not give up then has no answer: nobody has decided anything.
@@ -138,18 +156,7 @@ impl ClientHandler for Handler {
         };
         check_size(&params, self.settings.limit)?;
         let call = self.asking(&context).await?;
-        let answer = tokio::select! {
-            answer = sampling::ask(&call, &**model, params) => answer,
-            () = call.over.cancelled() => return Err(ErrorData::internal_error("the call is over", None)),
-        };
-        answer.map_err(|error| {
-            let message = error.message().to_owned();
-            // A budget that is used up and the like end the run, whatever the server makes of the error.
-            if !error.kind().is_told() || error.kind() == ErrorKind::Interrupted {
-                call.end(error);
-            }
-            ErrorData::internal_error(message, None)
-        })
+        answered(&call, sampling::ask(&call, &**model, params)).await
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {

@@ -52,6 +52,8 @@ mod question;
 mod resource_tools;
 mod resources;
 mod sampling;
+#[cfg(feature = "sandbox")]
+mod sandboxed;
 mod server;
 mod settings;
 mod sse;
@@ -63,8 +65,8 @@ pub use self::{
     endpoint::{Endpoint, Http, Streams},
     oauth::{Authorizer, FileTokens, Loopback, MemoryTokens, OAuth, TokenStore},
     prompts::{Prompt, PromptArgument},
-    question::ELICITATION,
+    question::{ELICITATION, Elicitation},
     resources::{Resource, ResourceTemplate},
-    server::{HttpServer, Server, ServerBuilder},
+    server::{Caller, CompletionRequest, HttpServer, LogLevel, PromptRequest, ResourceRequest, Server, ServerBuilder},
 };
 pub use crate::program::{Reader, Stdio, Writer};

@@ -34,6 +34,55 @@ pub struct PromptArgument {
     pub required: bool,
 }
 
+impl Prompt {
+    /// A prompt of a server of one's own, without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), title: None, description: None, arguments: Vec::new() }
+    }
+
+    /// The same prompt with a name for people.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The same prompt with words that say what it is for.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The same prompt with one argument more.
+    #[must_use]
+    pub fn with_argument(mut self, argument: PromptArgument) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+}
+
+impl PromptArgument {
+    /// An argument that may be left out.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), description: None, required: false }
+    }
+
+    /// The same argument with words that say what it is.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The same argument, without which there is no prompt.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+}
+
 impl Client {
     /// The prompts that the server has.
     ///

@@ -1,11 +1,12 @@
 //! Questions of a server to people.
 
-use agent_core::{Ask, Result};
+use agent_core::{Ask, BoxFuture, Error, ErrorKind, Result};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calls::Call;
+use crate::check_value;
 
 /// The kind of a question that a server asks.
 pub const ELICITATION: &str = "mcp_elicitation";
@@ -16,35 +17,91 @@ struct Given {
     content: Option<Value>,
 }
 
-/// The answer to a question of the server `name`, or an error that suspends the run until there is one.
-pub(super) fn ask(name: &str, call: &Call, request: &ElicitRequestParams) -> Result<ElicitResult> {
-    let (payload, content) = match request {
+/// What a server asks a person: see [`ClientBuilder::elicitation_by`](super::ClientBuilder::elicitation_by).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The server that asks, by the client's name of it.
+    pub server: String,
+    /// What it asks, in its own words.
+    pub message: String,
+    /// The JSON Schema of the object that it wants to have.
+    pub schema: Option<Value>,
+    /// The address that the person is to open in place of that.
+    pub url: Option<String>,
+}
+
+/// Who answers for a person, at once: the content, or none if it is declined.
+pub(super) type Answerer = dyn Fn(Elicitation) -> BoxFuture<'static, Result<Option<Value>>> + Send + Sync;
+
+/// The question of the server `name`; none if it is of a kind that is not known here.
+pub(super) fn read(name: &str, request: &ElicitRequestParams) -> Option<Elicitation> {
+    let (message, schema, url) = match request {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            (json!({"server": name, "message": message, "schema": requested_schema}), json!(requested_schema))
+            (message, Some(json!(requested_schema)), None)
         }
-        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-            (json!({"server": name, "message": message, "url": url}), json!({"type": "object"}))
-        }
-        _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, None, Some(url.clone())),
+        _ => return None,
     };
-    let schema = json!({
-        "type": "object",
-        "properties": {"action": {"enum": ["accept", "decline", "cancel"]}, "content": content},
-        "required": ["action"],
-    });
-    let nonce = call.name_of(&payload)?;
-    let ask = Ask::new(ELICITATION, payload).nonce(nonce).schema(schema.clone());
-    let given: Given = call.req.ask_with(ask)?.parse()?;
-    let mut result = ElicitResult::new(given.action.clone());
-    if given.action == ElicitationAction::Accept {
-        let defaults = schema["properties"]["content"]["properties"].as_object();
-        let mut content = given.content.unwrap_or_else(|| json!({}));
-        for (field, about) in defaults.into_iter().flatten() {
-            if let (Some(default), None) = (about.get("default"), content.get(field)) {
-                content[field] = default.clone();
-            }
-        }
-        result.content = Some(content);
+    Some(Elicitation { server: name.to_owned(), message: message.clone(), schema, url })
+}
+
+impl Elicitation {
+    fn payload(&self) -> Value {
+        let (name, asked) = match &self.url {
+            Some(url) => ("url", json!(url)),
+            None => ("schema", json!(self.schema)),
+        };
+        json!({"server": self.server, "message": self.message, name: asked})
     }
-    Ok(result)
+
+    /// The answer of a person, or an error that suspends the run until there is one.
+    pub(super) fn ask(&self, call: &Call) -> Result<ElicitResult> {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "action": {"enum": ["accept", "decline", "cancel"]},
+                "content": self.schema.clone().unwrap_or_else(|| json!({"type": "object"})),
+            },
+            "required": ["action"],
+        });
+        let payload = self.payload();
+        let nonce = call.name_of(&payload)?;
+        let given: Given = call.req.ask_with(Ask::new(ELICITATION, payload).nonce(nonce).schema(schema))?.parse()?;
+        Ok(self.result(given.action, given.content))
+    }
+
+    /// The answer of whoever answers at once. It is kept, so that a call that is made again is told the same.
+    pub(super) async fn answer(self, call: &Call, answerer: &Answerer) -> Result<ElicitResult> {
+        let name = format!("elicitation-{}", call.name_of(&self.payload())?);
+        let given = call.req.decide(&name, async { Ok(json!(answerer(self.clone()).await?)) }).await?;
+        if given.is_null() {
+            return Ok(self.result(ElicitationAction::Decline, None));
+        }
+        let result = self.result(ElicitationAction::Accept, Some(given));
+        if let (Some(schema), Some(content)) = (&self.schema, &result.content) {
+            let fits = check_value(schema)?(content);
+            fits.map_err(|why| {
+                Error::new(ErrorKind::InvalidRequest, format!("The user's answer does not fit: {why}"))
+            })?;
+        }
+        Ok(result)
+    }
+
+    /// What the server is told. What is left out of the content has the defaults of its schema.
+    fn result(&self, action: ElicitationAction, content: Option<Value>) -> ElicitResult {
+        let is_accepted = action == ElicitationAction::Accept;
+        let mut result = ElicitResult::new(action);
+        if is_accepted {
+            let fields = self.schema.as_ref().and_then(|schema| schema["properties"].as_object());
+            let mut content = content.unwrap_or_else(|| json!({}));
+            for (field, about) in fields.into_iter().flatten() {
+                if let (Some(default), None, true) = (about.get("default"), content.get(field), content.is_object()) {
+                    content[field] = default.clone();
+                }
+            }
+            result.content = Some(content);
+        }
+        result
+    }
 }

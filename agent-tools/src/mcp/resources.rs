@@ -49,6 +49,62 @@ pub struct ResourceTemplate {
     pub mime: Option<String>,
 }
 
+impl Resource {
+    /// A resource of a server of one's own, with its URI and what it is called.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: name.into(), title: None, description: None, mime: None, size: None }
+    }
+
+    /// The same resource with a name for people.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The same resource with words that say what it is.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The same resource of this media type.
+    #[must_use]
+    pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+}
+
+impl ResourceTemplate {
+    /// A template of a server of one's own, with the template and what it is called.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: name.into(), title: None, description: None, mime: None }
+    }
+
+    /// The same template with a name for people.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The same template with words that say what its resources are.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The same template, whose resources are all of this media type.
+    #[must_use]
+    pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+}
+
 /// All pages of a list, unless it goes on without end.
 macro_rules! pages {
     ($connection:ident, $method:ident, $field:ident) => {{

@@ -10,7 +10,7 @@ use std::{
 use agent_core::{Effect, Model, model::Backoff};
 use rmcp::model::Tool as RemoteTool;
 
-use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access};
+use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access, question::Answerer};
 use crate::wildcard::fits;
 
 /// What a client was told when it was built.
@@ -30,7 +30,10 @@ pub(super) struct Settings {
     pub(super) serial: bool,
     pub(super) checks_output: bool,
     pub(super) resource_tools: bool,
+    /// A run that asks a person waits for the answer.
     pub(super) asks: bool,
+    /// Who answers at once in place of that.
+    pub(super) answers: Option<Arc<Answerer>>,
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) roots: Vec<String>,
     /// What must be there as long as the client is.
@@ -62,6 +65,7 @@ impl Settings {
             checks_output: true,
             resource_tools: false,
             asks: false,
+            answers: None,
             model: None,
             roots: Vec::new(),
             #[cfg(feature = "plugins")]
@@ -81,9 +85,14 @@ impl Settings {
         self.connect_timeout + oauth.map(OAuth::longest).unwrap_or_default()
     }
 
+    /// True if the server may ask people.
+    pub(super) fn may_ask_people(&self) -> bool {
+        self.asks || self.answers.is_some()
+    }
+
     /// True if the server may ask something while a call is under way.
     pub(super) fn may_ask(&self) -> bool {
-        self.asks || self.model.is_some()
+        self.may_ask_people() || self.model.is_some()
     }
 
     /// True if the server's tool of this name is on offer.

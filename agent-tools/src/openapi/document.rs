@@ -4,6 +4,7 @@ use agent_core::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::yaml::Yaml;
+use crate::text::percent_decoded;
 
 /// Largest document, in bytes.
 const LARGEST: usize = 32 << 20;
@@ -97,10 +98,4 @@ pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 /// True if the field is there and true.
 pub(super) fn is_set(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_bool).unwrap_or(false)
-}
-
-fn percent_decoded(pointer: &str) -> String {
-    // A fragment writes `+` as itself, unlike a form.
-    let form = format!("x={}", pointer.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(form.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
 }

@@ -9,44 +9,61 @@ use crate::openapi::servers;
 impl fmt::Display for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (manifest, folder) = (&self.manifest, &self.folder);
-        let text = |file: &str| folder.text(file).unwrap_or_default();
         writeln!(f, "plugin {} {}: {:?}", manifest.name, manifest.version, manifest.description)?;
         writeln!(f, "folder {:?}\ndigest {}", folder.from, self.digest)?;
+        self.shown().into_iter().try_for_each(|(name, says)| writeln!(f, "{name}: {says}"))
+    }
+}
+
+impl Plugin {
+    /// Its parts: what each is called, and what there is to know of it.
+    pub(super) fn shown(&self) -> Vec<(String, String)> {
+        let (manifest, folder) = (&self.manifest, &self.folder);
+        let text = |file: &str| folder.text(file).unwrap_or_default();
+        let mut parts = Vec::new();
         for (name, value) in &manifest.config {
             let secret = if value.secret { ", secret" } else { "" };
             let required = if value.required { ", required" } else { "" };
-            writeln!(f, "value {name:?}: {:?}{secret}{required}: {:?}", value.kind, value.description)?;
+            let default = value.default.as_ref().map(|value| format!(", default {:?}", value.to_string()));
+            let default = default.unwrap_or_default();
+            let says = format!("{:?}{secret}{required}{default}: {:?}", value.kind, value.description);
+            parts.push((format!("value {name:?}"), says));
         }
         for (name, script) in &manifest.scripts {
-            let (effect, env) = (script.effect, &script.env);
-            writeln!(f, "script {name}: runs {:?}, env {env:?}, {effect:?}: {:?}", script.command, script.description)?;
-            writeln!(f, "  takes {:?}", script.parameters.to_string())?;
+            let (effect, env, takes) = (script.effect, &script.env, script.parameters.to_string());
+            let says = format!("runs {:?}, env {env:?}, {effect:?}: {:?}", script.command, script.description);
+            parts.push((format!("script {name}"), format!("{says}\n  takes {takes:?}")));
         }
         for (name, server) in &manifest.mcp {
-            match &server.url {
-                Some(url) => writeln!(f, "server {name}: asks {url:?}, headers {:?}", server.headers),
-                None => {
-                    writeln!(f, "server {name}: runs {:?} outside any sandbox, env {:?}", server.command, server.env)
-                }
-            }?;
+            let says = match (&server.url, server.outside_sandbox) {
+                (Some(url), _) => format!("asks {url:?}, headers {:?}", server.headers),
+                (None, false) => format!("runs {:?} in the sandbox, env {:?}", server.command, server.env),
+                (None, true) => format!(
+                    "runs {:?} OUTSIDE ANY SANDBOX, with all rights of this user, env {:?}",
+                    server.command, server.env
+                ),
+            };
+            parts.push((format!("server {name}"), says));
         }
         for (name, api) in &manifest.openapi {
             let asked = api.server.as_ref().map_or_else(|| servers(text(&api.document)), |one| vec![one.clone()]);
-            writeln!(f, "API {name}: {:?}, asks one of {asked:?}, secrets {:?}", api.document, api.secrets)?;
+            let says = format!("{:?}, asks one of {asked:?}, secrets {:?}", api.document, api.secrets);
+            parts.push((format!("API {name}"), says));
         }
         for (path, bytes) in manifest.skills.iter().flat_map(|skills| folder.below(skills)) {
-            writeln!(f, "skill {path:?}, {bytes} bytes: {:?}", text(path))?;
+            parts.push((format!("skill {path:?}"), format!("{bytes} bytes: {:?}", text(path))));
         }
         for (name, file) in &manifest.prompts {
-            writeln!(f, "prompt {name:?} {file:?}: {:?}", text(file))?;
+            parts.push((format!("prompt {name:?}"), format!("{file:?}: {:?}", text(file))));
         }
         for (name, agent) in &manifest.agents {
-            writeln!(f, "agent {name}: tools {:?}: {:?}", agent.tools, agent.description)?;
-            writeln!(f, "  prompt {:?}: {:?}", agent.prompt, text(&agent.prompt))?;
+            let says = format!("tools {:?}: {:?}", agent.tools, agent.description);
+            let prompt = format!("\n  prompt {:?}: {:?}", agent.prompt, text(&agent.prompt));
+            parts.push((format!("agent {name}"), says + &prompt));
         }
-        for rule in &manifest.permissions {
-            writeln!(f, "permission: {:?} {:?}", rule.policy, rule.tool)?;
+        for (at, rule) in manifest.permissions.iter().enumerate() {
+            parts.push((format!("permission {}", at + 1), format!("{:?} {:?}", rule.policy, rule.tool)));
         }
-        Ok(())
+        parts
     }
 }

@@ -92,14 +92,12 @@ impl Folder {
 
     /// A digest of all names and bytes.
     pub(super) fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        for (path, file) in &self.files {
-            for part in [path.as_bytes(), &[u8::from(file.is_program)], &file.bytes] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part);
-            }
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        digest(self.files.iter())
+    }
+
+    /// A digest of each file, by its path.
+    pub(super) fn digests(&self) -> impl Iterator<Item = (&str, String)> {
+        self.files.iter().map(|(path, file)| (path.as_str(), digest([(path, file)].into_iter())))
     }
 
     /// The text of a file, by its path in the folder.
@@ -118,6 +116,17 @@ impl Folder {
         let files = self.files.iter().map(|(file, read)| (file.as_str(), read.bytes.len()));
         files.filter(move |(file, _)| file.starts_with(&path))
     }
+}
+
+fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a File)>) -> String {
+    let mut hash = Sha256::new();
+    for (path, file) in files {
+        for part in [path.as_bytes(), &[u8::from(file.is_program)], &file.bytes] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The first `most` bytes of a file. A link or a pipe that takes the file's place meanwhile is neither followed nor waited for.

@@ -96,6 +96,9 @@ pub(super) struct Server {
     pub(super) command: Vec<String>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// The program runs with all rights of this process's user.
+    #[serde(default)]
+    pub(super) outside_sandbox: bool,
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
@@ -179,6 +182,9 @@ impl Manifest {
         for (name, server) in &manifest.mcp {
             if server.command.is_empty() == server.url.is_none() {
                 return Err(wrong(format!("mcp.{name}: give either a command or a url")));
+            }
+            if server.outside_sandbox && server.url.is_some() {
+                return Err(wrong(format!("mcp.{name}.outside_sandbox: it is for a command")));
             }
         }
         for (name, declared) in &manifest.config {

@@ -5,9 +5,10 @@
 //! files are copied when they are read, to a folder that only this process writes to, and a change of the plugin's own folder is seen when it is
 //! loaded again. [`TrustStore`] keeps what people decided.
 //!
-//! Code of a plugin runs in processes alone: scripts in the [`Sandbox`] that the application gives, servers of tools as programs of their
-//! own.
+//! Code of a plugin runs in processes alone, in the [`Sandbox`] that the application gives. A server of tools that must be outside says so in
+//! the manifest, and in what is printed.
 
+mod changes;
 mod config;
 mod display;
 mod folder;
@@ -21,11 +22,12 @@ use std::{path::Path, sync::Arc};
 use agent_core::{Error, Result};
 use serde_json::Value;
 
-use self::{folder::Folder, manifest::Manifest};
 pub use self::{
+    changes::Changes,
     parts::{Parts, SubAgent},
     store::TrustStore,
 };
+use self::{folder::Folder, manifest::Manifest};
 use crate::sandbox::Sandbox;
 
 /// A plugin as it was read, which is not trusted yet; see the [module](self).
@@ -74,7 +76,8 @@ impl Plugin {
     }
 
     /// Takes the plugin as trusted, if it is what was looked at. Values of `config` are by name; null is none. A secret is given by reference:
-    /// `{"env": NAME}` or `{"file": PATH}`. Scripts run in `sandbox`.
+    /// `{"env": NAME}` or `{"file": PATH}`. Scripts and servers of tools run in `sandbox`,
+    /// but for servers that the printed plugin shows outside of it.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `digest` is not the plugin's, for a value that is missing, unknown or of another

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Skills, ToolSet,
-    mcp::{Client, ClientBuilder, Http, Stdio},
+    mcp::{Client, ClientBuilder, Http, Stdio, Streams},
     openapi::OpenApi,
     sandbox::{Command, Sandbox},
     wildcard,
@@ -64,7 +64,7 @@ impl Plugin {
         let tools = tools.prefixed(&format!("{}_", self.name())).into_tools()?;
         let is_denied = |tool: &Arc<dyn Tool>| self.denied().any(|pattern| wildcard::fits(pattern, &tool.spec().name));
         let tools = ToolSet::new(self.name()).extend(tools.into_iter().filter(|tool| !is_denied(tool)));
-        let servers = self.manifest.mcp.iter().map(|(name, server)| self.server(name, server, &values));
+        let servers = self.manifest.mcp.iter().map(|(name, server)| self.server(name, server, &values, sandbox));
         let servers = servers.collect::<Result<_>>()?;
         let mut skills = Skills::new();
         for folder in &self.manifest.skills {
@@ -102,12 +102,7 @@ impl Plugin {
         values: &Arc<Values>,
         sandbox: &Arc<dyn Sandbox>,
     ) -> Result<ScriptTool> {
-        let dir = self.dir();
-        let words = script.command.iter().map(|word| values.fill(word, dir, false)).collect::<Result<Vec<_>>>()?;
-        let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);
-        let command = script.env.iter().try_fold(command, |command, (name, text)| {
-            Ok::<_, Error>(command.env(name, values.fill(text, dir, true)?))
-        })?;
+        let command = self.command(&script.command, &script.env, values)?;
         Ok(ScriptTool {
             spec: ToolSpec::new(name, &script.description, script.parameters.clone()),
             command,
@@ -116,6 +111,15 @@ impl Plugin {
             values: values.clone(),
             sandbox: sandbox.clone(),
             _folder: self.folder.clone(),
+        })
+    }
+
+    /// A command of the manifest for a sandbox.
+    fn command(&self, words: &[String], env: &BTreeMap<String, String>, values: &Values) -> Result<Command> {
+        let words = words.iter().map(|word| values.fill(word, self.dir(), false)).collect::<Result<Vec<_>>>()?;
+        let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);
+        env.iter().try_fold(command, |command, (name, text)| {
+            Ok::<_, Error>(command.env(name, values.fill(text, self.dir(), true)?))
         })
     }
 
@@ -130,7 +134,7 @@ impl Plugin {
         builder.build()
     }
 
-    fn server(&self, name: &str, server: &Server, values: &Values) -> Result<Client> {
+    fn server(&self, name: &str, server: &Server, values: &Values, sandbox: &Arc<dyn Sandbox>) -> Result<Client> {
         let (full, dir) = (format!("{}_{name}", self.name()), self.dir());
         let builder = match &server.url {
             Some(url) => {
@@ -141,13 +145,14 @@ impl Plugin {
                 Client::builder(&full, http)
             }
             None => {
-                let words =
-                    server.command.iter().map(|word| values.fill(word, dir, false)).collect::<Result<Vec<_>>>()?;
-                let mut stdio = Stdio::new(&words[0]).args(&words[1..]).directory(dir);
-                for (name, text) in &server.env {
-                    stdio = stdio.env(name, values.fill(text, dir, true)?);
+                let command = self.command(&server.command, &server.env, values)?;
+                if server.outside_sandbox {
+                    let stdio = Stdio::new(command.program).args(command.args).directory(dir);
+                    let stdio = command.env.into_iter().fold(stdio, |stdio, (name, value)| stdio.env(name, value));
+                    Client::builder(&full, stdio)
+                } else {
+                    Client::builder(&full, Streams::in_sandbox(sandbox.clone(), command))
                 }
-                Client::builder(&full, stdio)
             }
         };
         let prefix = format!("{full}_");

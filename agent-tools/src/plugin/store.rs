@@ -12,7 +12,10 @@ use agent_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use super::Plugin;
+use super::{
+    Plugin,
+    changes::{Changes, Digests},
+};
 
 /// A JSON file with the digests of the plugins that were trusted, by their names. It is read and written at each call, as a whole; only its owner may
 /// read it. Of two processes that write at once, the last is right.
@@ -28,8 +31,11 @@ use super::Plugin;
 /// let store = TrustStore::new(file);
 /// let plugin = Plugin::load(folder)?;
 /// if store.digest(plugin.name())?.as_deref() != Some(plugin.digest()) {
-///     println!("{plugin}"); // and a person says yes
-///     store.trust(&plugin)?;
+///     println!("{plugin}");
+///     if let Some(changes) = store.changes(&plugin)? {
+///         println!("{changes}");
+///     }
+///     store.trust(&plugin)?; // if a person says yes
 /// }
 /// assert_eq!(store.digest("bees")?.as_deref(), Some(plugin.digest()));
 /// # Ok::<(), agent_core::Error>(())
@@ -43,6 +49,8 @@ struct Trusted {
     digest: String,
     /// Milliseconds since 1970.
     at: u64,
+    /// Digests of its parts and files, by their names.
+    parts: Digests,
 }
 
 type ByName = BTreeMap<String, Trusted>;
@@ -61,6 +69,15 @@ impl TrustStore {
         Ok(self.read()?.remove(plugin).map(|trusted| trusted.digest))
     }
 
+    /// What has changed in the plugin since it was trusted; none if no plugin of its name was.
+    ///
+    /// # Errors
+    /// As [`digest`](Self::digest).
+    pub fn changes(&self, plugin: &Plugin) -> Result<Option<Changes>> {
+        let known = self.read()?.remove(plugin.name());
+        Ok(known.map(|known| Changes::between(known.version, &known.parts, plugin)))
+    }
+
     /// Keeps that the plugin is trusted as it was loaded, in the place of an older one.
     ///
     /// # Errors
@@ -71,6 +88,7 @@ impl TrustStore {
             version: plugin.manifest.version.to_string(),
             digest: plugin.digest.clone(),
             at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            parts: plugin.digests(),
         };
         let mut all = self.read()?;
         all.insert(plugin.name().to_owned(), trusted);

@@ -235,6 +235,16 @@ impl Skills {
         if self.iter().all(|skill| skill.files().is_empty()) { set } else { set.tool(tools::read(self)) }
     }
 
+    /// The instructions of a skill, or the further file at `path`.
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn text_of(self, name: String, path: Option<String>) -> Result<String> {
+        crate::blocking::blocking(move || {
+            let skill = self.find(&name)?;
+            path.map_or_else(|| skill.instructions(), |path| skill.read(&path))
+        })
+        .await
+    }
+
     fn find(&self, name: &str) -> Result<&Skill> {
         self.0.get(name.trim()).ok_or_else(|| {
             let known: Vec<_> = self.0.keys().map(String::as_str).collect();

@@ -3,10 +3,15 @@
 
 use std::{env, time::Duration};
 
-use agent_core::{Ask, Error, Media, Part, Tool, ToolOutput, ToolRequest, Toolset, engine::RunParts};
+use agent_core::{
+    Ask, Error, History, Media, Message, ModelRequest, Part, Tool, ToolOutput, ToolRequest, Toolset, UserMessage,
+};
 use agent_tools::{
     from_schema,
-    mcp::{Authorizer, Client, Http, OAuth, Server},
+    mcp::{
+        Authorizer, Caller, Client, Http, LogLevel, OAuth, Prompt, PromptArgument, PromptRequest, Resource,
+        ResourceRequest, ResourceTemplate, Server, ServerBuilder,
+    },
 };
 use serde_json::{Value, json};
 
@@ -19,27 +24,16 @@ async fn client() {
     let url = env::var("MCP_SERVER_URL").expect("an address");
     let client = Client::builder("suite", Http::new(url).oauth(access()))
         .prefix("")
-        .elicitation()
+        // Whatever is asked is accepted as it stands.
+        .elicitation_by(async |_| Ok(Some(json!({}))))
         .timeout(Duration::from_secs(20))
         .required()
         .build()
         .expect("builds");
     client.warm_up().await.expect("connects");
-    let mut run = run(|_| {});
     for name in names(&client).await {
         let args = if name == "add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
-        // Whatever is asked is accepted as it stands.
-        let output = loop {
-            match call_in(run.cx(), &client, &name, args.clone()).await {
-                Err(error) if !error.questions().is_empty() => {
-                    let answers: Vec<_> =
-                        error.questions().iter().map(|question| question.answer(accepted())).collect();
-                    let ids = (**run.cx().ids()).clone();
-                    run = run_as(ids, |parts: &mut RunParts| parts.answers.extend(answers));
-                }
-                done => break done,
-            }
-        };
+        let output = call(&client, &name, args).await;
         println!("{name}: {:?}", output.map(|output| output.to_text()));
     }
 }
@@ -49,6 +43,9 @@ fn access() -> OAuth {
     let context: Value = env::var("MCP_CONFORMANCE_CONTEXT")
         .map_or(Value::Null, |context| serde_json::from_str(&context).expect("JSON"));
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    if let Some((id, key)) = context["client_id"].as_str().zip(context["private_key_pem"].as_str()) {
+        return OAuth::private_key_jwt(id, key);
+    }
     let known = context["client_id"].as_str().zip(context["client_secret"].as_str());
     match known {
         Some((id, secret)) if scenario.contains("client-credentials") => OAuth::client_credentials(id, secret),
@@ -76,14 +73,11 @@ impl Authorizer for Redirected {
     }
 }
 
-fn accepted() -> Value {
-    json!({"action": "accept", "content": {}})
-}
-
 /// A tool that asks for these fields.
 fn asks(name: &str, fields: &Value) -> impl Tool + use<> {
     let schema = json!({"type": "object", "properties": fields});
-    from_schema(name, "Asks.", json!({"type": "object", "properties": {}}), move |args: Value, req: ToolRequest| {
+    let takes = json!({"type": "object", "properties": {"message": {"type": "string"}}});
+    from_schema(name, "Asks.", takes, move |args: Value, req: ToolRequest| {
         let message = args["message"].as_str().unwrap_or("Please provide this").to_owned();
         let ask = Ask::new("form", json!({"message": message})).schema(schema.clone());
         async move {
@@ -97,7 +91,73 @@ fn resource(uri: &str) -> Part {
     Part::Document(Media::base64("aGVsbG8=", "text/plain").with_name(uri))
 }
 
-/// The server of the suite: the tools that it names, at `127.0.0.1:39111` until it is killed.
+/// The resources and prompts that the suite names.
+fn with_resources_and_prompts(server: ServerBuilder) -> ServerBuilder {
+    let resource = |uri: &str, mime: &str| Resource::new(uri, uri).with_description("Of the suite.").with_mime(mime);
+    let prompt = |name: &str| Prompt::new(name).with_description("Of the suite.");
+    let argument = |name: &str| PromptArgument::new(name).required();
+    let image = || Part::Image(Media::base64("iVBORw0KGgo=", "image/png"));
+    let said = |parts: Vec<Part>| Message::User(UserMessage::new(parts));
+    server
+        .resource(resource("test://static-text", "text/plain"), async |_| "The content of the static text resource.")
+        .resource(resource("test://static-binary", "image/png"), move |_| async move { vec![image()] })
+        .resource(resource("test://watched-resource", "text/plain"), async |_| "watched")
+        .resource_template(
+            ResourceTemplate::new("test://template/{id}/data", "data").with_mime("application/json"),
+            async |asked: ResourceRequest| json!({"id": asked.get("id"), "templateTest": true}),
+        )
+        .prompt(prompt("test_simple_prompt"), async |_| Ok(vec![Message::user("This is a simple prompt for testing.")]))
+        .prompt(
+            prompt("test_prompt_with_arguments").with_argument(argument("arg1")).with_argument(argument("arg2")),
+            async |asked: PromptRequest| {
+                let text = format!("Prompt with arguments: arg1='{}', arg2='{}'", asked.get("arg1"), asked.get("arg2"));
+                Ok(vec![Message::user(text)])
+            },
+        )
+        .completion("test_prompt_with_arguments", "arg1", async |asked| vec![format!("{}ing", asked.typed)])
+        .prompt(
+            prompt("test_prompt_with_embedded_resource").with_argument(argument("resourceUri")),
+            move |asked: PromptRequest| async move {
+                let media = Media::base64("aGVsbG8=", "text/plain").with_name(asked.get("resourceUri"));
+                Ok(vec![said(vec![Part::Document(media), Part::text("Please process the embedded resource above.")])])
+            },
+        )
+        .prompt(prompt("test_prompt_with_image"), move |_| async move {
+            Ok(vec![said(vec![image(), Part::text("Please analyze the image above.")])])
+        })
+}
+
+/// The tools of the suite that speak to its client.
+fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
+    let any = || json!({"type": "object", "properties": {}});
+    let logs = from_schema("test_tool_with_logging", "Logs.", any(), async |_: Value, req: ToolRequest| {
+        let caller = req.cx.resources().get::<Caller>()?;
+        for text in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+            caller.log(LogLevel::Info, text);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok::<_, Error>("logged")
+    });
+    let prompt = json!({"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]});
+    let samples = from_schema("test_sampling", "Asks a model.", prompt, async |args: Value, req: ToolRequest| {
+        let model = req.cx.resources().get::<Caller>()?.model()?;
+        let mut request = ModelRequest::new(req.cx.clone());
+        request.messages = History::from_messages([Message::user(args["prompt"].as_str().unwrap_or_default())])?;
+        let said = req.cx.call_model(&model, request).await?.message.text();
+        Ok::<_, Error>(format!("LLM response: {said}"))
+    });
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+        "additionalProperties": false,
+    });
+    let of_2020 = from_schema("json_schema_2020_12_tool", "Takes an address.", schema, async |args: Value, _| args);
+    server.tool(logs).tool(samples).tool(of_2020)
+}
+
+/// The server of the suite: what it names, at `127.0.0.1:39111` until it is killed.
 #[tokio::test]
 #[ignore = "spoken to by the conformance suite"]
 async fn server() {
@@ -156,6 +216,7 @@ async fn server() {
     let server = server.tool(asks("test_elicitation", &user));
     let server = server.tool(asks("test_elicitation_sep1034_defaults", &defaults));
     let server = server.tool(asks("test_elicitation_sep1330_enums", &enums));
+    let server = with_tools_that_call_back(with_resources_and_prompts(server));
     let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 39111).into()).await.expect("serves");
     tokio::time::sleep(Duration::from_secs(120)).await;
 }

@@ -4,6 +4,7 @@ mod conformance;
 mod failures;
 mod listing;
 mod oauth;
+mod offers;
 mod old;
 mod programs;
 mod questions;

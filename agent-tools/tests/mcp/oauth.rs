@@ -7,7 +7,10 @@ use std::{
 
 use agent_core::{Toolset, tool::Secret};
 use agent_tools::mcp::{Client, ClientBuilder, FileTokens, Http, Loopback, MemoryTokens, OAuth, TokenStore};
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::{
@@ -32,6 +35,12 @@ struct State {
     /// The scope without which nothing is done.
     scope: String,
     granted: String,
+    /// The secret that a client gets when it is registered, and that each request for a token must bring then.
+    secret: Option<String>,
+    /// Another issuer than this address.
+    issuer: Option<String>,
+    /// The server does not say which authorization server is its own.
+    names_none: bool,
 }
 
 fn form(text: &str) -> HashMap<String, String> {
@@ -95,12 +104,15 @@ impl Guarded {
         let mut state = self.state();
         let at = state.at.clone();
         let ok = |value: Value| ("200 OK", String::new(), value.to_string());
+        if path.contains("/.well-known/oauth-protected-resource") && state.names_none {
+            return ("404 Not Found", String::new(), String::new());
+        }
         if path.starts_with("/.well-known/oauth-protected-resource") {
             return ok(json!({"resource": format!("{at}/mcp"), "authorization_servers": [at]}));
         }
-        if path.starts_with("/.well-known/oauth-authorization-server") {
+        if path == "/.well-known/oauth-authorization-server" {
             return ok(json!({
-                "issuer": at, "authorization_endpoint": format!("{at}/authorize"), "token_endpoint": format!("{at}/token"),
+                "issuer": state.issuer.as_ref().unwrap_or(&at), "authorization_endpoint": format!("{at}/authorize"), "token_endpoint": format!("{at}/token"),
                 "registration_endpoint": format!("{at}/register"), "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"], "grant_types_supported": ["authorization_code", "refresh_token"],
             }));
@@ -108,6 +120,7 @@ impl Guarded {
         if path == "/register" {
             let mut asked: Value = serde_json::from_str(body).expect("JSON");
             asked["client_id"] = json!("registered");
+            asked["client_secret"] = json!(state.secret);
             return ("201 Created", String::new(), asked.to_string());
         }
         if let Some(query) = path.strip_prefix("/authorize?") {
@@ -125,7 +138,15 @@ impl Guarded {
                 let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
                 assert_eq!((&digest, &*asked["code"]), (&state.challenge, "abc"));
             }
-            if grant == "client_credentials" {
+            if let Some(secret) = &state.secret {
+                let basic = BASE64_STANDARD.encode(format!("registered:{secret}"));
+                assert!(head.contains(&format!("authorization: Basic {basic}")), "{grant}: {head}");
+            }
+            if let Some(assertion) = asked.get("client_assertion") {
+                let claims = BASE64_URL_SAFE_NO_PAD.decode(assertion.split('.').nth(1).expect("claims"));
+                let claims: Value = serde_json::from_slice(&claims.expect("base64")).expect("JSON");
+                assert_eq!((&claims["sub"], &claims["aud"]), (&json!("program"), &json!(at)));
+            } else if grant == "client_credentials" {
                 let basic_or_body = head.contains("authorization: Basic") || asked["client_secret"] == "hush-hush";
                 assert!(basic_or_body, "{asked:?}");
             }
@@ -138,9 +159,13 @@ impl Guarded {
                 "scope": state.granted,
             }));
         }
+        if path != "/mcp" {
+            return ("404 Not Found", String::new(), String::new());
+        }
         if !head.to_lowercase().contains(&format!("authorization: bearer hush-{}\r\n", state.token)) || state.token == 0
         {
-            let challenge = format!("Bearer resource_metadata=\"{at}/.well-known/oauth-protected-resource/mcp\"");
+            let names = format!("Bearer resource_metadata=\"{at}/.well-known/oauth-protected-resource/mcp\"");
+            let challenge = if state.names_none { "Bearer".to_owned() } else { names };
             return ("401 Unauthorized", format!("www-authenticate: {challenge}\r\n"), String::new());
         }
         let asked: Value = serde_json::from_str(body).unwrap_or_default();
@@ -193,6 +218,54 @@ async fn tokens_in_a_file_are_for_this_user_alone_and_the_next_process_needs_no_
         let mode = file.expect("a file").metadata().expect("facts").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+}
+
+#[tokio::test]
+async fn the_secret_of_a_registered_client_is_kept_with_its_tokens_and_the_next_process_renews_with_it() {
+    let (guarded, dir) = (Guarded::start().await, tempfile::tempdir().expect("a directory"));
+    guarded.state().secret = Some("hush-client".into());
+    let tokens = || FileTokens::new(dir.path());
+    let client = guarded.builder(tokens()).await.build().expect("builds");
+    client.warm_up().await.expect("let in");
+    // The token is refused from now on.
+    guarded.state().token += 1;
+    let again = guarded.builder(tokens()).await.build().expect("builds");
+    again.warm_up().await.expect("renewed");
+    assert_eq!(guarded.state().grants, ["authorization_code", "refresh_token"], "the user was asked once");
+    assert!(!format!("{client:?} {again:?}").contains("hush"));
+}
+
+#[tokio::test]
+async fn a_server_that_names_no_authorization_server_may_have_its_issuer_at_its_own_origin_and_nowhere_else() {
+    let let_in = async |names_none: bool, issuer: Option<&str>| {
+        let guarded = Guarded::start().await;
+        let issuer = issuer.map_or_else(|| format!("{}/oauth", guarded.state().at), str::to_owned);
+        (guarded.state().names_none, guarded.state().issuer) = (names_none, Some(issuer));
+        let client = guarded.builder(MemoryTokens::default()).await.build().expect("builds");
+        client.warm_up().await.is_ok()
+    };
+    assert!(let_in(true, None).await, "a server of the first version with OAuth");
+    assert!(!let_in(true, Some("https://elsewhere.example")).await);
+    assert!(!let_in(false, None).await, "who names one is held to the name");
+}
+
+#[tokio::test]
+async fn a_client_that_signs_who_it_is_needs_no_user_and_a_key_that_is_none_is_refused_when_it_is_built() {
+    use ring::{rand::SystemRandom, signature};
+    let algorithm = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let key = signature::EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new()).expect("a key");
+    let text = BASE64_STANDARD.encode(key.as_ref());
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+    let guarded = Guarded::start().await;
+    let client = |key: &str| Client::builder("g", guarded.http().oauth(OAuth::private_key_jwt("program", key))).build();
+    let good = client(&pem).expect("builds");
+    assert_eq!(call(&good, "g_work", json!({})).await.expect("let in").to_text(), "worked");
+    guarded.state().token += 1;
+    assert_eq!(call(&good, "g_work", json!({})).await.expect("asked anew").to_text(), "worked");
+    assert_eq!(guarded.state().grants, ["client_credentials"; 2]);
+    assert!(!format!("{good:?}").contains(&text[..20]));
+    let error = client("hush-hush").expect_err("no key");
+    assert!(error.message().contains("PKCS #8") && !format!("{error:?}").contains("hush"), "{error}");
 }
 
 #[tokio::test]

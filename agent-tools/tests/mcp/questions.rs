@@ -1,6 +1,12 @@
 //! What a server asks: people, a model, where to work.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use agent_core::{
     Answer, ErrorKind, ToolOutput,
@@ -8,7 +14,7 @@ use agent_core::{
     run::Question,
     testing::{ScriptedModel, Turn},
 };
-use agent_tools::mcp::{Client, ELICITATION};
+use agent_tools::mcp::{Client, ELICITATION, Elicitation};
 use serde_json::{Value, json};
 
 use crate::{double::Double, support::*, wild};
@@ -59,6 +65,42 @@ async fn a_person_may_decline() {
     let client = Double::new().builder().elicitation().build().expect("builds");
     let waiting = asked(&client).await;
     assert_eq!(goes_on(&client, waiting, json!({"action": "decline"})).await.to_text(), "Decline null");
+}
+
+#[tokio::test]
+async fn who_answers_at_once_is_asked_in_the_call_which_is_made_once_and_an_answer_that_does_not_fit_is_none() {
+    let double = Double::new();
+    let answers = async |answer: Value| {
+        let client = double.builder().elicitation_by(move |asked: Elicitation| {
+            assert_eq!((&*asked.server, &*asked.message, asked.url), ("double", "Who are you?", None));
+            let answer = answer.clone();
+            async move { Ok(Some(answer).filter(|answer| !answer.is_null())) }
+        });
+        call(&client.build().expect("builds"), "double_ask", json!({})).await.expect("answered").to_text()
+    };
+    assert_eq!(answers(json!({"name": "Ada"})).await, r#"Accept {"mood":7,"name":"Ada"}"#);
+    assert_eq!(double.count("ask"), 1);
+    assert_eq!(answers(Value::Null).await, "Decline null");
+    let wrong = answers(json!({"name": 7})).await;
+    assert!(wrong.starts_with("nobody could be asked") && wrong.contains("does not fit"), "{wrong}");
+}
+
+#[tokio::test]
+async fn what_was_answered_at_once_is_kept_and_not_asked_again_when_the_run_goes_on() {
+    let (double, asked) = (Double::new(), Arc::new(AtomicUsize::new(0)));
+    let count = asked.clone();
+    let client = double.builder().elicitation_by(move |_: Elicitation| {
+        let times = count.fetch_add(1, Ordering::AcqRel);
+        async move { Ok(Some(json!({"name": format!("Ada {times}")}))) }
+    });
+    let (client, run) = (client.build().expect("builds"), run(|_| {}));
+    let first = call_in(run.cx(), &client, "double_ask", json!({})).await.expect("answered").to_text();
+    // The same step of the run, driven again with what it kept.
+    let stood = run.engine().log().at_rest();
+    let again = run_as((**run.cx().ids()).clone(), |_| {});
+    again.engine().log().adopt(&stood);
+    let second = call_in(again.cx(), &client, "double_ask", json!({})).await.expect("answered").to_text();
+    assert_eq!((first, asked.load(Ordering::Acquire)), (second, 1));
 }
 
 #[tokio::test]

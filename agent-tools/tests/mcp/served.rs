@@ -91,7 +91,7 @@ impl Drop for Noticed {
 }
 
 /// A client at the other end of two streams.
-fn over_streams(server: Server) -> Streams {
+pub(crate) fn over_streams(server: Server) -> Streams {
     Streams::new(move || {
         let server = server.clone();
         Box::pin(async move {

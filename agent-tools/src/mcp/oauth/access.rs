@@ -1,41 +1,43 @@
 //! Access to one server: its token, renewed and asked for anew.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use agent_core::{Error, ErrorKind, Result, async_trait, tool::Secret};
+use agent_core::tool::Secret;
 use reqwest::Url;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, ClientCredentialsConfig,
-    CredentialRefreshGuard, CredentialStore, StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
+    ClientCredentialsConfig, CredentialStore, OAuthClientConfig, StoredCredentials,
 };
+use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{Authorizer, Grant, OAuth, TokenStore, network::Network};
+use super::{Authorizer, Grant, OAuth, assertion::Key, kept::Kept, network::Network};
 
 /// Access to one server.
 pub(in super::super) struct Access {
     how: OAuth,
     url: String,
+    network: Arc<Network>,
+    kept: Kept,
     manager: Mutex<Option<AuthorizationManager>>,
-    /// Held while a token is renewed, so that two connections do not use up one refresh token.
-    renewing: Arc<Mutex<()>>,
 }
 
 impl Access {
     pub(in super::super) fn new(how: &OAuth, url: &str) -> Self {
-        Self { how: how.clone(), url: url.to_owned(), manager: Mutex::default(), renewing: Arc::default() }
+        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let network = Arc::new(Network::new(host.into_iter().chain(how.hosts.iter().cloned()).collect()));
+        let kept = Kept::new(how.tokens.clone(), url.to_owned());
+        Self { how: how.clone(), url: url.to_owned(), network, kept, manager: Mutex::default() }
     }
 
     /// The token there is.
     pub(in super::super) async fn token(&self) -> Result<Option<String>, AuthError> {
         let mut slot = self.manager.lock().await;
         if slot.is_none() {
-            let mut manager = self.manager().await?;
-            // What was kept of a client's own credentials is had again as easily.
-            if matches!(self.how.grant, Grant::Client) || !manager.initialize_from_store().await? {
-                return Ok(None);
-            }
-            *slot = Some(manager);
+            *slot = self.known().await?;
         }
         let Some(manager) = &*slot else { return Ok(None) };
         match manager.get_access_token().await {
@@ -43,6 +45,25 @@ impl Access {
             Err(AuthError::AuthorizationRequired) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The client that was let in before, with what was kept of it.
+    async fn known(&self) -> Result<Option<AuthorizationManager>, AuthError> {
+        // What was kept of a client's own credentials is had again as easily.
+        let Grant::User(authorizer) = &self.how.grant else { return Ok(None) };
+        let Some(kept) = self.kept.load().await?.filter(|kept| kept.token_response.is_some()) else { return Ok(None) };
+        let mut manager = self.manager().await?;
+        manager.set_metadata(self.metadata(&manager, None).await?);
+        if !manager.initialize_from_store().await? {
+            return Ok(None);
+        }
+        let own = self.how.client.as_ref().filter(|(id, _)| *id == kept.client_id);
+        let secret = own.and_then(|(_, secret)| secret.clone()).or_else(|| self.kept.secret_of(&kept.client_id));
+        if let Some(secret) = secret {
+            let client = OAuthClientConfig::new(kept.client_id, authorizer.redirect_uri());
+            manager.configure_client(client.with_client_secret(secret.expose()))?;
+        }
+        Ok(Some(manager))
     }
 
     /// Another token than the one that was `sent` and refused. `more` is a scope that it lacks.
@@ -67,7 +88,7 @@ impl Access {
                 return manager.get_access_token().await;
             }
             if more.is_some() {
-                scopes.extend(manager.get_current_scopes().await);
+                scopes.extend(self.kept.load().await?.into_iter().flat_map(|kept| kept.granted_scopes));
             }
         }
         scopes.extend(more.into_iter().flat_map(str::split_whitespace).map(str::to_owned));
@@ -80,16 +101,34 @@ impl Access {
     }
 
     async fn manager(&self) -> Result<AuthorizationManager, AuthError> {
-        let host = Url::parse(&self.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        let hosts = host.into_iter().chain(self.how.hosts.iter().cloned()).collect();
-        let network = Arc::new(Network { hosts });
-        let mut manager = AuthorizationManager::new_with_oauth_http_client(&*self.url, network).await?;
-        manager.set_credential_store(Kept {
-            tokens: self.how.tokens.clone(),
-            server: self.url.clone(),
-            renewing: self.renewing.clone(),
-        });
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(&*self.url, self.network.clone()).await?;
+        manager.set_credential_store(self.kept.clone());
         Ok(manager)
+    }
+
+    /// What the authorization server says of itself.
+    async fn metadata(
+        &self,
+        manager: &AuthorizationManager,
+        challenge: Option<&str>,
+    ) -> Result<AuthorizationMetadata, AuthError> {
+        let is_named = challenge.is_some_and(|challenge| challenge.contains("resource_metadata"));
+        match manager.resolve_metadata_from_challenge(challenge).await {
+            Ok(found) => Ok(found.metadata),
+            // A server of the first version with OAuth names no authorization server: what lies at its own root is meant, whose
+            // issuer may be a part of the same origin. Whoever names one is held to the name.
+            Err(AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer })
+                if !is_named && !self.network.has_named_a_server() =>
+            {
+                let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+                let own = self.network.metadata_at_root_of(&self.url).await;
+                match own.filter(|own| own.issuer.as_deref().and_then(origin) == origin(&self.url)) {
+                    Some(own) => Ok(own),
+                    None => Err(AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer }),
+                }
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Asks for access.
@@ -99,19 +138,24 @@ impl Access {
         scopes: Vec<String>,
     ) -> Result<AuthorizationManager, AuthError> {
         let mut manager = self.manager().await?;
-        let found = manager.resolve_metadata_from_challenge(challenge).await?;
-        manager.set_metadata(found.metadata);
+        let server = self.metadata(&manager, challenge).await?;
+        manager.set_metadata(server.clone());
+        let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
+        let id = self.how.client.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
         match &self.how.grant {
-            Grant::User(authorizer) => self.by_user(&**authorizer, manager, challenge, scopes).await,
-            Grant::Client => {
-                let (client_id, secret) = self.how.client.clone().unwrap_or_default();
+            Grant::User(authorizer) => self.by_user(&**authorizer, manager, &server, challenge, scopes).await,
+            Grant::Secret => {
+                let secret = self.how.client.as_ref().and_then(|(_, secret)| secret.as_ref());
                 let client_secret = secret.map(|secret| secret.expose().to_owned()).unwrap_or_default();
-                let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
                 let resource = Some(self.url.clone());
-                let own = ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource };
+                let own = ClientCredentialsConfig::ClientSecret { client_id: id, client_secret, scopes, resource };
                 manager.configure_client_credentials(&own)?;
                 manager.exchange_client_credentials(&own).await?;
                 Ok(manager)
+            }
+            Grant::Key(key) => {
+                let key = key.as_deref().ok_or(AuthError::NoAuthorizationSupport)?;
+                self.by_key(&id, key, manager, &server, scopes).await
             }
         }
     }
@@ -119,17 +163,30 @@ impl Access {
     async fn by_user(
         &self,
         authorizer: &dyn Authorizer,
-        manager: AuthorizationManager,
+        mut manager: AuthorizationManager,
+        server: &AuthorizationMetadata,
         challenge: Option<&str>,
         scopes: Vec<String>,
     ) -> Result<AuthorizationManager, AuthError> {
-        let mut request = AuthorizationRequest::new(authorizer.redirect_uri()).with_client_name(self.how.name.clone());
+        let takes_url = server.additional_fields.get("client_id_metadata_document_supported").and_then(Value::as_bool);
+        let redirect = authorizer.redirect_uri();
+        let client = match (&self.how.client, &self.how.client_metadata_url) {
+            (Some(client), _) => Some(client.clone()),
+            (None, Some(_)) if takes_url == Some(true) => None,
+            (None, _) => {
+                let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
+                let registered = manager.register_client(&self.how.name, &redirect, &asked).await?;
+                Some((registered.client_id, registered.client_secret.map(Secret::from)))
+            }
+        };
+        let mut request = AuthorizationRequest::new(redirect).with_client_name(self.how.name.clone());
         request = request.with_initial_scope_selection().with_scopes(scopes);
         request.challenge = challenge.map(str::to_owned);
         request.client_metadata_url.clone_from(&self.how.client_metadata_url);
-        if let Some((id, secret)) = &self.how.client {
-            request.client_id = Some(id.clone());
+        if let Some((id, secret)) = client {
             request.client_secret = secret.as_ref().map(|secret| secret.expose().to_owned());
+            self.kept.note(&id, secret);
+            request.client_id = Some(id);
         }
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
         let asked = tokio::time::timeout(self.how.patience, authorizer.authorize(session.get_authorization_url()));
@@ -138,38 +195,25 @@ impl Access {
         session.handle_callback_url(&came.map_err(|error| failed(error.message()))?).await?;
         Ok(session.auth_manager)
     }
-}
 
-/// What is kept for a server, in the form of the library.
-struct Kept {
-    tokens: Arc<dyn TokenStore>,
-    server: String,
-    renewing: Arc<Mutex<()>>,
-}
-
-fn not_kept(error: &Error) -> AuthError {
-    AuthError::CredentialStoreError(error.message().to_owned())
-}
-
-#[async_trait]
-impl CredentialStore for Kept {
-    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let text = self.tokens.load(&self.server).await.map_err(|e| not_kept(&e))?;
-        // What nobody can read is as good as nothing: access is asked for again.
-        Ok(text.and_then(|text| serde_json::from_str(text.expose()).ok()))
-    }
-
-    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let text = serde_json::to_string(&credentials)
-            .map_err(|e| not_kept(&Error::new(ErrorKind::Store, "tokens cannot be written").with_source(e)))?;
-        self.tokens.save(&self.server, Secret::from(text)).await.map_err(|e| not_kept(&e))
-    }
-
-    async fn clear(&self) -> Result<(), AuthError> {
-        self.tokens.remove(&self.server).await.map_err(|e| not_kept(&e))
-    }
-
-    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        Ok(Some(CredentialRefreshGuard::new(self.renewing.clone().lock_owned().await)))
+    async fn by_key(
+        &self,
+        id: &str,
+        key: &Key,
+        mut manager: AuthorizationManager,
+        server: &AuthorizationMetadata,
+        scopes: Vec<String>,
+    ) -> Result<AuthorizationManager, AuthError> {
+        let mut token = key.token(id, &self.network, server, &scopes, &self.url).await?;
+        // Who signs gets another token by signing again.
+        token.as_object_mut().and_then(|token| token.remove("refresh_token"));
+        let granted = token["scope"].as_str().map(|given| given.split_whitespace().map(str::to_owned).collect());
+        let response = serde_json::from_value(token)
+            .map_err(|_| AuthError::ClientCredentialsError("the authorization server gave no token".to_owned()))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let got = StoredCredentials::new(id.to_owned(), Some(response), granted.unwrap_or(scopes), Some(now));
+        self.kept.save(got.with_issuer(server.issuer.clone())).await?;
+        manager.configure_client_id(id)?;
+        Ok(manager)
     }
 }

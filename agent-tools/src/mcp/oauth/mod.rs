@@ -1,15 +1,18 @@
 //! Access to servers that ask for OAuth.
 
 mod access;
+mod assertion;
+mod kept;
 mod loopback;
 mod network;
 mod store;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{Result, async_trait, tool::Secret};
+use agent_core::{Error, Result, async_trait, tool::Secret};
 
 pub(super) use self::access::Access;
+use self::assertion::Key;
 pub use self::{
     loopback::Loopback,
     store::{FileTokens, MemoryTokens, TokenStore},
@@ -53,8 +56,10 @@ pub struct OAuth {
 enum Grant {
     /// A user lets the client in: an authorization code, with PKCE.
     User(Arc<dyn Authorizer>),
-    /// The client is known itself.
-    Client,
+    /// The client is known itself, by a secret.
+    Secret,
+    /// The client is known itself, by a key; none if what was given is none.
+    Key(Option<Arc<Key>>),
 }
 
 /// Has a user let a client in. [`Loopback`] is one for programs on the user's own machine.
@@ -78,7 +83,14 @@ impl OAuth {
 
     /// Access that this client has by its own id and secret, without a user: the grant of client credentials.
     pub fn client_credentials(id: impl Into<String>, secret: impl Into<String>) -> Self {
-        Self::of(Grant::Client).client(id).client_secret(secret)
+        Self::of(Grant::Secret).client(id).client_secret(secret)
+    }
+
+    /// Access that this client has by its own id and what it signs with a private key, without a user: the grant of client credentials
+    /// with `private_key_jwt`. The key is a text of the form PEM, as PKCS #8 has it (`BEGIN PRIVATE KEY`): of the curves P-256, P-384
+    /// or Ed25519, or of RSA. It is in no log and no error. What is no such key is found when the client is built.
+    pub fn private_key_jwt(id: impl Into<String>, key: impl AsRef<str>) -> Self {
+        Self::of(Grant::Key(Key::from_pem(key.as_ref()).map(Arc::new))).client(id)
     }
 
     fn of(grant: Grant) -> Self {
@@ -156,7 +168,17 @@ impl OAuth {
     pub(super) fn longest(&self) -> Duration {
         match self.grant {
             Grant::User(_) => self.patience,
-            Grant::Client => Duration::ZERO,
+            Grant::Secret | Grant::Key(_) => Duration::ZERO,
+        }
+    }
+
+    /// What is wrong with it, found without asking anybody.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.grant {
+            Grant::Key(None) => Err(Error::config(
+                "the private key for OAuth is none: it must be PKCS #8 in PEM, of P-256, P-384, Ed25519 or RSA",
+            )),
+            _ => Ok(()),
         }
     }
 }

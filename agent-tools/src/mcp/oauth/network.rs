@@ -1,12 +1,20 @@
 //! Requests to authorization servers, whose addresses a server named: only where they may go.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use agent_core::{Error, Result};
 use futures::StreamExt;
 use http::{Request, Response};
 use reqwest::Url;
-use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+use rmcp::transport::auth::{
+    AuthorizationMetadata, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
+};
 
 use crate::{
     http::{Reach, System},
@@ -19,13 +27,37 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// The most bytes of an answer.
 const LARGEST: usize = 1024 * 1024;
 
+/// Where a server says which authorization server is its own.
+const NAMES: &str = "/.well-known/oauth-protected-resource";
+
+/// Where an authorization server says what it is.
+const METADATA: &str = "/.well-known/oauth-authorization-server";
+
 /// Requests to authorization servers.
 pub(super) struct Network {
     /// The hosts that the application named: the server's own, and those that it allowed.
-    pub(super) hosts: Vec<String>,
+    hosts: Vec<String>,
+    /// True once the server said which authorization server is its own.
+    named: AtomicBool,
 }
 
 impl Network {
+    pub(super) fn new(hosts: Vec<String>) -> Self {
+        Self { hosts, named: AtomicBool::new(false) }
+    }
+
+    /// True once the server said which authorization server is its own.
+    pub(super) fn has_named_a_server(&self) -> bool {
+        self.named.load(Ordering::Acquire)
+    }
+
+    /// What lies at the root of a server's origin for who looks for an authorization server.
+    pub(super) async fn metadata_at_root_of(&self, server: &str) -> Option<AuthorizationMetadata> {
+        let root = Url::parse(server).ok()?.join(METADATA).ok()?;
+        let answer = self.exchange(Request::get(root.as_str()).body(Vec::new()).ok()?).await.ok()?;
+        serde_json::from_slice(answer.body()).ok().filter(|_| answer.status().is_success())
+    }
+
     /// A client that reaches the URL's host, if that may be reached.
     async fn client(&self, url: &Url) -> Result<reqwest::Client> {
         let host = url.host_str().unwrap_or_default();
@@ -39,10 +71,14 @@ impl Network {
         client.map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
     }
 
-    async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+    pub(super) async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
+        let asks_for_names = request.uri().path().contains(NAMES);
         let client = self.client(&Url::parse(&request.uri().to_string())?).await?;
         // An address may hold what is a secret.
         let answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
+        if asks_for_names && answer.status().is_success() {
+            self.named.store(true, Ordering::Release);
+        }
         let mut response = Response::builder().status(answer.status());
         for (name, value) in answer.headers() {
             response = response.header(name, value);
@@ -70,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_the_server_named_must_be_public_and_reached_by_https() {
-        let network = Network { hosts: vec!["127.0.0.1".into()] };
+        let network = Network::new(vec!["127.0.0.1".into()]);
         let reaches = async |url: &str| network.client(&Url::parse(url).expect("a URL")).await.is_ok();
         assert!(reaches("http://127.0.0.1:9/token").await);
         assert!(reaches("https://93.184.215.14/token").await);

@@ -1,7 +1,7 @@
 //! What tools give back, as content for a client.
 
-use agent_core::{Error, Media, Part, ToolOutput, message::MediaSource};
-use rmcp::model::{AudioContent, CallToolResult, ContentBlock, Resource, ResourceContents};
+use agent_core::{Block, Error, ErrorKind, Media, Message, Part, Result, ToolOutput, message::MediaSource};
+use rmcp::model::{AudioContent, CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 
 /// The result of a call.
 pub(super) fn result(output: &ToolOutput) -> CallToolResult {
@@ -39,4 +39,51 @@ fn media_block(media: &Media, is_image: bool) -> ContentBlock {
         MediaSource::Url(url) => ContentBlock::resource_link(Resource::new(url.clone(), name).with_mime_type(mime)),
         _ => ContentBlock::text(format!("[{name}: a file in a provider's store]")),
     }
+}
+
+/// What a resource holds, piece by piece.
+pub(super) fn resource(output: &ToolOutput, uri: &str, mime: Option<&str>) -> Vec<ResourceContents> {
+    let piece = |part: &Part| match part {
+        Part::Image(Media { source: MediaSource::Base64(data), mime: own, .. })
+        | Part::Document(Media { source: MediaSource::Base64(data), mime: own, .. }) => {
+            let mime = own.as_deref().or(mime).unwrap_or("application/octet-stream");
+            ResourceContents::blob(data.clone(), uri).with_mime_type(mime)
+        }
+        Part::Image(Media { source: MediaSource::Url(url), .. })
+        | Part::Document(Media { source: MediaSource::Url(url), .. }) => {
+            ResourceContents::text(url.clone(), uri).with_mime_type("text/uri-list")
+        }
+        Part::Text(text) => ResourceContents::text(text.text.clone(), uri).with_mime_type(mime.unwrap_or("text/plain")),
+        _ => ResourceContents::text("[content of a provider that cannot be shown]", uri),
+    };
+    output.content().iter().map(piece).collect()
+}
+
+/// The messages of a prompt: one for each piece of content, as the protocol has them.
+///
+/// # Errors
+/// For a message of neither a user nor an assistant, and for calls of tools.
+pub(super) fn prompt(messages: &[Message]) -> Result<Vec<PromptMessage>> {
+    let wrong = |what: &str| Error::new(ErrorKind::InvalidRequest, format!("a prompt cannot have {what}"));
+    let mut told = Vec::new();
+    for message in messages {
+        match message {
+            Message::User(user) => {
+                told.extend(user.parts().iter().map(|part| PromptMessage::new(Role::User, block(part))));
+            }
+            Message::Assistant(assistant) => {
+                for said in assistant.blocks() {
+                    let block = match said {
+                        Block::Text(text) => ContentBlock::text(text.text.clone()),
+                        Block::Image(media) => media_block(media, true),
+                        Block::Document(media) => media_block(media, false),
+                        _ => return Err(wrong("what an assistant does beside saying something")),
+                    };
+                    told.push(PromptMessage::new(Role::Assistant, block));
+                }
+            }
+            Message::System(_) | Message::Tool(_) => return Err(wrong("messages of others than users and assistants")),
+        }
+    }
+    Ok(told)
 }

@@ -1,62 +1,99 @@
 //! What clients ask of a server.
+#![expect(deprecated, reason = "logging and subscriptions of this form are on their way out, and clients have them")]
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use agent_core::Effect;
+use agent_core::{Error, ErrorKind};
 use futures::FutureExt;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as ServedTool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
+        ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+        PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
+        ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+        Tool as ServedTool, UnsubscribeRequestParams,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Entry, Inner, run};
+use super::{CompletionRequest, PromptRequest, Server, connection::Connection, content, page::page, run};
 
 /// One end of a connection: what the client asks.
 #[derive(Clone)]
-pub(super) struct Handler(pub(super) Arc<Inner>);
-
-impl Handler {
-    fn entry(&self, name: &str) -> Option<&Entry> {
-        self.0.entries.iter().find(|entry| entry.spec.name == name)
-    }
+pub(super) struct Handler {
+    pub(super) server: Server,
+    pub(super) connection: Arc<Connection>,
 }
 
-/// What the client is told of a tool.
-fn served(entry: &Entry) -> ServedTool {
-    let schema = entry.spec.parameters.as_object().cloned().unwrap_or_default();
-    let hints = match entry.options.effect {
-        Effect::Pure => ToolAnnotations::new().read_only(true),
-        Effect::Idempotent => ToolAnnotations::new().read_only(false).idempotent(true),
-        _ => ToolAnnotations::new().read_only(false).idempotent(false),
+/// Does what an author's function does. It ends when the client cancels the request, and its panic is an error: the client would wait
+/// without end.
+async fn ask<T>(
+    context: &RequestContext<RoleServer>,
+    work: impl Future<Output = agent_core::Result<T>>,
+) -> Result<T, ErrorData> {
+    let done = tokio::select! {
+        done = AssertUnwindSafe(work).catch_unwind() => done,
+        () = context.ct.cancelled() => Ok(Err(Error::new(ErrorKind::Cancelled, "The request was cancelled."))),
     };
-    ServedTool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints)
+    let done = done.unwrap_or_else(|_| Err(Error::new(ErrorKind::Tool, "The server failed.")));
+    // Neither facts nor causes are told.
+    done.map_err(|error| match error.kind() {
+        ErrorKind::InvalidRequest => ErrorData::invalid_params(error.message().to_owned(), None),
+        _ => ErrorData::internal_error(error.message().to_owned(), None),
+    })
+}
+
+fn no_resource(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
+}
+
+/// The text of an argument, however it was written.
+fn text(value: Value) -> String {
+    if let Value::String(text) = value { text } else { value.to_string() }
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
-        let info = info.with_server_info(Implementation::new(self.0.name.clone(), self.0.version.clone()));
-        match &self.0.instructions {
+        let (about, offers) = (&self.server.0.about, self.server.offers());
+        let mut can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_logging().build();
+        if !offers.lists.resources.is_empty() || !offers.lists.templates.is_empty() {
+            let mut resources = ResourcesCapability::default();
+            (resources.subscribe, resources.list_changed) = (Some(true), Some(true));
+            can.resources = Some(resources);
+        }
+        if !offers.lists.prompts.is_empty() {
+            let mut prompts = PromptsCapability::default();
+            prompts.list_changed = Some(true);
+            can.prompts = Some(prompts);
+        }
+        can.completions = offers.completes().then(Default::default);
+        let info = ServerConfig::new(can);
+        let info = info.with_server_info(Implementation::new(about.name.clone(), about.version.clone()));
+        match &about.instructions {
             Some(text) => info.with_instructions(text.clone()),
             None => info,
         }
     }
 
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.connection.tell(context.peer);
+        self.server.0.connections.add(&self.connection);
+    }
+
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.0.entries.iter().map(served).collect()))
+        let (tools, next) = page(&self.server.offers().lists.tools, asked)?;
+        Ok(ListToolsResult { next_cursor: next, ..ListToolsResult::with_all_items(tools) })
     }
 
     fn get_tool(&self, name: &str) -> Option<ServedTool> {
-        self.entry(name).map(served)
+        self.server.offers().lists.tools.iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
@@ -64,13 +101,125 @@ impl ServerHandler for Handler {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(entry) = self.entry(&params.name) else {
+        let offers = self.server.offers();
+        let Some(entry) = offers.tool(&params.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool '{}'", params.name), None));
         };
         let args = Value::Object(params.arguments.unwrap_or_default());
         // A tool that panics is answered for, or its client would wait without end.
-        let called = AssertUnwindSafe(run::call(&self.0.name, entry, args, &context)).catch_unwind().await;
+        let called = AssertUnwindSafe(run::call(self, entry, args, &context)).catch_unwind().await;
         let result = called.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text("The tool failed.")]));
         Ok(CallToolResponse::Complete(result))
+    }
+
+    async fn list_resources(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (resources, next) = page(&self.server.offers().lists.resources, asked)?;
+        Ok(ListResourcesResult { next_cursor: next, ..ListResourcesResult::with_all_items(resources) })
+    }
+
+    async fn list_resource_templates(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let (templates, next) = page(&self.server.offers().lists.templates, asked)?;
+        Ok(ListResourceTemplatesResult { next_cursor: next, ..ListResourceTemplatesResult::with_all_items(templates) })
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let offers = self.server.offers();
+        let Some((asked, read, mime)) = offers.resource(&params.uri) else { return Err(no_resource(&params.uri)) };
+        let output = ask(&context, async { read(asked).await }).await?;
+        let contents = content::resource(&output, &params.uri, mime);
+        Ok(ReadResourceResponse::Complete(ReadResourceResult::new(contents)))
+    }
+
+    async fn subscribe(&self, params: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.server.offers().resource(&params.uri).is_none() {
+            return Err(no_resource(&params.uri));
+        }
+        if !self.connection.subscribe(params.uri) {
+            return Err(ErrorData::invalid_request("too many resources are subscribed to", None));
+        }
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        params: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.connection.unsubscribe(&params.uri);
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let (prompts, next) = page(&self.server.offers().lists.prompts, asked)?;
+        Ok(ListPromptsResult { next_cursor: next, ..ListPromptsResult::with_all_items(prompts) })
+    }
+
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let offers = self.server.offers();
+        let Some((about, make)) = offers.prompt(&params.name) else {
+            return Err(ErrorData::invalid_params(format!("there is no prompt '{}'", params.name), None));
+        };
+        let arguments = params.arguments.unwrap_or_default().into_iter();
+        let asked = PromptRequest { arguments: arguments.map(|(name, value)| (name, text(value))).collect() };
+        let is_missing = |name: &String| !asked.arguments.contains_key(name);
+        let mut required = about.arguments.iter().filter(|argument| argument.required).map(|argument| &argument.name);
+        if let Some(name) = required.find(|name| is_missing(name)) {
+            let message = format!("the prompt '{}' needs the argument '{name}'", about.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let messages = ask(&context, async { content::prompt(&make(asked).await?) }).await?;
+        let mut made = GetPromptResult::new(messages);
+        made.description.clone_from(&about.description);
+        Ok(GetPromptResponse::Complete(made))
+    }
+
+    async fn complete(
+        &self,
+        params: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let offers = self.server.offers();
+        let of = match &params.r#ref {
+            Reference::Prompt(prompt) => &prompt.name,
+            Reference::Resource(template) => &template.uri,
+            _ => return Err(ErrorData::invalid_params("neither a prompt nor a template", None)),
+        };
+        let known = params.context.and_then(|context| context.arguments).unwrap_or_default();
+        let asked = CompletionRequest { typed: params.argument.value, arguments: known.into_iter().collect() };
+        let mut values = match offers.completion(of, &params.argument.name) {
+            Some(complete) => ask(&context, async { complete(asked).await }).await?,
+            None => Vec::new(),
+        };
+        let total = values.len();
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let has_more = total > values.len();
+        let completion = CompletionInfo::with_pagination(values, u32::try_from(total).ok(), has_more);
+        Ok(CompleteResult::new(completion.map_err(|why| ErrorData::internal_error(why, None))?))
+    }
+
+    async fn set_level(&self, params: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let level: LoggingLevel = params.level;
+        self.connection.set_level(level.into());
+        Ok(())
     }
 }

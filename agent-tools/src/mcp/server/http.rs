@@ -28,8 +28,8 @@ type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// The most connections at once.
-const CONNECTIONS: usize = 1024;
+/// The most connections and sessions at once.
+const MOST: usize = 1024;
 
 /// The most bytes of a request.
 const LARGEST: usize = 4 * 1024 * 1024;
@@ -57,33 +57,38 @@ impl Server {
     /// # Errors
     /// [`ErrorKind::Transport`] if the address cannot be had.
     pub async fn serve_http(&self, address: SocketAddr) -> Result<HttpServer> {
+        self.serve_at(address, MOST, MOST).await
+    }
+
+    async fn serve_at(&self, address: SocketAddr, connections: usize, most_sessions: usize) -> Result<HttpServer> {
         let failed = |e| Error::new(ErrorKind::Transport, format!("nothing can be served at {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let (address, stop) = (listener.local_addr().map_err(failed)?, CancellationToken::new());
         // A page that a browser shows is nobody's client, unless it is of this machine or of a host that was named.
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.cancellation_token = stop.child_token();
-        config.allowed_hosts.extend(self.0.hosts.iter().cloned());
+        config.allowed_hosts.extend(self.0.about.hosts.iter().cloned());
         let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*"));
         let named = self
             .0
+            .about
             .hosts
             .iter()
             .map(|host| host.split(':').next().unwrap_or(host))
             .map(|host| format!("https://{host}:*"));
         config.allowed_origins = local.into_iter().chain(named).collect();
-        let handler = self.handler();
-        let sessions = Sessions::new();
-        let service = Service::new(move || Ok(handler.clone()), sessions.manager.clone(), config);
+        let (sessions, server) = (Sessions::new(most_sessions), self.clone());
+        let service = Service::new(move || Ok(server.handler()), sessions.manager.clone(), config);
         tokio::spawn(stop.clone().run_until_cancelled_owned(sessions.clone().watch()));
-        let accepting = accept(listener, service, sessions, self.clone(), stop.clone());
+        let room = Arc::new(Semaphore::new(connections));
+        let accepting = accept(listener, room, service, sessions, self.clone(), stop.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(accepting));
         Ok(HttpServer { address, stop })
     }
 
     /// True if the request may be answered.
     fn admits<B>(&self, request: &Request<B>) -> bool {
-        let Some(bearer) = &self.0.bearer else { return true };
+        let Some(bearer) = &self.0.about.bearer else { return true };
         let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
         // Digests are compared, so that the time that it takes tells nothing of the token.
         Sha256::digest(given) == Sha256::digest(format!("Bearer {}", bearer.expose()))
@@ -105,12 +110,12 @@ impl Drop for HttpServer {
 
 async fn accept(
     listener: TcpListener,
+    room: Arc<Semaphore>,
     service: Service,
     sessions: Arc<Sessions>,
     server: Server,
     stop: CancellationToken,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         // Whoever comes when all are taken waits in the system's own queue.
         let Ok(place) = room.clone().acquire_owned().await else { return };
@@ -181,4 +186,85 @@ fn refusal(status: StatusCode) -> Answer {
     let mut refused = Response::new(Full::default().boxed());
     *refused.status_mut() = status;
     refused
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        time::Instant,
+    };
+
+    use super::*;
+
+    const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+    async fn serving(connections: usize, sessions: usize) -> HttpServer {
+        let server = Server::builder("test").build().expect("builds");
+        server.serve_at(([127, 0, 0, 1], 0).into(), connections, sessions).await.expect("serves")
+    }
+
+    /// What comes back for these bytes, until the server closes the connection.
+    async fn sent(server: &HttpServer, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(server.address()).await.expect("connects");
+        stream.write_all(bytes).await.expect("sent");
+        let mut answer = Vec::new();
+        // A server that does not read on may cut the connection.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn post(body: &str, length: usize) -> String {
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_and_a_body_that_never_end_are_given_up() {
+        let server = serving(10, 10).await;
+        let start = Instant::now();
+        let answer = sent(&server, b"POST /mcp HTTP/1.1\r\nhost: loc").await;
+        assert!(!answer.contains("200 OK") && start.elapsed() >= HEAD && start.elapsed() < HEAD * 2, "{answer}");
+        let start = Instant::now();
+        let answer = sent(&server, post("{", 10).as_bytes()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 408") && start.elapsed() >= BODY && start.elapsed() < BODY * 2,
+            "{answer}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_is_refused_before_it_is_whole() {
+        let server = serving(10, 10).await;
+        // It says that more comes, which never does.
+        let body = " ".repeat(LARGEST + 1);
+        let answer = sent(&server, post(&body, LARGEST * 2).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 413") || answer.is_empty(), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_session_more_than_there_may_be_is_refused() {
+        let server = serving(10, 2).await;
+        for _ in 0..2 {
+            let answer = sent(&server, post(HELLO, HELLO.len()).as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+        let answer = sent(&server, post(HELLO, HELLO.len()).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_more_than_there_may_be_waits_until_another_one_ends() {
+        let (server, hello) = (serving(1, 10).await, post(HELLO, HELLO.len()));
+        let held = TcpStream::connect(server.address()).await.expect("connects");
+        // The first one has the place once it was taken; the second one has its answer only when that is given back.
+        let second = tokio::time::timeout(Duration::from_millis(300), sent(&server, hello.as_bytes()));
+        assert!(second.await.is_err(), "there is one place");
+        drop(held);
+        let third = tokio::time::timeout(Duration::from_secs(20), sent(&server, hello.as_bytes()));
+        let answer = third.await.expect("has the place");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }

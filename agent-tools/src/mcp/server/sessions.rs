@@ -13,9 +13,6 @@ use tokio::time::Instant;
 /// The header that names a session.
 const HEADER: &str = "mcp-session-id";
 
-/// The most sessions at once. Another one is refused.
-const MOST: usize = 1024;
-
 /// How long a session lives to which nobody listens and for which nothing is asked.
 const IDLE: Duration = Duration::from_secs(300);
 
@@ -23,10 +20,12 @@ const IDLE: Duration = Duration::from_secs(300);
 const ROUND: Duration = Duration::from_secs(30);
 
 /// The sessions of clients. One is over when nobody listens to it any more: a call of an hour is not silence, if its client waits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
     pub(super) manager: Arc<LocalSessionManager>,
     seen: Mutex<HashMap<SessionId, Seen>>,
+    /// The most at once. Another one is refused.
+    most: usize,
 }
 
 /// What is known of a session.
@@ -48,16 +47,16 @@ impl Seen {
 pub(super) struct Answering(Arc<Sessions>, SessionId);
 
 impl Sessions {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(most: usize) -> Arc<Self> {
         let mut manager = LocalSessionManager::default();
         // It would count the time since the last message, also of a call that is under way.
         manager.session_config.keep_alive = None;
-        Arc::new(Self { manager: Arc::new(manager), seen: Mutex::default() })
+        Arc::new(Self { manager: Arc::new(manager), seen: Mutex::default(), most })
     }
 
     /// True if there are as many as there may be.
     pub(super) async fn are_full(&self) -> bool {
-        self.manager.sessions.read().await.len() >= MOST
+        self.manager.sessions.read().await.len() >= self.most
     }
 
     /// Notes that the session is spoken to, for as long as what is given back lives. None if there is no such session.
@@ -112,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_is_over_when_nobody_listens_and_not_while_a_call_takes_an_hour() {
-        let sessions = Sessions::new();
+        let sessions = Sessions::new(2);
         tokio::spawn(sessions.clone().watch());
         let (busy, _worker) = sessions.manager.create_session().await.expect("a session");
         let (idle, _worker) = sessions.manager.create_session().await.expect("a session");

@@ -1,0 +1,46 @@
+//! Servers that are programs in a sandbox.
+
+use std::{io, sync::Arc};
+
+use agent_core::Result;
+use futures::stream;
+use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio_util::io::StreamReader;
+
+use crate::{
+    program::{Reader, Writer},
+    sandbox::{Command, Input, Sandbox},
+};
+
+/// The most bytes that wait for a program that reads slowly.
+const WAITING: usize = 64 * 1024;
+
+/// Runs its arguments without their standard error: a sandbox gives both outputs as one, and a line of a log would break a message.
+const QUIETLY: &str = r#"exec "$@" 2>/dev/null"#;
+
+/// Starts the program. It is ended when nobody reads from it any more.
+pub(super) async fn start(sandbox: Arc<dyn Sandbox>, mut command: Command) -> Result<(Reader, Writer)> {
+    let arguments = std::mem::take(&mut command.args);
+    let program = std::mem::replace(&mut command.program, "sh".to_owned());
+    command.args = ["-c", QUIETLY, "sh", &program].map(str::to_owned).into_iter().chain(arguments).collect();
+    let mut process = sandbox.start(command).await?;
+    let (near, far) = tokio::io::duplex(WAITING);
+    if let Some(input) = process.take_input() {
+        tokio::spawn(pass(far, input));
+    }
+    let output = stream::unfold(process, async |mut process| {
+        let piece = process.output().await?;
+        Some((Ok::<_, io::Error>(piece), process))
+    });
+    Ok((Box::new(StreamReader::new(Box::pin(output))), Box::new(near)))
+}
+
+/// Gives the program what is written to it. Its input ends when the writer does.
+async fn pass(mut written: DuplexStream, input: Input) {
+    let mut piece = vec![0; WAITING];
+    while let Ok(length @ 1..) = written.read(&mut piece).await {
+        if input.write(piece[..length].to_vec()).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The client of a call, as a tool sees it.
+#![expect(deprecated, reason = "sampling and logging are on their way out of the protocol, and clients have them")]
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{Error, Model, Result};
+use rmcp::{
+    RoleServer,
+    model::{LoggingLevel, LoggingMessageNotificationParam},
+    service::RequestContext,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{
+    connection::Connection,
+    notes::{Note, Notes},
+    sampled::ClientModel,
+};
+use crate::{mcp::content, text::cut};
+
+/// The most bytes of one message to a client's log.
+const LONGEST: usize = 16 * 1024;
+
+/// The client that calls a tool of a [`Server`](super::Server), among the [resources](agent_core::RunCx::resources) of the call's run
+/// for as long as that lasts. A tool that needs it can only be served.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use agent_core::{ModelRequest, History, Message, Result};
+/// use agent_tools::{Resource, mcp::{Caller, LogLevel}, tool};
+///
+/// /// Says it in other words.
+/// #[tool]
+/// async fn rephrase(text: String, caller: Resource<Caller>, req: agent_core::ToolRequest) -> Result<String> {
+///     caller.log(LogLevel::Info, "The client's own model is asked.");
+///     let mut request = ModelRequest::new(req.cx.clone());
+///     request.messages = History::from_messages([Message::user(format!("In other words: {text}"))])?;
+///     Ok(req.cx.call_model(&caller.model()?, request).await?.message.text())
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Caller {
+    server: Arc<str>,
+    connection: Arc<Connection>,
+    context: RequestContext<RoleServer>,
+    notes: mpsc::WeakSender<Note>,
+}
+
+/// How much a message to a client's log matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LogLevel {
+    /// For who looks for a fault.
+    Debug,
+    /// What is done. What a client hears that set no level begins here.
+    #[default]
+    Info,
+    /// What is done and matters.
+    Notice,
+    /// It may become an error.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A part of the server failed.
+    Critical,
+    /// Somebody must act at once.
+    Alert,
+    /// The server is of no use.
+    Emergency,
+}
+
+impl Caller {
+    pub(super) fn new(
+        server: &str,
+        connection: &Arc<Connection>,
+        context: &RequestContext<RoleServer>,
+        notes: &Notes,
+    ) -> Self {
+        Self { server: server.into(), connection: connection.clone(), context: context.clone(), notes: notes.taker() }
+    }
+
+    /// Writes to the client's log, if the client wants to hear of this level. A text is cut after 16 KiB, as is any other value, as a
+    /// text then; a client that reads slowly misses what is more than 64 messages. What is logged after the call has ended is lost.
+    pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
+        if level < self.connection.level() {
+            return;
+        }
+        let data = match data.into() {
+            Value::String(text) => cut(&text, LONGEST).into(),
+            other if content::size(&other) > LONGEST => cut(&other.to_string(), LONGEST).into(),
+            other => other,
+        };
+        let log = LoggingMessageNotificationParam::new(level.into(), data).with_logger(&*self.server);
+        if let Some(notes) = self.notes.upgrade() {
+            let _ = notes.try_send(Note::Log(log));
+        }
+    }
+
+    /// The model that the client lets servers ask. It is the client's choice which one that is, and whether its user is asked first.
+    /// It takes no tools, and what it used is not known.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the client has none for servers.
+    pub fn model(&self) -> Result<impl Model + use<>> {
+        let can = self.context.client_capabilities().is_some_and(|can| can.sampling.is_some());
+        if !can {
+            return Err(Error::tool("This needs a model of the client's, and your client lets no server ask one."));
+        }
+        Ok(ClientModel(self.context.peer.clone()))
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl From<LogLevel> for LoggingLevel {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Notice => Self::Notice,
+            LogLevel::Warning => Self::Warning,
+            LogLevel::Error => Self::Error,
+            LogLevel::Critical => Self::Critical,
+            LogLevel::Alert => Self::Alert,
+            LogLevel::Emergency => Self::Emergency,
+        }
+    }
+}
+
+impl From<LoggingLevel> for LogLevel {
+    fn from(level: LoggingLevel) -> Self {
+        match level {
+            LoggingLevel::Debug => Self::Debug,
+            LoggingLevel::Info => Self::Info,
+            LoggingLevel::Notice => Self::Notice,
+            LoggingLevel::Warning => Self::Warning,
+            LoggingLevel::Error => Self::Error,
+            LoggingLevel::Critical => Self::Critical,
+            LoggingLevel::Alert => Self::Alert,
+            LoggingLevel::Emergency => Self::Emergency,
+        }
+    }
+}

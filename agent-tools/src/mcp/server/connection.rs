@@ -1,0 +1,147 @@
+//! What is known of one client, and what it is to be told unasked.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use rmcp::{RoleServer, model::ResourceUpdatedNotificationParam, service::Peer};
+use tokio::sync::Notify;
+
+use super::{LogLevel, offers::Offers};
+
+/// The most resources to which one client subscribes.
+const SUBSCRIPTIONS: usize = 1000;
+
+/// What is known of one client.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    state: Mutex<State>,
+    /// Told when there is something to tell.
+    news: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    level: LogLevel,
+    subscribed: BTreeSet<String>,
+    untold: News,
+}
+
+/// What the client was not told yet. What changes twice before that is told once, so that a slow client costs no more than a quick one.
+#[derive(Debug, Default)]
+struct News {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+    updated: BTreeSet<String>,
+}
+
+/// The connections of a server that are open.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Mutex<Vec<Weak<Connection>>>);
+
+impl Connections {
+    pub(super) fn add(&self, connection: &Arc<Connection>) {
+        let mut all = self.lock();
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(connection));
+    }
+
+    pub(super) fn each(&self, tell: impl Fn(&Connection)) {
+        let open: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        open.iter().for_each(|connection| tell(connection));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connection {
+    /// The least that the client wants to hear of.
+    pub(super) fn level(&self) -> LogLevel {
+        self.lock().level
+    }
+
+    pub(super) fn set_level(&self, level: LogLevel) {
+        self.lock().level = level;
+    }
+
+    /// False if the client has subscribed to as many resources as it may.
+    pub(super) fn subscribe(&self, uri: String) -> bool {
+        let subscribed = &mut self.lock().subscribed;
+        if subscribed.len() >= SUBSCRIPTIONS && !subscribed.contains(&uri) {
+            return false;
+        }
+        subscribed.insert(uri);
+        true
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        let mut state = self.lock();
+        state.subscribed.remove(uri);
+        state.untold.updated.remove(uri);
+    }
+
+    pub(super) fn resource_updated(&self, uri: &str) {
+        let mut state = self.lock();
+        if state.subscribed.contains(uri) {
+            state.untold.updated.insert(uri.to_owned());
+            self.news.notify_one();
+        }
+    }
+
+    pub(super) fn lists_changed(&self, old: &Offers, new: &Offers) {
+        let (old, new, untold) = (&old.lists, &new.lists, &mut self.lock().untold);
+        untold.tools |= old.tools != new.tools;
+        untold.resources |= old.resources != new.resources || old.templates != new.templates;
+        untold.prompts |= old.prompts != new.prompts;
+        self.news.notify_one();
+    }
+
+    /// Tells the client what there is to tell, for as long as the connection is open.
+    pub(super) fn tell(self: &Arc<Self>, peer: Peer<RoleServer>) {
+        let (connection, news) = (Arc::downgrade(self), self.news.clone());
+        tokio::spawn(async move {
+            loop {
+                news.notified().await;
+                let Some(connection) = connection.upgrade() else { return };
+                let untold = std::mem::take(&mut connection.lock().untold);
+                drop(connection);
+                if untold.tell(&peer).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl News {
+    async fn tell(self, peer: &Peer<RoleServer>) -> Result<(), rmcp::ServiceError> {
+        if self.tools {
+            peer.notify_tool_list_changed().await?;
+        }
+        if self.resources {
+            peer.notify_resource_list_changed().await?;
+        }
+        if self.prompts {
+            peer.notify_prompt_list_changed().await?;
+        }
+        for uri in self.updated {
+            peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Nobody is to be told any more.
+        self.news.notify_one();
+    }
+}
