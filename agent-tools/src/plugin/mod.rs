@@ -14,7 +14,6 @@ mod display;
 mod folder;
 mod manifest;
 mod parts;
-mod script;
 mod store;
 
 use std::{path::Path, sync::Arc};

@@ -9,13 +9,12 @@ use super::{
     Plugin,
     config::Values,
     manifest::{Api, RestrictionPolicy, Script, Server},
-    script::ScriptTool,
 };
 use crate::{
     Skills, ToolSet,
     mcp::{Client, ClientBuilder, Http, Stdio, Streams},
     openapi::OpenApi,
-    sandbox::{Command, Sandbox},
+    sandbox::{Command, ProgramTool, Sandbox},
     wildcard,
 };
 
@@ -101,26 +100,15 @@ impl Plugin {
         script: &Script,
         values: &Arc<Values>,
         sandbox: &Arc<dyn Sandbox>,
-    ) -> Result<ScriptTool> {
+    ) -> Result<ProgramTool> {
         let command = self.command(&script.command, &script.env, values)?;
-        Ok(ScriptTool {
-            spec: ToolSpec::new(name, &script.description, script.parameters.clone()),
-            command,
-            effect: script.effect.into(),
-            timeout: Duration::from_secs(script.timeout.into()),
-            values: values.clone(),
-            sandbox: sandbox.clone(),
-            _folder: self.folder.clone(),
-        })
-    }
-
-    /// A command of the manifest for a sandbox.
-    fn command(&self, words: &[String], env: &BTreeMap<String, String>, values: &Values) -> Result<Command> {
-        let words = words.iter().map(|word| values.fill(word, self.dir(), false)).collect::<Result<Vec<_>>>()?;
-        let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);
-        env.iter().try_fold(command, |command, (name, text)| {
-            Ok::<_, Error>(command.env(name, values.fill(text, self.dir(), true)?))
-        })
+        let spec = ToolSpec::new(name, &script.description, script.parameters.clone());
+        let hidden = values.clone();
+        Ok(ProgramTool::new(spec, command, sandbox.clone())
+            .effect(script.effect.into())
+            .timeout(Duration::from_secs(script.timeout.into()))
+            .hide(move |text| hidden.hide(text))
+            .keep(self.folder.clone()))
     }
 
     fn api(&self, api: &Api, values: &Values) -> Result<OpenApi> {

@@ -26,6 +26,7 @@ mod limits;
 mod local;
 mod memory;
 mod process;
+mod tool;
 
 use std::fmt::Debug;
 
@@ -42,6 +43,7 @@ pub use self::{
     limits::Limits,
     memory::MemorySandbox,
     process::{Driver, Exit, Input, Process},
+    tool::ProgramTool,
 };
 pub use crate::files::place::{Entry, EntryKind};
 
