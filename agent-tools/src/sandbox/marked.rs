@@ -9,15 +9,16 @@ use agent_core::run::new_id;
 pub(super) const READY: u8 = 1;
 pub(super) const NO_DIRECTORY: u8 = 2;
 
-/// Kills the processes with a mark until there is none: each round may meet those that were made in the one before. Processes of another user are
-/// not read, and are none of the command's.
+/// Kills the processes with a mark, but for this one, until there is none: each round may meet those that were made in the one before. Processes of
+/// another user are not read, and are none of the command's. The mark is no fixed text for `grep`: that of BusyBox seeks one only as far as the first variable.
 macro_rules! kill {
     ($mark:literal) => {
         concat!(
             "i=0; while [ $i -lt 50 ]; do i=$((i+1)); found=
-for p in $(grep -lsF -- \"",
+for p in $(grep -ls -- \"",
             $mark,
-            "\" /proc/[0-9]*/environ 2>/dev/null); do p=${p#/proc/}; kill -9 ${p%/environ} 2>/dev/null && found=1; done
+            "\" /proc/[0-9]*/environ 2>/dev/null); do p=${p#/proc/}; p=${p%/environ}
+[ $p = $$ ] || { kill -9 $p 2>/dev/null && found=1; }; done
 [ -n \"$found\" ] || break; done"
         )
     };
@@ -26,22 +27,26 @@ for p in $(grep -lsF -- \"",
 /// Ends with 1 if there still were some.
 pub(super) const KILL: &str = concat!(kill!("$1"), "; [ -z \"$found\" ]");
 
-/// Says that the directory is there, runs the program with the mark, kills what it left running, and ends as it has ended. The program's output is one, so
-/// that its order is kept; what this shell itself complains of is nobody's.
-pub(super) const GATE: &str = concat!(
+/// Says that the directory is there, runs the program, kills what it left running, and ends as it has ended. The program's output is one, so that its
+/// order is kept; what this shell itself complains of is nobody's. It has the mark in its own environment: a shell that sets a variable for what it
+/// starts may be one that starts nothing, but forks.
+const GATE: &str = concat!(
     "exec 2>/dev/null; cd -- \"$1\" || { printf '\\002'; exit 1; }; printf '\\001'; mark=$2; shift 2
-AGENT_SANDBOX_COMMAND=${mark#*=} sh -c 'exec \"$@\"' sh \"$@\" 2>&1; code=$?
+sh -c 'exec \"$@\"' sh \"$@\" 2>&1; code=$?
 ",
     kill!("$mark"),
     "; exit $code"
 );
 
+/// The variable by which a command's processes are known.
+pub(super) const MARK: &str = "AGENT_SANDBOX_COMMAND";
+
 /// What the marks of all commands of a sandbox begin with.
 pub(super) fn marks(sandbox: &str) -> String {
-    format!("AGENT_SANDBOX_COMMAND={sandbox}.")
+    format!("{sandbox}.")
 }
 
-/// A mark that no other command has: a variable and its value.
+/// A mark that no other command has, the value of [`MARK`].
 pub(super) fn new_mark(sandbox: &str) -> String {
     marks(sandbox) + &new_id()
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent_core::ErrorKind;
-use agent_tools::sandbox::{Command, E2bSandbox, Exit, Sandbox};
+use agent_tools::sandbox::{Command, E2bSandbox, Sandbox};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
@@ -128,7 +128,6 @@ async fn a_machine_is_removed_with_its_last_clone_and_renewed_until_then() {
 #[tokio::test]
 async fn one_that_is_kept_is_paused_in_the_end_and_another_application_goes_on_with_it() {
     let service = Service::start().await;
-    service.second(Duration::from_millis(20));
     let build = || service.builder("base").keep().lease(Duration::from_secs(15));
     let first = build().build().await.expect("starts");
     first.write("kept", "1".into()).await.expect("writes");
@@ -136,8 +135,9 @@ async fn one_that_is_kept_is_paused_in_the_end_and_another_application_goes_on_w
     let mut left = first.start(Command::shell(line)).await.expect("starts");
     left.output().await.expect("writes");
     let (id, root) = (first.id().to_owned(), first.root().to_owned());
+    // As if its application were killed, and nobody renewed it.
+    service.end_lease(&id);
     until("it is paused", || service.is_paused(&id) == Some(true)).await;
-    service.second(Duration::from_secs(1));
     let second = build().root(&root).attach(&id).await.expect("is there");
     assert_eq!(second.read("kept").await.expect("reads"), "1");
     let count = async || run(&second, Command::shell("wc -l < beats")).await.0;
@@ -197,7 +197,7 @@ async fn the_tools_of_a_shell_work_in_a_machine_of_a_service() {
     assert_eq!(sleeps.output().await.expect("writes"), "begun\n");
     assert!(timeout(Duration::from_millis(300), sleeps.exit()).await.is_err(), "it runs");
     sleeps.kill();
-    assert_eq!(sleeps.exit().await.expect("ends"), Exit::code(137));
+    assert!(!sleeps.exit().await.expect("ends").is_success());
     assert!(sandbox.guarantees().network && sandbox.guarantees().files && !sandbox.guarantees().no_survivors);
     let open = service.builder("base").allow_network().build().await.expect("starts");
     assert!(!open.guarantees().network);
@@ -208,7 +208,6 @@ async fn what_cannot_be_a_machine_is_refused_and_says_why() {
     let service = Service::start().await;
     for (what, builder, expected) in [
         ("the template", service.builder("nowhere"), "the template 'nowhere' makes no sandbox"),
-        ("the root", service.builder("base").root("here"), "must begin with '/'"),
         ("the lease", service.builder("base").lease(Duration::from_secs(1)), "15 seconds at least"),
         ("the address", service.builder("base").api_url("ftp://x"), "not the address of a service"),
         ("a password", service.builder("base").api_url("http://u:s3cret@x"), "not the address of a service"),

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::Engine;
 use crate::sandbox::{
     Command, Exit, Process,
-    marked::{KILL, NO_DIRECTORY, READY, gated, new_mark},
+    marked::{KILL, MARK, NO_DIRECTORY, READY, gated, new_mark},
     process::Driver,
 };
 
@@ -52,7 +52,8 @@ pub(super) async fn start(engine: &Engine, container: &Arc<str>, root: &str, com
     let dir = command.dir.unwrap_or_else(|| root.to_owned());
     let mark = new_mark(container);
     let cmd = ["sh".to_owned()].into_iter().chain(gated(&dir, &mark, command.program, command.args)).collect();
-    let env = command.env.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let env = command.env.into_iter().chain([(MARK.to_owned(), mark.clone())]);
+    let env = env.map(|(name, value)| format!("{name}={value}")).collect();
     let exec = create(engine, container, root, cmd, env).await?;
     let (mut output, input) = attach(engine, &exec).await?;
     let running = Running { engine: engine.clone(), container: container.clone(), exec, mark };

@@ -36,8 +36,12 @@ const OWNER: &str = "agent-sandbox-owner";
 const PASSING: &str = "passing";
 const KEPT: &str = "kept";
 
-/// Makes the directories, and sees whether an input can be ended.
-const FIRST: &str = "mkdir -p -- \"$1\" \"$2\" && chmod 700 -- \"$2\" && [ -w \"$1\" ] && cat && printf ready";
+/// Makes the directories, sees whether an input can be ended, and says where the root is.
+const FIRST: &str = "root=$1; case $root in /*) ;; *) root=$HOME/$root ;; esac
+mkdir -p -- \"$root\" \"$2\" && chmod 700 -- \"$2\" && [ -w \"$root\" ] && cat && cd -- \"$root\" && pwd";
+
+/// Most bytes of that.
+const LONGEST_PATH: usize = 4096;
 
 /// Makes an [`E2bSandbox`].
 #[derive(Clone)]
@@ -73,7 +77,7 @@ impl E2bSandboxBuilder {
             domain: None,
             api: None,
             daemon: None,
-            root: "/home/user/workspace".to_owned(),
+            root: "workspace".to_owned(),
             user: None,
             env: BTreeMap::new(),
             metadata: BTreeMap::new(),
@@ -104,7 +108,7 @@ impl E2bSandboxBuilder {
         self
     }
 
-    /// Sets the directory that programs start in. It is made if it is not there. Default: `/home/user/workspace`.
+    /// Sets the directory that programs start in, absolute or below the user's home. It is made if it is not there. Default: `workspace`.
     #[must_use]
     pub fn root(mut self, root: impl Into<String>) -> Self {
         self.root = root.into();
@@ -216,9 +220,6 @@ impl E2bSandboxBuilder {
     }
 
     fn reached(&self) -> Result<(Service, Reaching)> {
-        if !self.root.starts_with('/') {
-            return Err(Error::config(format!("the root '{}' of a sandbox must begin with '/'", self.root)));
-        }
         if self.lease < Duration::from_secs(15) {
             return Err(Error::config("the lease of a sandbox is 15 seconds at least"));
         }
@@ -232,10 +233,10 @@ impl E2bSandboxBuilder {
 
     async fn checked(self, service: Service, reaching: Reaching, made: Made) -> Result<E2bSandbox> {
         let link = Link::new(&made.id, reaching.daemon(&made)?);
-        let (root, temp) = (self.root.trim_end_matches('/').to_owned(), format!("/tmp/agent-{}", made.id));
-        let root = if root.is_empty() { "/".to_owned() } else { root };
-        let tried = timeout(LONGEST, try_out(&link, &root, &temp)).await;
-        tried.unwrap_or_else(|_| Err(Error::config("its first program does not end: it cannot close an input")))?;
+        let temp = format!("/tmp/agent-{}", made.id);
+        let tried = timeout(LONGEST, try_out(&link, &self.root, &temp)).await;
+        let root =
+            tried.unwrap_or_else(|_| Err(Error::config("its first program does not end: it cannot close an input")))?;
         let detail = service.detail(&made.id).await?;
         let guarantees = Guarantees {
             files: true,
@@ -255,23 +256,23 @@ impl E2bSandboxBuilder {
     }
 }
 
-/// Runs the first program.
-async fn try_out(link: &Link, root: &str, temp: &str) -> Result<()> {
+/// Runs the first program. Gives the path of the root.
+async fn try_out(link: &Link, root: &str, temp: &str) -> Result<String> {
     let command = Command::shell(FIRST).arg("sh").arg(root).arg(temp).dir("/");
-    let mut first = running::start(link, root, temp, command).await?;
+    let mut first = running::start(link, "/", temp, command).await?;
     drop(first.take_input());
     let mut said = Vec::new();
     while let Some(piece) = first.output().await
-        && said.len() < LONGEST.as_secs() as usize
+        && said.len() <= LONGEST_PATH
     {
         said.extend_from_slice(&piece);
     }
-    if said == b"ready" {
-        return Ok(());
-    }
-    Err(Error::config(format!(
-        "the sandbox cannot be used: its user may not write into '{root}', or it has no shell with the usual small programs"
-    )))
+    let path = String::from_utf8(said).ok().and_then(|said| Some(said.strip_suffix('\n')?.to_owned()));
+    let path = path.filter(|path| path.starts_with('/') && !path.contains('\n') && path.len() < LONGEST_PATH);
+    let unusable = "or it has no shell with the usual small programs";
+    path.ok_or_else(|| {
+        Error::config(format!("the sandbox cannot be used: its user may not write into '{root}', {unusable}"))
+    })
 }
 
 impl Reaching {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::sandbox::{
     Command, Exit, Process,
-    marked::{KILL, NO_DIRECTORY, READY, gated, new_mark},
+    marked::{KILL, MARK, NO_DIRECTORY, READY, gated, new_mark},
     process::Driver,
 };
 
@@ -48,6 +48,7 @@ pub(super) async fn start(link: &Link, root: &str, temp: &str, command: Command)
     let args = gated(&dir, &mark, command.program, command.args);
     let mut env = command.env;
     env.entry("TMPDIR".to_owned()).or_insert_with(|| temp.to_owned());
+    env.insert(MARK.to_owned(), mark.clone());
     let pauses = link.state().pauses();
     let (pid, mut events) = link.daemon().start("sh", &args, &json!(env), true).await?;
     let running = Running { link: link.clone(), pid, mark, pauses };

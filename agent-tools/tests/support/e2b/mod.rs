@@ -54,8 +54,6 @@ struct State {
     /// Requests as they came: method, path, and the names of secrets that came along.
     seen: Vec<String>,
     trouble: Option<Box<Trouble>>,
-    /// How long a second of a lease is.
-    second: Option<Duration>,
 }
 
 /// A sandbox.
@@ -117,9 +115,9 @@ impl Service {
         self.state().seen.clone()
     }
 
-    /// Makes each second of a lease so short.
-    pub(crate) fn second(&self, second: Duration) {
-        self.state().second = Some(second);
+    /// Lets the time of a sandbox be over.
+    pub(crate) fn end_lease(&self, id: &str) {
+        self.state().machines.get_mut(id).expect("is there").ends = Instant::now();
     }
 
     /// Whether there is such a sandbox, and whether it is paused.
@@ -193,7 +191,7 @@ impl Service {
 impl State {
     fn expire(&mut self) {
         let now = Instant::now();
-        let ended: Vec<_> = self.machines.iter().filter(|(_, one)| one.ends < now).map(|(id, _)| id.clone()).collect();
+        let ended: Vec<_> = self.machines.iter().filter(|(_, one)| one.ends <= now).map(|(id, _)| id.clone()).collect();
         for id in ended {
             let machine = self.machines.get_mut(&id).expect("is there");
             if !machine.pauses_itself {
@@ -202,11 +200,6 @@ impl State {
                 machine.pause(true);
             }
         }
-    }
-
-    fn ends(&self, body: &Value) -> Instant {
-        let seconds = body["timeout"].as_u64().expect("is said");
-        Instant::now() + self.second.unwrap_or(Duration::from_secs(1)) * u32::try_from(seconds).expect("is small")
     }
 
     fn create(&mut self, body: &Value) -> Answer {
@@ -226,7 +219,7 @@ impl State {
             metadata: body["metadata"].clone(),
             env: body["envVars"].clone(),
             network: body["allow_internet_access"].clone(),
-            ends: self.ends(body),
+            ends: ends(body),
             pauses_itself: body["autoPause"] == true,
             is_paused: false,
             programs: BTreeMap::new(),
@@ -238,7 +231,7 @@ impl State {
     }
 
     fn of_machine(&mut self, method: &Method, id: &str, what: &str, body: &Value, snapshot: &Path) -> Answer {
-        let ends = body.get("timeout").map(|_| self.ends(body));
+        let ends = body.get("timeout").map(|_| ends(body));
         let machine = self.machines.get_mut(id).expect("was looked for");
         match (method.as_str(), what) {
             ("GET", "") => json_answer(200, &json!({"memoryMB": 512, "allowInternetAccess": machine.network})),
@@ -289,6 +282,11 @@ impl State {
         }
         answer
     }
+}
+
+/// When a lease ends that begins now.
+fn ends(body: &Value) -> Instant {
+    Instant::now() + Duration::from_secs(body["timeout"].as_u64().expect("is said"))
 }
 
 impl Machine {
