@@ -54,7 +54,7 @@ mod blocking;
 #[cfg(feature = "workspace")]
 mod files;
 mod from_fn;
-#[cfg(any(feature = "a2a", feature = "mcp", feature = "openapi", feature = "web"))]
+#[cfg(any(feature = "a2a", feature = "e2b", feature = "mcp", feature = "openapi", feature = "web"))]
 mod http;
 #[cfg(any(feature = "a2a", feature = "acp", feature = "mcp"))]
 mod lines;

@@ -11,7 +11,7 @@
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
-//! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP), agents elsewhere | `a2a`, `acp`, `container`, `macros`, `json-schema`, `mcp`, `openapi`, `plugins`, `sandbox`, `skills`, `web`, `workspace` |
+//! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP), agents elsewhere | `a2a`, `acp`, `container`, `e2b`, `macros`, `json-schema`, `mcp`, `openapi`, `plugins`, `sandbox`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `code`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
 //! | `config` | agents as files | `files` |

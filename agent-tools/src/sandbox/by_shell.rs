@@ -67,6 +67,13 @@ pub(super) async fn write<S: Sandbox + ?Sized>(sandbox: &S, path: &str, content:
     script(sandbox, WRITE, path, &[&draft, &size], Some(content), LINE).await.map(drop)
 }
 
+/// Makes a file of the sandbox, a draft of so many bytes, the content of another one; the draft is gone then.
+#[cfg(feature = "e2b")]
+pub(super) async fn take<S: Sandbox + ?Sized>(sandbox: &S, path: &str, draft: &str, size: usize) -> Result<()> {
+    let take = format!("exec < \"$4\" || exit 1; rm -f -- \"$4\"\n{WRITE}");
+    script(sandbox, &take, path, &[&new_id(), &size.to_string(), draft], None, LINE).await.map(drop)
+}
+
 pub(super) async fn list<S: Sandbox + ?Sized>(sandbox: &S, path: &str) -> Result<Vec<Entry>> {
     let said = script(sandbox, LIST, path, &[], None, LARGEST_LISTING).await?;
     // A name may have a line feed: then its line is none, or is not its whole name. Neither can be named by a model.

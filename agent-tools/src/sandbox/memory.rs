@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{Error, Result, async_trait};
+use agent_core::{Error, Result, async_trait, run::new_id};
 use bytes::Bytes;
 
 use super::{Command, Entry, EntryKind, Exit, Guarantees, Process, Sandbox};
@@ -20,6 +20,8 @@ type Program = dyn Fn(&Command) -> (String, Exit) + Send + Sync;
 #[derive(Clone)]
 pub struct MemorySandbox {
     files: Arc<Mutex<Files>>,
+    /// By their names.
+    snapshots: Arc<Mutex<BTreeMap<String, Files>>>,
     programs: BTreeMap<String, Arc<Program>>,
     guarantees: Guarantees,
 }
@@ -36,7 +38,7 @@ impl MemorySandbox {
             no_survivors: true,
             ..Guarantees::none("nothing runs but functions of the test")
         };
-        Self { files: Arc::default(), programs: BTreeMap::new(), guarantees }
+        Self { files: Arc::default(), snapshots: Arc::default(), programs: BTreeMap::new(), guarantees }
     }
 
     /// Adds a program: what it writes, and how it ends. A shell is the program `sh`.
@@ -48,6 +50,16 @@ impl MemorySandbox {
     ) -> Self {
         self.programs.insert(name.into(), Arc::new(run));
         self
+    }
+
+    /// Another sandbox with the same programs, which begins with the files of a [snapshot](Sandbox::snapshot) of this one or its clones.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no such snapshot.
+    pub fn restored(&self, snapshot: &str) -> Result<Self> {
+        let found = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).get(snapshot).cloned();
+        let files = found.ok_or_else(|| Error::config(format!("the sandbox has no snapshot '{snapshot}'")))?;
+        Ok(Self { files: Arc::new(Mutex::new(files)), ..self.clone() })
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -139,6 +151,13 @@ impl Sandbox for MemorySandbox {
 
     async fn resume(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The name is for [`restored`](Self::restored). It goes with the last clone.
+    async fn snapshot(&self) -> Result<String> {
+        let (name, files) = (new_id(), self.files().clone());
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), files);
+        Ok(name)
     }
 
     fn root(&self) -> &str {

@@ -20,11 +20,17 @@ mod by_shell;
 mod command;
 #[cfg(feature = "container")]
 mod container;
+#[cfg(feature = "e2b")]
+mod e2b;
 mod guarantees;
 mod limits;
 #[cfg(target_os = "linux")]
 mod local;
+#[cfg(any(feature = "container", feature = "e2b"))]
+mod marked;
 mod memory;
+#[cfg(any(feature = "container", feature = "e2b"))]
+mod owner;
 mod process;
 mod tool;
 
@@ -35,6 +41,8 @@ use bytes::Bytes;
 
 #[cfg(feature = "container")]
 pub use self::container::{ContainerSandbox, ContainerSandboxBuilder};
+#[cfg(feature = "e2b")]
+pub use self::e2b::{E2bSandbox, E2bSandboxBuilder};
 #[cfg(target_os = "linux")]
 pub use self::local::{Isolation, LocalSandbox, LocalSandboxBuilder};
 pub use self::{

@@ -7,8 +7,17 @@ mod container;
 #[cfg(feature = "container")]
 #[path = "../support/containers.rs"]
 mod containers;
+#[cfg(feature = "e2b")]
+mod e2b;
+#[cfg(feature = "e2b")]
+mod e2b_hostile;
 mod escape;
 mod running;
+#[cfg(feature = "e2b")]
+#[path = "../support/e2b/mod.rs"]
+mod service;
+#[cfg(any(feature = "container", feature = "e2b"))]
+mod suite;
 
 use std::{path::Path, time::Duration};
 

@@ -142,6 +142,66 @@ async fn a_sandbox_in_memory_runs_functions_and_keeps_files_by_one_name() {
     assert!(sandbox.read("../b/c").await.is_err());
 }
 
+#[tokio::test]
+async fn a_snapshot_of_a_directory_begins_another_one_and_neither_changes_the_other() {
+    let kept = tempfile::tempdir().expect("a directory");
+    let first = Place::new(Isolation::None, |b| b.snapshots(kept.path()));
+    std::fs::write(first.host().join("host/secret"), "SECRET").expect("writes");
+    let line = "mkdir -p a/b && echo 1 > a/b/f && chmod 750 a/b/f && ln -s f a/b/l && ln -s ../host/secret out && ln -s ../host up && mkfifo p && chmod 500 a";
+    assert!(first.run(line).await.1.is_success());
+    let name = first.sandbox.snapshot().await.expect("is kept");
+    first.sandbox.write("a/b/f", "2".into()).await.expect("writes");
+    let second = Place::new(Isolation::None, |b| b.snapshots(kept.path()).restored(&name));
+    let told = second.run("cat a/b/l; stat -c %a a/b/f a; readlink out; ls; cat out 2>/dev/null").await.0;
+    assert_eq!(told, "1\n750\n500\n../host/secret\na\nout\nup\n", "links are links, and a pipe is none");
+    second.sandbox.write("a/b/f", "3".into()).await.expect("writes");
+    let third = Place::new(Isolation::None, |b| b.snapshots(kept.path()).restored(&name));
+    assert_eq!(third.sandbox.read("a/b/f").await.expect("reads"), "1\n");
+    assert_eq!(first.sandbox.read("a/b/f").await.expect("reads"), "2");
+    assert!(first.sandbox.pause().await.expect_err("it cannot").message().contains("cannot pause"));
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_is_refused_and_leaves_nothing() {
+    let kept = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a directory");
+    let builder = || LocalSandbox::builder(dir.path()).isolation(Isolation::None);
+    let no_folder = builder().build().expect("works").snapshot().await.expect_err("has no folder");
+    assert!(no_folder.message().contains(".snapshots(folder)"), "{no_folder}");
+    let inside = builder().snapshots(dir.path().join("s")).build().expect_err("is refused");
+    assert!(inside.message().contains("could change its snapshots"), "{inside}");
+    std::fs::remove_dir(dir.path().join("s")).expect("is there");
+    for name in ["", "..", "../x", "gone", "."] {
+        let missing = builder().snapshots(kept.path()).restored(name).build().expect_err("is refused");
+        assert!(missing.message().contains("there is no snapshot"), "{missing}");
+    }
+    let deep = vec!["d"; 300].join("/");
+    std::fs::create_dir_all(dir.path().join(deep)).expect("creates");
+    let sandbox = builder().snapshots(kept.path()).build().expect("works");
+    let refused = sandbox.snapshot().await.expect_err("is refused");
+    assert!(refused.message().contains("200 deep"), "{refused}");
+    assert_eq!(std::fs::read_dir(kept.path()).expect("is there").count(), 0);
+    std::fs::remove_dir_all(dir.path().join("d")).expect("removes");
+    let name = sandbox.snapshot().await.expect("is kept");
+    sandbox.write("f", "1".into()).await.expect("writes");
+    let full = builder().snapshots(kept.path()).restored(&name).build().expect_err("is refused");
+    assert!(full.message().contains("not empty"), "{full}");
+}
+
+#[tokio::test]
+async fn a_snapshot_in_memory_begins_another_sandbox_with_the_same_programs() {
+    let first = MemorySandbox::new().program("sh", |_| ("ran\n".to_owned(), Exit::code(0)));
+    first.write("f", "1".into()).await.expect("writes");
+    let name = first.snapshot().await.expect("is kept");
+    first.write("f", "2".into()).await.expect("writes");
+    let second = first.restored(&name).expect("is there");
+    assert_eq!(second.read("f").await.expect("reads"), "1");
+    second.write("f", "3".into()).await.expect("writes");
+    assert_eq!(first.read("f").await.expect("reads"), "2");
+    assert_eq!(run(&second, Command::shell("x")).await.0, "ran\n");
+    assert!(first.restored("gone").is_err());
+}
+
 /// Set in the process that is killed.
 const ROLE: &str = "SANDBOX_TEST_ISOLATION";
 

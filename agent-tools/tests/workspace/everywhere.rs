@@ -60,7 +60,7 @@ async fn places() -> Vec<Tried> {
         Tried { what, workspace, sandbox, run: run(Resources::default()), _dir: dir }
     };
     let over = |sandbox: Arc<dyn Sandbox>| (Workspace::shared(sandbox.clone()), sandbox);
-    #[cfg_attr(not(feature = "container"), expect(unused_mut, reason = "there is no more without containers"))]
+    #[cfg_attr(not(any(feature = "container", feature = "e2b")), expect(unused_mut, reason = "there is no more"))]
     let mut all = vec![
         tried("a directory", &|dir| (Workspace::open(dir).expect("opens"), Arc::new(local(dir)))),
         tried("memory", &|_| over(Arc::new(MemorySandbox::new()))),
@@ -71,6 +71,12 @@ async fn places() -> Vec<Tried> {
     if let Some(container) = crate::containers::sandbox(|b| b).await {
         let container: Arc<dyn Sandbox> = Arc::new(container);
         all.push(tried("a container", &|_| over(container.clone())));
+    }
+    #[cfg(feature = "e2b")]
+    {
+        // It goes on as long as it is asked.
+        let far: Arc<dyn Sandbox> = Arc::new(crate::service::Service::start().await.sandbox().await);
+        all.push(tried("a service", &|_| over(far.clone())));
     }
     all
 }

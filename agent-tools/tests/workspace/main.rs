@@ -12,6 +12,10 @@ mod notebooks;
 mod patching;
 mod reading;
 mod searching;
+#[cfg(all(feature = "e2b", target_os = "linux"))]
+#[expect(dead_code, reason = "each test program uses what it needs")]
+#[path = "../support/e2b/mod.rs"]
+mod service;
 #[expect(dead_code, reason = "each test program uses what it needs")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -101,7 +101,7 @@ impl Reach {
     }
 
     /// Every address: for hosts that the application chose.
-    #[cfg(any(feature = "mcp", feature = "openapi", feature = "web"))]
+    #[cfg(any(feature = "e2b", feature = "mcp", feature = "openapi", feature = "web"))]
     pub(crate) fn anywhere() -> Self {
         Self { resolver: Arc::new(System), exceptions: Vec::new(), anywhere: true }
     }

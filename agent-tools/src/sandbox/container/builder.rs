@@ -21,9 +21,9 @@ use super::{
     ContainerSandbox,
     engine::{Engine, is_gone, is_missing, said},
     kept::{FIRST, Kept},
-    owner, probe,
+    probe,
 };
-use crate::sandbox::{Limits, Sandbox};
+use crate::sandbox::{Limits, Sandbox, owner};
 
 /// The directory for files that pass. It lies in memory.
 pub(super) const TEMP: &str = "/tmp";

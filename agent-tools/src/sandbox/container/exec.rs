@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use agent_core::{Error, Result, run::new_id};
+use agent_core::{Error, Result};
 use bollard::{
     container::LogOutput,
     exec::{CreateExecOptions, StartExecOptions, StartExecResults},
@@ -18,7 +18,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
-use crate::sandbox::{Command, Exit, Process, process::Driver};
+use crate::sandbox::{
+    Command, Exit, Process,
+    marked::{KILL, MARK, NO_DIRECTORY, READY, gated, new_mark},
+    process::Driver,
+};
 
 /// Longest time that a program takes to start, and that its remains take to be killed.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -29,21 +33,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(
 /// How often it is tried to kill a command's processes.
 const KILLS: u32 = 4;
 
-/// The variable by which a command's processes are known.
-const MARK: &str = "AGENT_SANDBOX_COMMAND";
-
-/// Says that the directory is there, and becomes the program, whose output is one so that its order is kept.
-const GATE: &str = "cd -- \"$1\" 2>/dev/null || { printf '\\002'; exit 1; }; printf '\\001'; shift; exec \"$@\" 2>&1";
-
-/// What the gate says.
-const READY: u8 = 1;
-const NO_DIRECTORY: u8 = 2;
-
-/// Kills the processes of a command until there is none: each round may meet those that were made in the one before. Processes of another user are
-/// not read, and are none of the command's.
-const KILL: &str = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); found=
-for p in /proc/[0-9]*; do if tr '\\000' '\\n' < $p/environ 2>/dev/null | grep -qxF \"$1\"; then kill -9 ${p#/proc/} 2>/dev/null && found=1; fi; done
-[ -n \"$found\" ] || exit 0; done; exit 1";
+/// The code of a program that was killed.
+const KILLED: i32 = 137;
 
 type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 type Input = Pin<Box<dyn AsyncWrite + Send>>;
@@ -59,11 +50,10 @@ struct Running {
 
 pub(super) async fn start(engine: &Engine, container: &Arc<str>, root: &str, command: Command) -> Result<Process> {
     let dir = command.dir.unwrap_or_else(|| root.to_owned());
-    let mark = format!("{MARK}={}", new_id());
-    let mut cmd: Vec<String> = ["sh", "-c", GATE, "sh", &dir].map(str::to_owned).into();
-    cmd.push(command.program);
-    cmd.extend(command.args);
-    let env = command.env.into_iter().map(|(name, value)| format!("{name}={value}")).chain([mark.clone()]).collect();
+    let mark = new_mark(container);
+    let cmd = ["sh".to_owned()].into_iter().chain(gated(&dir, &mark, command.program, command.args)).collect();
+    let env = command.env.into_iter().chain([(MARK.to_owned(), mark.clone())]);
+    let env = env.map(|(name, value)| format!("{name}={value}")).collect();
     let exec = create(engine, container, root, cmd, env).await?;
     let (mut output, input) = attach(engine, &exec).await?;
     let running = Running { engine: engine.clone(), container: container.clone(), exec, mark };
@@ -125,7 +115,10 @@ async fn drive(running: Running, driver: Driver, output: Output, input: Input, k
             timeout(LONGEST, running.ended()).await.ok().flatten()
         }
     };
-    running.kill_all().await;
+    // A shell that was killed itself has killed nothing.
+    if ended.is_none_or(|exit| exit == Exit::code(KILLED)) {
+        running.kill_all().await;
+    }
     feeding.abort();
     if let Some(ended) = ended {
         // Nobody may wait for it any more.

@@ -4,7 +4,6 @@ mod builder;
 mod engine;
 mod exec;
 mod kept;
-mod owner;
 mod probe;
 
 use std::{fmt, sync::Arc};

@@ -9,6 +9,7 @@ use super::{
     jail::{Isolation, Jail},
     launch::check_env,
     room::Room,
+    snapshot::Snapshots,
     temp::Temp,
 };
 use crate::{
@@ -29,6 +30,8 @@ pub struct LocalSandboxBuilder {
     limits: Limits,
     network: bool,
     isolation: Option<Isolation>,
+    snapshots: Option<PathBuf>,
+    restored: Option<String>,
 }
 
 impl LocalSandboxBuilder {
@@ -41,6 +44,8 @@ impl LocalSandboxBuilder {
             limits: Limits::default(),
             network: false,
             isolation: None,
+            snapshots: None,
+            restored: None,
         }
     }
 
@@ -96,6 +101,21 @@ impl LocalSandboxBuilder {
         self
     }
 
+    /// Keeps [snapshots](crate::sandbox::Sandbox::snapshot) in a folder, which is made if it is not there. It must be where programs cannot write. Default:
+    /// none are made.
+    #[must_use]
+    pub fn snapshots(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.snapshots = Some(folder.into());
+        self
+    }
+
+    /// Begins with the files of a snapshot in [the folder](Self::snapshots); the directory must be empty.
+    #[must_use]
+    pub fn restored(mut self, snapshot: impl Into<String>) -> Self {
+        self.restored = Some(snapshot.into());
+        self
+    }
+
     /// Makes it. Starts a program or two, to see what holds on this machine.
     ///
     /// # Errors
@@ -108,6 +128,7 @@ impl LocalSandboxBuilder {
         let temp_dir = Temp::new().map_err(no_temp)?;
         let temp = Files::open_root(temp_dir.path(), "sandbox")?.up_to(LARGEST_FILE);
         let temp_path = utf8(temp.root_path().to_owned())?;
+        let snapshots = self.snapshots.as_deref().map(Snapshots::open).transpose()?;
         let room = Room {
             work: work.root_path().to_owned(),
             temp: temp.root_path().to_owned(),
@@ -117,6 +138,19 @@ impl LocalSandboxBuilder {
         }
         .checked()?;
         utf8(room.work.clone())?;
+        if let Some(folder) = &snapshots
+            && room.is_writable(folder.path())
+        {
+            return Err(Error::config(
+                "programs of the sandbox could change its snapshots: keep them in another folder",
+            ));
+        }
+        if let Some(name) = &self.restored {
+            let folder = snapshots.as_ref();
+            let folder =
+                folder.ok_or_else(|| Error::config("say in which folder the snapshot is: .snapshots(folder)"))?;
+            folder.restore(name, &room.work)?;
+        }
         let jail = Jail::choose(self.isolation, room)?;
         let guarantees = jail.guarantees();
         let own = [("PATH", PATH), ("HOME", &temp_path), ("TMPDIR", &temp_path), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
@@ -130,6 +164,7 @@ impl LocalSandboxBuilder {
             limits: self.limits,
             jail: Arc::new(jail),
             guarantees,
+            snapshots,
             _temp: Arc::new(temp_dir),
         })
     }

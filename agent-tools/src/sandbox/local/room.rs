@@ -65,4 +65,9 @@ impl Room {
         }
         Ok(self)
     }
+
+    /// True if programs can write at a path, as it really is.
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().chain([&self.work, &self.temp]).any(|above| path.starts_with(above))
+    }
 }

@@ -1,8 +1,8 @@
-//! Whose a container is.
+//! Whose a sandbox elsewhere is: which application made it.
 
 use std::{env::consts::OS, fs, process};
 
-/// The application that made a container: the boot of its machine, its process among those that it sees, and when that started. It names no other one, not
+/// The application that made a sandbox: the boot of its machine, its process among those that it sees, and when that started. It names no other one, not
 /// after the number of the process is given again. None where this cannot be learned.
 pub(super) fn this() -> Option<String> {
     name(process::id())
