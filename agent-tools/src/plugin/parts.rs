@@ -111,6 +111,15 @@ impl Plugin {
             .keep(self.folder.clone()))
     }
 
+    /// A command of the manifest for a sandbox.
+    fn command(&self, words: &[String], env: &BTreeMap<String, String>, values: &Values) -> Result<Command> {
+        let words = words.iter().map(|word| values.fill(word, self.dir(), false)).collect::<Result<Vec<_>>>()?;
+        let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);
+        env.iter().try_fold(command, |command, (name, text)| {
+            Ok::<_, Error>(command.env(name, values.fill(text, self.dir(), true)?))
+        })
+    }
+
     fn api(&self, api: &Api, values: &Values) -> Result<OpenApi> {
         let mut builder = OpenApi::builder(self.folder.text(&api.document)?);
         if let Some(server) = &api.server {
