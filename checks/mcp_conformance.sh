@@ -58,7 +58,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 if "${suite[@]}" server --url http://127.0.0.1:39111/mcp --suite all --expected-failures "$expected" >"$work/log" 2>&1; then
-    sed -n 's/^[^a-z]* \([a-z0-9-]*\): [0-9]* passed, 0 failed.*/server \1: passed/p' "$work/log"
+    sed -n 's/^[^a-z]* \([a-z0-9-]*\): \([0-9]* passed, [0-9]* failed\).*/server \1: \2/p' "$work/log"
 else
     cat "$work/log"
     failed=1
