@@ -130,7 +130,6 @@ async fn a_container_ends_with_an_application_that_is_killed_and_one_that_was_pa
         unreachable!("this process is killed");
     }
     let Some(here) = sandbox(|b| b).await else { return };
-    let sweep = async || ContainerSandbox::builder("").sweep().await.expect("is told");
     for role in ["running", "paused"] {
         let test = "container::a_container_ends_with_an_application_that_is_killed_and_one_that_was_paused_is_swept";
         let mut application = std::process::Command::new(std::env::current_exe().expect("is there"))
@@ -145,14 +144,15 @@ async fn a_container_ends_with_an_application_that_is_killed_and_one_that_was_pa
         application.kill().expect("runs");
         application.wait().expect("is a child");
         let began = Instant::now();
-        while role == "running" && exists(&id) {
-            assert!(began.elapsed() < Duration::from_secs(50), "it stays");
+        // Some engines remove one by themselves though it is paused, in a moment.
+        let longest = Duration::from_secs(if role == "running" { 50 } else { 5 });
+        while exists(&id) && began.elapsed() < longest {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // Some engines remove one by themselves, though it is paused. What others have left may go, too; none that is used.
         let stays = exists(&id);
-        let swept = sweep().await;
-        assert!(!stays || swept >= 1, "{role}: {swept}");
+        assert!(role == "paused" || !stays, "it stays");
+        // What others have left may go, too; none that is used. How many is not told: an engine that is told to remove one may say that it is gone.
+        ContainerSandbox::builder("").sweep().await.expect("is told");
         assert!(!exists(&id), "{role}");
     }
     assert_eq!(run(&here, Command::shell("echo well")).await.0, "well\n");

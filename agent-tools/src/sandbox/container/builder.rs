@@ -273,7 +273,7 @@ async fn labelled(engine: &Engine) -> Result<Vec<ContainerSummary>> {
 }
 
 /// Removes a container that may be going by itself at this moment. False if it has gone so.
-async fn remove_unused(engine: &Engine, id: &str) -> Result<bool> {
+pub(super) async fn remove_unused(engine: &Engine, id: &str) -> Result<bool> {
     let mut tries = 1;
     loop {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();

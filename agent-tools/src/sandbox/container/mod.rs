@@ -9,10 +9,7 @@ mod probe;
 use std::{fmt, sync::Arc};
 
 use agent_core::{Error, Result, async_trait};
-use bollard::{
-    models::ContainerConfig,
-    query_parameters::{CommitContainerOptionsBuilder, RemoveContainerOptionsBuilder},
-};
+use bollard::{models::ContainerConfig, query_parameters::CommitContainerOptionsBuilder};
 
 pub use self::builder::ContainerSandboxBuilder;
 use self::{engine::Engine, kept::Kept};
@@ -93,13 +90,8 @@ impl Sandbox for ContainerSandbox {
 
     async fn close(&self) -> Result<()> {
         self.kept.let_go();
-        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-        match self.engine.docker().remove_container(&self.id, Some(options)).await {
-            Ok(()) => Ok(()),
-            // The engine may be removing it already, since its first process has ended.
-            Err(e) if engine::is_gone(&e) => Ok(()),
-            Err(e) => Err(self.engine.failed("remove the sandbox", e)),
-        }
+        // The engine may be removing it already, since its first process has ended.
+        builder::remove_unused(&self.engine, &self.id).await.map(drop)
     }
 
     fn root(&self) -> &str {
