@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{Checkpoint, Error, Journal, Model, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at};
+use agent_core::{Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at};
 use tower::Service;
 
 pub use self::builder::AgentBuilder;
@@ -69,6 +69,11 @@ impl Agent {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.parts.name
+    }
+
+    /// What is known of its model.
+    pub fn model(&self) -> &ModelInfo {
+        &self.parts.executor.model_info
     }
 
     /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known
