@@ -3,8 +3,11 @@
 //! Each command is a file. What they share, from the ground up: `cli` (what can be said), `output` (what is shown, and how the
 //! program ends), `store`, `load` (the agent that is meant), `run` (a run, with its progress and its questions).
 
+mod chat;
 mod cli;
 mod commands;
+mod export;
+mod inspect;
 mod load;
 mod output;
 mod run;
@@ -50,15 +53,18 @@ async fn command(cli: Cli) -> Result<End> {
     let global = cli.global;
     match cli.command {
         Command::Run(wanted) => commands::run(wanted, global).await,
+        Command::Chat(wanted) => Box::pin(chat::chat(wanted, global)).await,
         Command::Sessions(wanted) => commands::sessions(wanted, &global).await,
+        Command::Inspect(wanted) => inspect::inspect(wanted, &global).await,
         Command::Replay(wanted) => commands::replay(wanted, &global).await,
         Command::Fork(wanted) => commands::fork(wanted, &global).await,
         Command::Diff(wanted) => commands::diff(&wanted, &global).await,
         Command::Resume(wanted) => commands::resume(wanted, &global).await,
         Command::Approve(wanted) => commands::approve(wanted, &global).await,
+        Command::Export(wanted) => export::export(wanted, &global).await,
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
-        Command::Chat(_) | Command::Inspect(_) | Command::Export(_) | Command::Completions(_) | Command::Man | Command::New(_) | Command::Models(_) => Ok(End::Finished),
+        Command::Completions(_) | Command::Man | Command::New(_) | Command::Models(_) => Ok(End::Finished),
     }
 }
