@@ -40,7 +40,10 @@ impl Loaded {
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
     if let Some(file) = &global.file {
-        let message = format!("{}: agents are not read from files yet; say what it is with --model, --system, --dir", file.display());
+        let message = format!(
+            "{}: agents are not read from files yet; say what it is with --model, --system, --dir",
+            file.display()
+        );
         return Err(Error::config(message));
     }
     let journal = Place::of(global)?.open().await?;
@@ -111,5 +114,5 @@ fn approval(global: &Global) -> Result<Approval> {
         let reading = Workspace::open(dir)?.read_only().tools();
         approval = reading.names().into_iter().fold(approval, Approval::allow);
     }
-    Ok(global.allow.iter().cloned().fold(approval, Approval::allow))
+    Ok(global.allow_tool.iter().cloned().fold(approval, Approval::allow))
 }

@@ -27,17 +27,18 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     // What needs neither an agent nor a store needs no runtime.
     let ended = match &cli.command {
-        Command::Completions(wanted) => commands::completions(wanted.shell),
+        Command::Completions(wanted) => commands::completions(wanted.of),
         Command::Man => commands::man(),
         Command::New(wanted) => commands::new(wanted, &cli.global),
         Command::Models(wanted) => commands::models(wanted, &cli.global),
         _ => on_runtime(cli),
     };
-    ended.unwrap_or_else(|error| {
-        eprintln!("agent: {}", output::plain(&output::explained(&error)));
-        End::of(&error)
-    })
-    .into()
+    ended
+        .unwrap_or_else(|error| {
+            eprintln!("agent: {}", output::plain(&output::explained(&error)));
+            End::of(&error)
+        })
+        .into()
 }
 
 fn on_runtime(cli: Cli) -> Result<End> {

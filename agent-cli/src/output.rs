@@ -69,6 +69,19 @@ pub(crate) fn explained(error: &Error) -> String {
         }
         source = cause.source();
     }
+    cut(text, MOST_EXPLAINED)
+}
+
+/// Bytes of an error that are shown.
+const MOST_EXPLAINED: usize = 4_000;
+
+/// A text that is too long, cut at a letter.
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" …");
+    }
     text
 }
 
@@ -82,11 +95,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
     };
-    if text.contains(acts) {
-        Cow::Owned(text.replace(acts, "\u{FFFD}"))
-    } else {
-        Cow::Borrowed(text)
-    }
+    if text.contains(acts) { Cow::Owned(text.replace(acts, "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
 /// The first line of a text, cut to so many characters.
@@ -196,10 +205,6 @@ impl Paint {
         self.with("1", text)
     }
 
-    pub(crate) fn red(self, text: &str) -> String {
-        self.with("31", text)
-    }
-
     fn with(self, code: &str, text: &str) -> String {
         let text = plain(text);
         if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into_owned() }
@@ -229,7 +234,10 @@ mod tests {
         assert_eq!(moment(951_782_400_000), "2000-02-29 00:00:00");
         assert_eq!(moment(1_798_761_599_999), "2026-12-31 23:59:59");
         assert_eq!((count(7), count(1_234_567)), ("7".into(), "1,234,567".into()));
-        assert_eq!((dollars(0), dollars(123), dollars(1_500_000)), ("$0.00".into(), "$0.000123".into(), "$1.50".into()));
+        assert_eq!(
+            (dollars(0), dollars(123), dollars(1_500_000)),
+            ("$0.00".into(), "$0.000123".into(), "$1.50".into())
+        );
         assert_eq!((span(5), span(2_340), span(61_000)), ("5 ms".into(), "2.3 s".into(), "1 min 1 s".into()));
     }
 }

@@ -97,9 +97,7 @@ pub(crate) async fn agent_of(journal: &dyn Journal, session: &str, named: Option
     };
     match named {
         Some(name) => Ok(name.into()),
-        None => info.agents.first().cloned().ok_or_else(|| {
-            Error::config(format!("session '{session}' holds no run"))
-        }),
+        None => info.agents.first().cloned().ok_or_else(|| Error::config(format!("session '{session}' holds no run"))),
     }
 }
 

@@ -52,7 +52,8 @@ impl Runner {
         let open = self.agent.unfinished(&session).await?;
         self.session = session.as_str().into();
         let info = self.agent.model();
-        let model = if info.provider.is_empty() { info.name.clone() } else { format!("{}:{}", info.provider, info.name) };
+        let model =
+            if info.provider.is_empty() { info.name.clone() } else { format!("{}:{}", info.provider, info.name) };
         state.enter(session, (model, info.context_window), &view.history, view.usage);
         match open {
             Some(open) if !open.questions.is_empty() => state.ask(open.questions),
@@ -71,7 +72,10 @@ impl Runner {
         if let Some(handle) = self.handle.take() {
             handle.cancel();
             let mut events = handle.events();
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(2), async { while events.next().await.is_some() {} }).await;
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(2), async {
+                while events.next().await.is_some() {}
+            })
+            .await;
         }
     }
 
@@ -160,7 +164,10 @@ impl Runner {
         let mut lines = Vec::new();
         for name in self.journal.sessions().await? {
             if let Some(info) = self.journal.info(&name).await? {
-                lines.push((info.updated, format!("{}  {name}  {}", moment(info.updated), info.title.unwrap_or_default())));
+                lines.push((
+                    info.updated,
+                    format!("{}  {name}  {}", moment(info.updated), info.title.unwrap_or_default()),
+                ));
             }
         }
         lines.sort_by(|one, two| two.cmp(one));
@@ -206,7 +213,8 @@ impl Runner {
     }
 
     async fn compacted(&mut self, state: &mut State, summary: Result<String>) -> Result<()> {
-        let history = History::from_messages([Message::user(format!("What was said before, summed up:\n\n{}", summary?))])?;
+        let history =
+            History::from_messages([Message::user(format!("What was said before, summed up:\n\n{}", summary?))])?;
         self.side(&self.session)?.replace(history, ReplaceReason::CompactManual).await?;
         self.enter(state, Some(self.session.to_string())).await?;
         state.note("The conversation was summed up; /undo takes that back.");

@@ -1,7 +1,7 @@
 //! What can be said on the command line.
 
-mod work;
 mod past;
+mod work;
 
 use std::path::PathBuf;
 
@@ -40,7 +40,15 @@ pub(crate) struct Global {
     #[arg(long, short, global = true, value_name = "FILE", help_heading = "The agent")]
     pub(crate) file: Option<PathBuf>,
     /// The model, by provider and name, such as `anthropic:claude-opus-4-5`; without one, an offline stand-in answers
-    #[arg(long, short, global = true, value_name = "PROVIDER:NAME", env = "AGENT_MODEL", hide_env = true, help_heading = "The agent")]
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_name = "PROVIDER:NAME",
+        env = "AGENT_MODEL",
+        hide_env = true,
+        help_heading = "The agent"
+    )]
     pub(crate) model: Option<String>,
     /// Its instructions
     #[arg(long, global = true, value_name = "TEXT", help_heading = "The agent")]
@@ -53,7 +61,7 @@ pub(crate) struct Global {
     pub(crate) shell: bool,
     /// Run these tools without asking; `*` stands for any letters
     #[arg(long, global = true, value_name = "TOOL", help_heading = "The agent")]
-    pub(crate) allow: Vec<String>,
+    pub(crate) allow_tool: Vec<String>,
     /// Its name, by which sessions know it [default: agent]
     #[arg(long, global = true, value_name = "NAME", help_heading = "The agent")]
     pub(crate) name: Option<String>,

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "\
+#[command(after_help = "\
 Examples:
   agent sessions
   agent sessions search bees

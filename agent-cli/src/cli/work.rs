@@ -75,14 +75,15 @@ Examples:
   agent models --json gpt-5")]
 pub(crate) struct Models {
     /// Only models whose name has this in it
-    pub(crate) name: Option<String>,
+    #[arg(value_name = "NAME")]
+    pub(crate) part: Option<String>,
     /// Only those of this provider
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "\
+#[command(after_help = "\
 Examples:
   agent tools --dir docs
   agent tools --dir docs call read_file '{\"path\": \"start.md\"}'")]
@@ -99,7 +100,7 @@ pub(crate) enum ToolsAct {
     /// Call a tool by hand; what the agent asks about is asked about
     Call {
         /// The tool
-        name: String,
+        tool: String,
         /// Its arguments, a JSON object
         #[arg(default_value = "{}")]
         arguments: String,
@@ -155,5 +156,6 @@ Examples:
   agent completions bash > agent.bash")]
 pub(crate) struct Completions {
     /// The shell
-    pub(crate) shell: Shell,
+    #[arg(value_name = "SHELL")]
+    pub(crate) of: Shell,
 }

@@ -38,7 +38,10 @@ pub(super) fn attached(file: &Path) -> Result<Part> {
             Ok(text) => Part::text(format!("<file name=\"{}\">\n{text}\n</file>", name.replace(['"', '<', '>'], "_"))),
             Err(_) => {
                 let known = "texts, png, jpg, gif, webp, pdf, docx, xlsx, mp3, wav, mp4";
-                return Err(Error::config(format!("{}: no model reads such a file; known are {known}", file.display())));
+                return Err(Error::config(format!(
+                    "{}: no model reads such a file; known are {known}",
+                    file.display()
+                )));
             }
         },
     })

@@ -1,6 +1,11 @@
 //! `agent doctor`.
 
-use std::{env, io::{self, IsTerminal}, net::ToSocketAddrs, time::Duration};
+use std::{
+    env,
+    io::{self, IsTerminal},
+    net::ToSocketAddrs,
+    time::Duration,
+};
 
 use agent::{
     Result,
@@ -86,7 +91,8 @@ fn keys(set: &[Provider], unset: &[Provider]) -> Vec<Finding> {
         .iter()
         .map(|provider| {
             let key = key_of(provider).unwrap_or_default();
-            let missing = |place: &&agent::llm::Place| place.default.is_none() && !place.variables.iter().any(|v| is_set(v));
+            let missing =
+                |place: &&agent::llm::Place| place.default.is_none() && !place.variables.iter().any(|v| is_set(v));
             match provider.places.values().find(missing) {
                 None => Finding::well("key", format!("{}: {key} is set", provider.name)),
                 Some(place) => {
@@ -97,15 +103,23 @@ fn keys(set: &[Provider], unset: &[Provider]) -> Vec<Finding> {
         })
         .collect();
     if findings.is_empty() {
-        let others: Vec<_> = unset.iter().filter(|p| !p.keyless).take(4).filter_map(|p| Some(p.keys.first()?.variable.clone())).collect();
-        let found = format!("none is set ({}, ..): the offline stand-in answers, and servers of your own", others.join(", "));
+        let others: Vec<_> = unset
+            .iter()
+            .filter(|p| !p.keyless)
+            .take(4)
+            .filter_map(|p| Some(p.keys.first()?.variable.clone()))
+            .collect();
+        let found =
+            format!("none is set ({}, ..): the offline stand-in answers, and servers of your own", others.join(", "));
         findings.push(Finding::well("keys", found));
     }
     findings
 }
 
 fn model(global: &Global) -> Finding {
-    let Some(name) = &global.model else { return Finding::well("model", "none is named: the offline stand-in answers") };
+    let Some(name) = &global.model else {
+        return Finding::well("model", "none is named: the offline stand-in answers");
+    };
     match agent::llm::model(name.as_str()).build() {
         Ok(_) => Finding::well("model", format!("{name} can be asked")),
         Err(error) => Finding::ill("model", name.as_str(), explained(&error)),
@@ -158,7 +172,8 @@ async fn reach(provider: &Provider) -> Finding {
     let what = format!("{}: {host}:{port}", provider.name);
     let connect = async {
         let (named, asked) = (what.clone(), host.clone());
-        let resolved = tokio::task::spawn_blocking(move || (asked.as_str(), port).to_socket_addrs().map(|mut a| a.next()));
+        let resolved =
+            tokio::task::spawn_blocking(move || (asked.as_str(), port).to_socket_addrs().map(|mut a| a.next()));
         match resolved.await {
             Ok(Ok(Some(address))) => tokio::net::TcpStream::connect(address).await.map(drop),
             Ok(Err(error)) => Err(error),

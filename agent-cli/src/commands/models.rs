@@ -2,7 +2,10 @@
 
 use agent::{
     Result,
-    llm::{Catalogue, models::{ModelEntry, Price}},
+    llm::{
+        Catalogue,
+        models::{ModelEntry, Price},
+    },
 };
 use serde_json::json;
 
@@ -15,7 +18,7 @@ use crate::{
 pub(crate) fn models(wanted: &Models, global: &Global) -> Result<End> {
     let catalogue = Catalogue::builtin();
     let fits = |name: &str, entry: &ModelEntry| {
-        wanted.name.as_deref().is_none_or(|part| name.contains(part))
+        wanted.part.as_deref().is_none_or(|part| name.contains(part))
             && wanted.provider.as_deref().is_none_or(|provider| entry.provider == provider)
     };
     let mut found: Vec<_> = catalogue.iter().filter(|(name, entry)| fits(name, entry)).collect();
@@ -30,7 +33,9 @@ pub(crate) fn models(wanted: &Models, global: &Global) -> Result<End> {
         }
         return Ok(End::Finished);
     }
-    let mut rows = vec![["provider:model", "window", "output", "in $", "cached $", "out $", "abilities"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["provider:model", "window", "output", "in $", "cached $", "out $", "abilities"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(found.into_iter().map(|(name, entry)| row(name, entry)));
     print(&table(&rows))?;
     Ok(End::Finished)

@@ -137,7 +137,11 @@ pub(crate) async fn diff(wanted: &Diff, global: &Global) -> Result<End> {
     let one = recording(&*journal, &wanted.one, global).await?;
     let two = recording(&*journal, &wanted.two, global).await?;
     let Some(parts) = parting(&one, &two) else {
-        if global.json { print_json(&json!({"same": true}))? } else { print("no difference\n")? }
+        if global.json {
+            print_json(&json!({"same": true}))?
+        } else {
+            print("no difference\n")?
+        }
         return Ok(End::Finished);
     };
     if global.json {

@@ -1,10 +1,6 @@
 //! `agent sessions`.
 
-use agent::{
-    Error, Result,
-    core::Journal,
-    journal::SessionInfo,
-};
+use agent::{Error, Result, core::Journal, journal::SessionInfo};
 use serde_json::json;
 
 use crate::{

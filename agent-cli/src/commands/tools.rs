@@ -21,7 +21,7 @@ pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
     let global = &Global { model: global.model.clone().or_else(|| Some("offline:any".into())), ..global.clone() };
     let loaded = load(global).await?;
     let agent = loaded.build()?;
-    if let Some(ToolsAct::Call { name, arguments }) = wanted.act {
+    if let Some(ToolsAct::Call { tool: name, arguments }) = wanted.act {
         if !agent.tools().iter().any(|tool| tool.name == name) {
             let names: Vec<_> = agent.tools().iter().map(|tool| tool.name.as_str()).collect();
             return Err(Error::config(format!("the agent has no tool '{name}': it has {}", listed(&names))));

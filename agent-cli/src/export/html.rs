@@ -72,7 +72,9 @@ fn block(block: &Block) -> String {
         Block::Text(text) => format!("<p>{}</p>\n", escaped(&text.text)),
         Block::Reasoning(thought) if !thought.text.is_empty() => folded("reasoning", &thought.text),
         Block::ToolCall(call) => folded(&format!("calls {}", call.name), &call.arguments),
-        Block::Server(call) => folded(&format!("called {} at the provider", call.name), call.input.as_deref().unwrap_or("")),
+        Block::Server(call) => {
+            folded(&format!("called {} at the provider", call.name), call.input.as_deref().unwrap_or(""))
+        }
         _ => String::new(),
     }
 }

@@ -2,10 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agent::{
-    ToolOutput,
-    journal::EntryBody,
-};
+use agent::{ToolOutput, journal::EntryBody};
 use serde_json::{Value, json};
 
 use super::Recorded;
@@ -53,7 +50,10 @@ pub(super) fn steps(recorded: &Recorded) -> Vec<Step> {
         match &entry.body {
             EntryBody::MessageAppended { message } => news.push(format!("+ {}: {}", message.role(), message.text())),
             EntryBody::HistoryReplaced { reason, before, history } if reason.as_str() != "resumed" => {
-                news.push(format!("~ the conversation was replaced ({reason}): {before} messages, now {}", history.len()));
+                news.push(format!(
+                    "~ the conversation was replaced ({reason}): {before} messages, now {}",
+                    history.len()
+                ));
             }
             EntryBody::StateChanged { state, globals } => {
                 let keys: Vec<_> = state.keys().chain(globals.keys()).map(String::as_str).collect();

@@ -13,11 +13,8 @@ pub(super) fn chart(spans: &[Span], columns: usize) -> String {
     for span in spans {
         let name = line(&format!("{}{}", "  ".repeat(span.depth), span.name), usize::MAX);
         let name = format!("{}{name}", "  ".repeat(span.depth));
-        let name: String = if name.chars().count() > names {
-            name.chars().take(names - 1).chain(['…']).collect()
-        } else {
-            name
-        };
+        let name: String =
+            if name.chars().count() > names { name.chars().take(names - 1).chain(['…']).collect() } else { name };
         let bar = bar(span, start, end, bars);
         text.push_str(&format!("{name:names$}  {bar:bars$}  {}{}\n", time(span.end - span.start), used(span)));
     }
@@ -61,7 +58,8 @@ mod tests {
 
     #[test]
     fn a_bar_stands_where_its_time_was_and_is_never_outside_the_chart() {
-        let span = |kind, start, end| Span { kind, name: "x".into(), depth: 0, start, end, usage: None, is_open: false };
+        let span =
+            |kind, start, end| Span { kind, name: "x".into(), depth: 0, start, end, usage: None, is_open: false };
         assert_eq!(bar(&span(Kind::Tool, 50, 100), 0, 100, 10), "     ▒▒▒▒▒");
         assert_eq!(bar(&span(Kind::Model, 100, 100), 0, 100, 10), "         █", "what took no time is still seen");
         assert_eq!(bar(&span(Kind::Run, 5, 5), 5, 5, 10), "─");

@@ -145,7 +145,8 @@ fn summary(session: &str, recorded: &Recorded, spans: &[Span]) -> String {
         count(sum(|usage| usage.cached)),
         count(sum(|usage| usage.output)),
     ));
-    let unpriced = if unpriced > 0 { format!(", without {unpriced} calls whose price is not known") } else { String::new() };
+    let unpriced =
+        if unpriced > 0 { format!(", without {unpriced} calls whose price is not known") } else { String::new() };
     text.push_str(&format!("cost      {}{unpriced}\n\n", dollars(cost)));
     text
 }
@@ -153,5 +154,8 @@ fn summary(session: &str, recorded: &Recorded, spans: &[Span]) -> String {
 /// Columns that a chart may take.
 fn columns() -> usize {
     let known = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    known.or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| columns)).map_or(100, usize::from).clamp(40, 200)
+    known
+        .or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| columns))
+        .map_or(100, usize::from)
+        .clamp(40, 200)
 }

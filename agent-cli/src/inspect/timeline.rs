@@ -58,13 +58,16 @@ fn told(body: &EntryBody) -> Option<(&'static str, String)> {
         EntryBody::MessageAppended { message } => (message.role(), message.text()),
         EntryBody::Steered { message } => ("steered", message.text()),
         EntryBody::ModelFinished { response, .. } => {
-            let calls: Vec<_> = response.message.calls().map(|call| format!("{} {}", call.name, call.arguments)).collect();
+            let calls: Vec<_> =
+                response.message.calls().map(|call| format!("{} {}", call.name, call.arguments)).collect();
             ("model", if calls.is_empty() { response.message.text() } else { calls.join("; ") })
         }
         EntryBody::ExitDeclined {} => ("goes on", "a hook wants another answer".into()),
         EntryBody::ToolStarted { name, .. } => ("tool", name.to_string()),
         EntryBody::ToolFinished { output, .. } => ("result", output.to_text()),
-        EntryBody::ToolAnswered { name, output: Some(output), .. } => ("answer", format!("{name}: {}", output.to_text())),
+        EntryBody::ToolAnswered { name, output: Some(output), .. } => {
+            ("answer", format!("{name}: {}", output.to_text()))
+        }
         EntryBody::ToolSuspended { .. } => ("waits", String::new()),
         EntryBody::Asked { question } => ("asks", format!("{} {}", question.id, question.payload)),
         EntryBody::Answered { id, answer, by, .. } => {
@@ -81,7 +84,9 @@ fn told(body: &EntryBody) -> Option<(&'static str, String)> {
         }
         EntryBody::SideModelFinished { .. } => ("side model", String::new()),
         EntryBody::SubAgentLinked { key, .. } => ("sub-agent", key.clone()),
-        EntryBody::SubAgentReported { message, .. } => ("reported", message.as_ref().map_or_else(String::new, Message::text)),
+        EntryBody::SubAgentReported { message, .. } => {
+            ("reported", message.as_ref().map_or_else(String::new, Message::text))
+        }
         EntryBody::RunEnded { status, error, .. } => {
             let status = serde_json::to_value(status).unwrap_or_default();
             let status = status.as_str().map_or_else(|| status.to_string(), str::to_owned);

@@ -6,10 +6,7 @@ mod progress;
 use std::pin::pin;
 
 use agent::{
-    Agent, Checkpoint, Error, ErrorKind, EventKind, Result, RunEnd, RunRequest,
-    core::Chunk,
-    event::Event,
-    run::Answer,
+    Agent, Checkpoint, Error, ErrorKind, EventKind, Result, RunEnd, RunRequest, core::Chunk, event::Event, run::Answer,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -159,7 +156,10 @@ impl<'a> Driver<'a> {
             RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.store))),
             RunEnd::Paused(checkpoint) | RunEnd::Cancelled(checkpoint) => {
                 let session = &checkpoint.ids.session;
-                eprintln!("{}", paint.dim(&format!("agent: interrupted. Go on with: agent resume {}", quoted(session))));
+                eprintln!(
+                    "{}",
+                    paint.dim(&format!("agent: interrupted. Go on with: agent resume {}", quoted(session)))
+                );
             }
             _ => {}
         }

@@ -84,7 +84,9 @@ impl Progress {
             }
             EventKind::Warning { message } => self.note(&format!("{indent}! {}", line(message, 400))),
             EventKind::HistoryReplaced { reason, before, after } if reason != "resumed" => {
-                self.note(&format!("{indent}! the conversation was replaced ({reason}): {before} messages, now {after}"));
+                self.note(&format!(
+                    "{indent}! the conversation was replaced ({reason}): {before} messages, now {after}"
+                ));
             }
             _ => {}
         }

@@ -52,7 +52,8 @@ impl Asking {
     pub(in crate::chat) fn is_decision(&self) -> bool {
         let is_bool = |question: &Question| question.schema.as_ref().is_some_and(|schema| schema["type"] == "boolean");
         self.question().is_some_and(|question| {
-            matches!(question.kind.as_str(), "approval" | "approvals" | "in_doubt" | "confirm" | "breakpoint") || is_bool(question)
+            matches!(question.kind.as_str(), "approval" | "approvals" | "in_doubt" | "confirm" | "breakpoint")
+                || is_bool(question)
         })
     }
 
@@ -115,7 +116,9 @@ impl Asking {
     fn written(&mut self, text: &str) -> Outcome {
         if self.can_edit() {
             return match serde_json::from_str::<Value>(text) {
-                Ok(arguments) if arguments.is_object() => self.answer(json!({"decision": "edit", "arguments": arguments})),
+                Ok(arguments) if arguments.is_object() => {
+                    self.answer(json!({"decision": "edit", "arguments": arguments}))
+                }
                 Ok(_) => self.refuse("arguments are a JSON object"),
                 Err(error) => self.refuse(&format!("that is no JSON: {error}")),
             };

@@ -26,7 +26,9 @@ Up and Down recall what was said; Ctrl-R searches it. Tab completes commands.
 PageUp and PageDown scroll. Alt-Up and Alt-Down choose a tool call; Ctrl-O unfolds it.";
 
 /// The commands that the line may become.
-pub(in crate::chat) fn completions(line: &str) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+pub(in crate::chat) fn completions(
+    line: &str,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
     COMMANDS.iter().filter(move |(name, ..)| line.starts_with('/') && name.starts_with(line))
 }
 

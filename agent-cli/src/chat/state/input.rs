@@ -71,7 +71,9 @@ impl Input {
     /// Takes the word before the cursor away.
     pub(super) fn rub_word(&mut self) {
         let before = self.text[..self.at].trim_end();
-        let from = before.rfind(char::is_whitespace).map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+        let from = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
         self.text.drain(from..self.at);
         self.at = from;
     }

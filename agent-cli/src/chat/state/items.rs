@@ -104,7 +104,9 @@ impl Items {
                 for block in said.blocks() {
                     match block {
                         Block::Text(text) => self.push(Kind::Answer, 0, &text.text),
-                        Block::Reasoning(thought) if !thought.text.is_empty() => self.push(Kind::Thought, 0, &thought.text),
+                        Block::Reasoning(thought) if !thought.text.is_empty() => {
+                            self.push(Kind::Thought, 0, &thought.text)
+                        }
                         Block::ToolCall(call) => self.call("", &call.id, &call.name, &call.arguments, 0),
                         _ => {}
                     }
@@ -205,7 +207,7 @@ impl Items {
     }
 
     /// Folds what the focus is on, or unfolds it; without a focus, the newest.
-    pub(super) fn fold(&mut self) {
+    pub(in crate::chat) fn fold(&mut self) {
         let focus = self.focus.or_else(|| self.iter().rev().find(|item| item.is_foldable()).map(|item| item.id));
         if let Some(item) = self.all.iter_mut().find(|item| Some(item.id) == focus) {
             item.is_unfolded = !item.is_unfolded;

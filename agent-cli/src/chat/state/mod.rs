@@ -7,11 +7,7 @@ mod items;
 mod keys;
 
 use agent::{
-    EventKind, Message, Question, Result, RunEnd, Usage,
-    core::Chunk,
-    event::Event,
-    history::History,
-    run::Answer,
+    EventKind, Message, Question, Result, RunEnd, Usage, core::Chunk, event::Event, history::History, run::Answer,
 };
 
 pub(super) use self::{
@@ -20,10 +16,7 @@ pub(super) use self::{
     input::Input,
     items::{Item, Items, Kind, Stage},
 };
-use crate::{
-    cli::ThemeName,
-    output::explained,
-};
+use crate::{cli::ThemeName, output::explained};
 
 /// Messages of an earlier conversation that are shown.
 const SHOWN: usize = 200;
@@ -52,7 +45,10 @@ pub(super) enum Mode {
     #[default]
     Write,
     /// Searching what was said: the query, and how many older ones were passed over.
-    Search { query: String, skip: usize },
+    Search {
+        query: String,
+        skip: usize,
+    },
     Ask(Box<Asking>),
 }
 
@@ -156,7 +152,9 @@ impl State {
         self.rest();
         match end {
             Ok(RunEnd::Interrupted(checkpoint)) => self.ask(checkpoint.questions),
-            Ok(RunEnd::Cancelled(_) | RunEnd::Paused(_)) => self.note("Interrupted. /resume goes on; or say something else."),
+            Ok(RunEnd::Cancelled(_) | RunEnd::Paused(_)) => {
+                self.note("Interrupted. /resume goes on; or say something else.")
+            }
             Ok(RunEnd::Finished(finished)) => {
                 if !finished.answer.is_empty() && !self.items.ends_with_answer() {
                     self.items.push(Kind::Answer, 0, &finished.answer);

@@ -60,14 +60,7 @@ fn doing(state: &State, theme: Theme, width: usize, ticks: usize) -> Line<'stati
 }
 
 /// What is being written, with as many rows around the cursor as there is room for.
-fn editor(
-    input: &Input,
-    mark: &str,
-    theme: Theme,
-    width: usize,
-    most: usize,
-    rows: &mut Vec<Line<'static>>,
-) -> Cursor {
+fn editor(input: &Input, mark: &str, theme: Theme, width: usize, most: usize, rows: &mut Vec<Line<'static>>) -> Cursor {
     let prefix = Prefix::hanging(mark, theme.user);
     let text = plain(input.text()).replace('\t', " ");
     let lines = wrap(&[(text, theme.plain)], &prefix, width.saturating_sub(1));
@@ -83,7 +76,8 @@ fn editor(
 
 fn ask(asking: &Asking, theme: Theme, width: usize, most: usize, rows: &mut Vec<Line<'static>>) -> Cursor {
     let Some(question) = asking.question() else { return None };
-    let mut text = asking.part().and_then(|part| part["question"].as_str()).map_or_else(|| about(question), str::to_owned);
+    let mut text =
+        asking.part().and_then(|part| part["question"].as_str()).map_or_else(|| about(question), str::to_owned);
     for (n, option) in (1..).zip(asking.part().and_then(|part| part["options"].as_array()).into_iter().flatten()) {
         text.push_str(&format!("\n{n}  {}", option.as_str().unwrap_or_default()));
     }
@@ -97,7 +91,8 @@ fn ask(asking: &Asking, theme: Theme, width: usize, most: usize, rows: &mut Vec<
         rows.push(one(&plain(problem), theme.bad, width));
     }
     let Some(input) = &asking.editor else {
-        let keys = if asking.can_edit() { "[y]es [a]lways [n]o [e]dit · Esc: later" } else { "[y]es [n]o · Esc: later" };
+        let keys =
+            if asking.can_edit() { "[y]es [a]lways [n]o [e]dit · Esc: later" } else { "[y]es [n]o · Esc: later" };
         rows.push(one(keys, theme.accent, width));
         return None;
     };

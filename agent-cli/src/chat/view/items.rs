@@ -88,13 +88,20 @@ fn tool(
     let head = format!("{indent}{} {mark} ", fold_mark(item));
     let room = width.saturating_sub(head.chars().count() + name.chars().count() + 1);
     let about = cut(&line(arguments, room.saturating_sub(1)), room);
-    let first = vec![Span::styled(head, style), Span::styled(name, theme.accent), Span::styled(format!(" {about}"), theme.dim)];
+    let first =
+        vec![Span::styled(head, style), Span::styled(name, theme.accent), Span::styled(format!(" {about}"), theme.dim)];
     let mut rows = vec![Line::from(first)];
     let inside = format!("{indent}  │ ");
     if item.is_unfolded {
         let pretty = serde_json::from_str::<serde_json::Value>(arguments);
         let pretty = pretty.and_then(|value| serde_json::to_string_pretty(&value));
-        rows.extend(folded_out(&clean(&pretty.unwrap_or_else(|_| arguments.to_owned())), &inside, theme, width, MOST_ROWS));
+        rows.extend(folded_out(
+            &clean(&pretty.unwrap_or_else(|_| arguments.to_owned())),
+            &inside,
+            theme,
+            width,
+            MOST_ROWS,
+        ));
         rows.extend(folded_out(text, &inside, theme, width, MOST_ROWS));
     } else if stage == Stage::Failed {
         rows.extend(folded_out(text, &inside, theme, width, FEW_ROWS));

@@ -218,7 +218,10 @@ impl Page {
         let code = if self.is_code { "  " } else { "" };
         let rest = format!("{depth}{hang}{code}");
         let first = format!("{depth}{}{code}", mark.unwrap_or(hang));
-        Prefix { first: vec![quote.clone(), Span::styled(first, self.theme.accent)], rest: vec![quote, Span::raw(rest)] }
+        Prefix {
+            first: vec![quote.clone(), Span::styled(first, self.theme.accent)],
+            rest: vec![quote, Span::raw(rest)],
+        }
     }
 }
 
@@ -234,7 +237,10 @@ mod tests {
 
     #[test]
     fn markdown_is_laid_out_for_a_narrow_screen() {
-        assert_eq!(shown("# Bees\nThey *hum* and they **sting** people."), ["Bees", "", "They hum and they sting", "people."]);
+        assert_eq!(
+            shown("# Bees\nThey *hum* and they **sting** people."),
+            ["Bees", "", "They hum and they sting", "people."]
+        );
         assert_eq!(shown("- one\n- two\n  1. deep\n\nend"), ["• one", "• two", "  1. deep", "", "end"]);
         assert_eq!(shown("```rust\nlet a = 1;\n\nlet b;\n```"), ["  let a = 1;", "", "  let b;"]);
         assert_eq!(shown("> said"), ["│ said"]);

@@ -31,7 +31,9 @@ fn said(output: &str) -> State {
 fn a_conversation_is_shown_with_its_calls_folded_and_fits_every_width() {
     let (mut view, mut state) = (View::default(), said("all about bees"));
     let wide = screen(&mut view, &state, (60, 16));
-    for part in ["› What hums?", "Let me look.", "▸ ✓ read_file {\"path\": \"bees.md\"}", "Bees", "• they hum", "m · garden"] {
+    for part in
+        ["› What hums?", "Let me look.", "▸ ✓ read_file {\"path\": \"bees.md\"}", "Bees", "• they hum", "m · garden"]
+    {
         assert!(wide.contains(part), "{part:?} is not in\n{wide}");
     }
     assert!(!wide.contains("all about bees"));

@@ -1,6 +1,9 @@
 //! Text in lines that are not wider than the screen.
 
-use ratatui::{style::Style, text::{Line, Span}};
+use ratatui::{
+    style::Style,
+    text::{Line, Span},
+};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What stands before the first line, and before those that follow.
