@@ -87,7 +87,7 @@ fn cut(mut text: String, most: usize) -> String {
 
 /// A failure to read or write something of the user's.
 pub(crate) fn cannot(what: impl std::fmt::Display, error: io::Error) -> Error {
-    Error::new(ErrorKind::Config, format!("{what}: {error}"))
+    Error::new(ErrorKind::Config, format!("{what}: {error}")).with_source(error)
 }
 
 /// Text that cannot move the cursor, change colours or turn the reading direction: what models and tools say is not trusted.

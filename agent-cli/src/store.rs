@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn a_store_is_a_path_or_a_url_and_its_password_is_not_shown() {
-        assert_eq!(place("a/b.db").unwrap(), Place::File("a/b.db".into()));
-        assert_eq!(place("sqlite:///tmp/b.db").unwrap(), Place::File("/tmp/b.db".into()));
-        assert_eq!(place("memory").unwrap(), Place::Memory);
-        let postgres = place("postgres://ada:secret@db:5432/agent?password=secret").unwrap();
+        assert_eq!(place("a/b.db").expect("a store"), Place::File("a/b.db".into()));
+        assert_eq!(place("sqlite:///tmp/b.db").expect("a store"), Place::File("/tmp/b.db".into()));
+        assert_eq!(place("memory").expect("a store"), Place::Memory);
+        let postgres = place("postgres://ada:secret@db:5432/agent?password=secret").expect("a store");
         assert_eq!(postgres.shown(), "postgres://db:5432/agent");
-        assert!(place("mysql://x").unwrap_err().message().contains("postgres://"));
+        assert!(place("mysql://x").expect_err("it is none").message().contains("postgres://"));
     }
 }

@@ -1,5 +1,7 @@
 //! `agent chat` in a real terminal, which tmux is. Skipped, and said so, where there is no tmux.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::{
@@ -24,10 +26,13 @@ struct Terminal {
 impl Terminal {
     /// None where there is no tmux.
     fn begin(model: &Model, arguments: &str) -> Option<Self> {
-        Self::of_size(model, arguments, (100, 30))
+        let terminal = Self::with(model, &format!("chat {arguments}"))?;
+        terminal.wait(":scripted");
+        Some(terminal)
     }
 
-    fn of_size(model: &Model, arguments: &str, (columns, rows): (u16, u16)) -> Option<Self> {
+    /// A terminal with any command of the program.
+    fn with(model: &Model, arguments: &str) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("skipped: no tmux");
             return None;
@@ -37,9 +42,8 @@ impl Terminal {
         let terminal = Self { socket, dir };
         let (bin, url) = (env!("CARGO_BIN_EXE_agent"), &model.url);
         let line = format!(
-            "env OPENAI_BASE_URL={url} OPENAI_API_KEY=k AGENT_MODEL=openai:scripted@chat AGENT_STORE=s.db {bin} chat {arguments}; echo ended $?; sleep 60"
+            "env OPENAI_BASE_URL={url} OPENAI_API_KEY=k AGENT_MODEL=openai:scripted@chat AGENT_STORE=s.db {bin} {arguments}; echo ended $?; sleep 60"
         );
-        let (columns, rows) = (columns.to_string(), rows.to_string());
         let home = terminal.dir().to_str().unwrap();
         terminal.tmux(&[
             "-f",
@@ -47,16 +51,15 @@ impl Terminal {
             "new-session",
             "-d",
             "-x",
-            &columns,
+            "100",
             "-y",
-            &rows,
+            "30",
             "-c",
             home,
             "sh",
             "-c",
             &line,
         ]);
-        terminal.wait("openai:scripted");
         Some(terminal)
     }
 
@@ -179,7 +182,7 @@ fn a_narrow_screen_and_one_that_changes_show_all_the_same() {
     terminal.wait("eleven twelve thirteen.");
     terminal.tmux(&["resize-window", "-x", "40", "-y", "12"]);
     let screen = terminal.until("broken lines", |screen| {
-        screen.lines().any(|line| line.trim_end() == "One two three four five six seven")
+        screen.lines().any(|line| line.trim_end() == "nine ten eleven twelve thirteen.")
     });
     assert!(screen.contains("thirteen."), "{screen}");
     terminal.say("/help");
@@ -191,7 +194,7 @@ fn a_narrow_screen_and_one_that_changes_show_all_the_same() {
 #[test]
 fn no_key_is_lost_while_a_flood_of_pieces_and_megabytes_of_output_come() {
     let model =
-        Model::new([Reply::Call("read_file", json!({"path": "big.txt"})), Reply::Flood(20_000, "The flood is over.")]);
+        Model::new([Reply::Call("read_file", json!({"path": "big.txt"})), Reply::Flood(20_000, "flood-is-over")]);
     let Some(terminal) = Terminal::begin(&model, "--dir .") else { return };
     fs::write(terminal.dir().join("big.txt"), "a line of a large file\n".repeat(40_000)).unwrap();
     terminal.say("Read all of it.");
@@ -201,8 +204,25 @@ fn no_key_is_lost_while_a_flood_of_pieces_and_megabytes_of_output_come() {
         terminal.tmux(&["send-keys", "-l", &letter.to_string()]);
     }
     terminal.wait(&format!("› {typed}"));
-    terminal.wait("The flood is over.");
+    terminal.wait("flood-is-over");
     terminal.press("M-Up");
     terminal.press("C-o");
     terminal.wait("│");
+}
+
+#[test]
+fn a_run_asks_at_the_terminal_and_what_is_refused_is_not_done() {
+    let call = |path: &str| Reply::Call("write_file", json!({"path": path, "content": "x"}));
+    let model = Model::new([call("a.md"), call("b.md"), Reply::Text("One of two.")]);
+    let Some(terminal) = Terminal::with(&model, "run --dir . 'Write twice.'") else { return };
+    terminal.wait("[e]dit:");
+    terminal.say("maybe");
+    terminal.wait("That is no answer.");
+    terminal.say("y");
+    terminal.until("the second question", |screen| screen.matches("[e]dit:").count() == 3);
+    terminal.say("n not that one");
+    let screen = terminal.wait("ended 0");
+    assert!(screen.contains("One of two."), "{screen}");
+    assert!(terminal.dir().join("a.md").exists() && !terminal.dir().join("b.md").exists());
+    assert!(model.last().contains("not that one"));
 }

@@ -52,6 +52,7 @@ pub(crate) async fn chat(wanted: Chat, mut global: Global) -> Result<End> {
     let ended = converse(&mut terminal, &mut state, &mut runner, &mut heard).await;
     let _ = crossterm::execute!(io::stdout(), event::DisableBracketedPaste);
     ratatui::restore();
+    drop(heard); // nobody listens any more: what is still said does not wait
     runner.leave().await;
     ended?;
     eprintln!("agent: go on with: agent chat --session {}", crate::run::quoted(&state.session));
@@ -100,9 +101,6 @@ async fn converse(
                 }
             }
             () = tokio::time::sleep_until(next.into()), if picture_is_due => {}
-        }
-        if !picture_is_due && state.is_changed {
-            next = next.max(now); // the first change after a rest is drawn at once
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use agent::{
     Result,
     llm::{Provider, Providers},
-    tools::sandbox::LocalSandbox,
+    tools::sandbox::{LocalSandbox, Sandbox},
 };
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(crate) async fn doctor(wanted: &Doctor, global: &Global) -> Result<End> {
     findings.extend(keys(&set, &unset));
     findings.push(model(global));
     findings.push(store(global).await);
-    findings.push(sandbox());
+    findings.push(sandbox(global.shell));
     findings.push(terminal());
     if wanted.network {
         for provider in &set {
@@ -143,10 +143,14 @@ async fn store(global: &Global) -> Finding {
     }
 }
 
-fn sandbox() -> Finding {
-    match LocalSandbox::builder(env::temp_dir()).build() {
-        Ok(sandbox) => Finding::well("sandbox", agent::tools::sandbox::Sandbox::guarantees(&sandbox).to_string()),
-        Err(error) => Finding::ill("sandbox", "programs cannot be kept in: --shell does not work", explained(&error)),
+/// What cannot be had is only ill if it is wanted.
+fn sandbox(is_wanted: bool) -> Finding {
+    match LocalSandbox::builder(".").build() {
+        Ok(sandbox) => Finding::well("sandbox", Sandbox::guarantees(&sandbox).to_string()),
+        Err(error) => Finding {
+            is_well: !is_wanted,
+            ..Finding::ill("sandbox", "programs cannot be kept in: --shell does not work", explained(&error))
+        },
     }
 }
 

@@ -16,6 +16,9 @@ use crate::{
 
 /// Serves the agent, or its tools, until the client goes away or somebody interrupts it.
 pub(crate) async fn mcp(wanted: Mcp, global: &Global) -> Result<End> {
+    // Tools are served without a model.
+    let model = global.model.clone().or_else(|| wanted.tools.then(|| "offline:any".into()));
+    let global = &Global { model, ..global.clone() };
     let loaded = load(global).await?;
     let agent = loaded.build()?;
     let mut server = Server::builder(agent.name()).version(env!("CARGO_PKG_VERSION"));

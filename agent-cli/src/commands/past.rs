@@ -138,9 +138,9 @@ pub(crate) async fn diff(wanted: &Diff, global: &Global) -> Result<End> {
     let two = recording(&*journal, &wanted.two, global).await?;
     let Some(parts) = parting(&one, &two) else {
         if global.json {
-            print_json(&json!({"same": true}))?
+            print_json(&json!({"same": true}))?;
         } else {
-            print("no difference\n")?
+            print("no difference\n")?;
         }
         return Ok(End::Finished);
     };

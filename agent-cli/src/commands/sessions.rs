@@ -51,7 +51,7 @@ async fn all(journal: &dyn Journal) -> Result<Vec<(String, SessionInfo)>> {
             all.push((name, info));
         }
     }
-    all.sort_by(|one, two| two.1.updated.cmp(&one.1.updated));
+    all.sort_by_key(|(_, info)| std::cmp::Reverse(info.updated));
     Ok(all)
 }
 

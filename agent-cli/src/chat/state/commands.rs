@@ -76,7 +76,7 @@ impl State {
     }
 
     fn help(&mut self) {
-        let rows = COMMANDS.iter().map(|(name, rest, what)| format!("{:<10} {rest}\n    {what}", name));
+        let rows = COMMANDS.iter().map(|(name, rest, what)| format!("{name:<10} {rest}\n    {what}"));
         self.note(&format!("{}\n\n{KEYS}", rows.collect::<Vec<_>>().join("\n")));
     }
 

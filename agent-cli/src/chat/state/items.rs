@@ -63,11 +63,18 @@ pub(in crate::chat) struct Items {
     next: u64,
     /// The one that folding is about.
     pub(in crate::chat) focus: Option<u64>,
+    /// The user looks for it: it is to be on the screen.
+    pub(in crate::chat) is_sought: bool,
 }
 
 impl Items {
     pub(in crate::chat) fn iter(&self) -> impl DoubleEndedIterator<Item = &Item> {
         self.all.iter()
+    }
+
+    /// Nothing; ids go on, since none is given twice.
+    pub(super) fn cleared(&self) -> Self {
+        Self { next: self.next, ..Self::default() }
     }
 
     /// Adds something; what is the oldest goes if it is too much.
@@ -105,7 +112,7 @@ impl Items {
                     match block {
                         Block::Text(text) => self.push(Kind::Answer, 0, &text.text),
                         Block::Reasoning(thought) if !thought.text.is_empty() => {
-                            self.push(Kind::Thought, 0, &thought.text)
+                            self.push(Kind::Thought, 0, &thought.text);
                         }
                         Block::ToolCall(call) => self.call("", &call.id, &call.name, &call.arguments, 0),
                         _ => {}
@@ -212,6 +219,7 @@ impl Items {
         if let Some(item) = self.all.iter_mut().find(|item| Some(item.id) == focus) {
             item.is_unfolded = !item.is_unfolded;
             item.version += 1;
+            self.is_sought = true;
         }
     }
 
@@ -225,6 +233,7 @@ impl Items {
             (Some(at), false) => Some(at + 1),
         };
         self.focus = next.and_then(|next| foldable.get(next)).copied();
+        self.is_sought = true;
     }
 }
 

@@ -102,7 +102,8 @@ impl State {
     /// Shows another session.
     pub(super) fn enter(&mut self, session: String, model: (String, Option<u64>), history: &History, usage: Usage) {
         let (theme, said) = (self.theme, std::mem::take(&mut self.said));
-        *self = Self { session, usage, said, ..Self::new(theme) };
+        let items = self.items.cleared();
+        *self = Self { items, session, usage, said, ..Self::new(theme) };
         self.model_is(model.0, model.1);
         if self.said.is_empty() {
             let is_user = |message: &&Message| matches!(message, Message::User(_));
@@ -153,7 +154,7 @@ impl State {
         match end {
             Ok(RunEnd::Interrupted(checkpoint)) => self.ask(checkpoint.questions),
             Ok(RunEnd::Cancelled(_) | RunEnd::Paused(_)) => {
-                self.note("Interrupted. /resume goes on; or say something else.")
+                self.note("Interrupted. /resume goes on; or say something else.");
             }
             Ok(RunEnd::Finished(finished)) => {
                 if !finished.answer.is_empty() && !self.items.ends_with_answer() {

@@ -75,7 +75,7 @@ fn editor(input: &Input, mark: &str, theme: Theme, width: usize, most: usize, ro
 }
 
 fn ask(asking: &Asking, theme: Theme, width: usize, most: usize, rows: &mut Vec<Line<'static>>) -> Cursor {
-    let Some(question) = asking.question() else { return None };
+    let question = asking.question()?;
     let mut text =
         asking.part().and_then(|part| part["question"].as_str()).map_or_else(|| about(question), str::to_owned);
     for (n, option) in (1..).zip(asking.part().and_then(|part| part["options"].as_array()).into_iter().flatten()) {

@@ -33,8 +33,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Draws the state into the frame.
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, state: &State) {
+    /// Draws the state into the frame, and puts its scrolling right: only here it is known how many rows there are.
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, state: &mut State) {
         let (area, theme) = (frame.area(), Theme::named(state.theme));
         self.ticks += 1;
         let of = Some((area.width, state.theme, state.items.focus));
@@ -53,8 +53,11 @@ impl View {
     }
 
     /// The rows of the conversation that are on the screen, made from the end: what is above it costs nothing.
-    fn transcript(&mut self, state: &State, theme: Theme, area: Rect) -> Vec<Line<'static>> {
+    fn transcript(&mut self, state: &mut State, theme: Theme, area: Rect) -> Vec<Line<'static>> {
         let height = usize::from(area.height);
+        if std::mem::take(&mut state.items.is_sought) {
+            self.seek(state, theme, area);
+        }
         let (mut shown, mut below): (Vec<Rows>, usize) = (Vec::new(), 0);
         for item in state.items.iter().rev() {
             let rows = self.rows(item, state.items.focus == Some(item.id), theme, area.width);
@@ -65,12 +68,27 @@ impl View {
             }
         }
         let all = shown.iter().rev().flat_map(|rows| rows.iter());
-        let scroll = state.scroll.min(below.saturating_sub(height));
-        let skip = below.saturating_sub(height + scroll);
+        state.scroll = state.scroll.min(below.saturating_sub(height));
+        let skip = below.saturating_sub(height + state.scroll);
         if self.kept.len() > 4_000 {
             self.kept.clear(); // items that are gone are not drawn again
         }
         all.skip(skip).take(height).cloned().collect()
+    }
+
+    /// Scrolls to where the focus is, if it cannot be seen.
+    fn seek(&mut self, state: &mut State, theme: Theme, area: Rect) {
+        let (height, mut below) = (usize::from(area.height), 0);
+        for item in state.items.iter().rev() {
+            let has_focus = state.items.focus == Some(item.id);
+            below += self.rows(item, has_focus, theme, area.width).len();
+            if has_focus {
+                if below > height + state.scroll || below <= state.scroll {
+                    state.scroll = below.saturating_sub(height);
+                }
+                return;
+            }
+        }
     }
 
     fn rows(&mut self, item: &Item, has_focus: bool, theme: Theme, width: u16) -> Rows {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn screen(view: &mut View, state: &State, (width, height): (u16, u16)) -> String {
+fn screen(view: &mut View, state: &mut State, (width, height): (u16, u16)) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| view.draw(frame, state)).expect("it is drawn");
     let buffer = terminal.backend().buffer();
@@ -30,7 +30,7 @@ fn said(output: &str) -> State {
 #[test]
 fn a_conversation_is_shown_with_its_calls_folded_and_fits_every_width() {
     let (mut view, mut state) = (View::default(), said("all about bees"));
-    let wide = screen(&mut view, &state, (60, 16));
+    let wide = screen(&mut view, &mut state, (60, 16));
     for part in
         ["› What hums?", "Let me look.", "▸ ✓ read_file {\"path\": \"bees.md\"}", "Bees", "• they hum", "m · garden"]
     {
@@ -38,9 +38,9 @@ fn a_conversation_is_shown_with_its_calls_folded_and_fits_every_width() {
     }
     assert!(!wide.contains("all about bees"));
     state.items.fold();
-    assert!(screen(&mut view, &state, (60, 20)).contains("│ all about bees"));
+    assert!(screen(&mut view, &mut state, (60, 20)).contains("│ all about bees"));
     for size in [(40, 12), (20, 5), (8, 3), (1, 1)] {
-        screen(&mut view, &state, size);
+        screen(&mut view, &mut state, size);
     }
 }
 
@@ -49,7 +49,7 @@ fn a_question_stands_in_the_place_of_the_input() {
     let (mut view, mut state) = (View::default(), said(""));
     let payload = json!({"tool": "bash", "arguments": {"command": "rm -rf old"}, "why": "a rule asks"});
     state.ask(vec![Question::new("c1/approval", "approval", payload)]);
-    let shown = screen(&mut view, &state, (40, 20));
+    let shown = screen(&mut view, &mut state, (40, 20));
     assert!(shown.contains("? bash {\"command\":\"rm -rf old\"}") && shown.contains("[y]es"), "{shown}");
 }
 
@@ -58,9 +58,9 @@ fn megabytes_of_output_are_drawn_as_fast_as_little_and_cannot_act_on_the_termina
     let (mut view, mut state) = (View::default(), said(&"\x1b[2J\x07 wide 漢字 line\n".repeat(500_000)));
     state.items.fold();
     let began = std::time::Instant::now();
-    let shown = screen(&mut view, &state, (80, 24));
+    let shown = screen(&mut view, &mut state, (80, 24));
     assert!(!shown.contains('\x1b') && !shown.contains('\x07'));
-    (0..30).for_each(|_| drop(screen(&mut view, &state, (80, 24))));
+    (0..30).for_each(|_| drop(screen(&mut view, &mut state, (80, 24))));
     let took = began.elapsed();
     assert!(took.as_secs() < 5, "one picture is made, and then drawn again: {took:?}");
 }
@@ -69,7 +69,7 @@ fn megabytes_of_output_are_drawn_as_fast_as_little_and_cannot_act_on_the_termina
 fn scrolling_goes_no_further_than_the_beginning() {
     let (mut view, mut state) = (View::default(), said("x"));
     state.scroll = 1_000_000;
-    assert!(screen(&mut view, &state, (40, 8)).contains("What hums?"));
+    assert!(screen(&mut view, &mut state, (40, 8)).contains("What hums?"));
     state.scroll = 0;
-    assert!(screen(&mut view, &state, (40, 8)).contains("they hum"));
+    assert!(screen(&mut view, &mut state, (40, 8)).contains("they hum"));
 }
