@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     };
     ended
         .unwrap_or_else(|error| {
-            eprintln!("agent: {}", output::plain(&output::explained(&error)));
+            output::tell(&error);
             End::of(&error)
         })
         .into()

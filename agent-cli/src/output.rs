@@ -109,7 +109,17 @@ pub(crate) fn line(text: &str, most: usize) -> String {
     words
 }
 
-/// Writes a text to standard output. A reader that went away (`| head`) ends the program as if it were done.
+/// Why a program ends of which nobody reads the output any more.
+const NOBODY_READS: &str = "nobody reads standard output any more";
+
+/// Tells an error; that a reader went away (`| head`) is none that anybody wants to read of.
+pub(crate) fn tell(error: &Error) {
+    if error.message() != NOBODY_READS {
+        eprintln!("agent: {}", plain(&explained(error)));
+    }
+}
+
+/// Writes a text to standard output. A reader that went away ends the program.
 ///
 /// # Errors
 /// If it cannot be written for another reason.
@@ -117,7 +127,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let shown = if out.is_terminal() { plain(text) } else { Cow::Borrowed(text) };
     match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Error::new(ErrorKind::Cancelled, "nobody reads")),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Error::new(ErrorKind::Cancelled, NOBODY_READS)),
         written => written.map_err(|e| cannot("standard output", e)),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     load::{Loaded, load},
     output::{End, print, print_json},
     run::{self, Driver},
-    store::{Place, agent_of, existing},
+    store::{agent_of, existing},
 };
 
 /// The agent that the options mean, under the name that the session knows it by.
@@ -58,7 +58,7 @@ pub(crate) async fn approve(wanted: Approve, global: &Global) -> Result<End> {
         if global.json {
             print_json(&json!({"session": wanted.session, "questions": open.questions}))?;
         } else {
-            print(&run::waiting(&open, Some(&Place::of(global)?.shown())))?;
+            print(&run::waiting(&open, global.store.as_deref()))?;
         }
         return Ok(End::Waits);
     };

@@ -208,12 +208,14 @@ fn in_json(end: &RunEnd) -> Value {
 /// What a run waits for, and how it is answered.
 pub(crate) fn waiting(checkpoint: &Checkpoint, store: Option<&str>) -> String {
     let session = quoted(&checkpoint.ids.session);
+    // A URL may have a password in it: whoever said it knows it.
+    let store = store.filter(|store| !store.contains("://"));
     let store = store.map_or_else(String::new, |store| format!("--store {} ", quoted(store)));
     let mut text = format!("agent: session {session} waits for {} answer(s)\n", checkpoint.questions.len());
     for question in &checkpoint.questions {
         text.push_str(&format!("  {}  {}\n", question.id, line(&ask::about(question), 200)));
     }
-    text.push_str(&format!("Answer with: agent {store}approve {session} --allow (or --deny, --edit, --answer)\n"));
+    text.push_str(&format!("Answer with: agent {store}approve {session} --allow (or --deny, --edit, --answer), and the options of the run\n"));
     text
 }
 
