@@ -138,6 +138,22 @@ fn ctrl_c_cancels_and_the_run_is_gone_on_with_later() {
 }
 
 #[test]
+fn a_reader_that_goes_away_cancels_the_run_and_nothing_is_said_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = Model::new([Reply::Flood(20_000, "over")]);
+    let mut command = agent_on(dir.path(), &model);
+    let mut child =
+        command.args(["run", "--session", "s", "hi"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 5];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(130), ""));
+    let (_, timeline, _) = end(&mut agent(dir.path()), &["inspect", "s", "--timeline"]);
+    assert!(timeline.contains("cancelled"), "{timeline}");
+}
+
+#[test]
 fn sessions_are_listed_searched_inspected_exported_and_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let model = Model::new([Reply::Text("Bees <script>hum</script>."), Reply::Text("Cats.")]);

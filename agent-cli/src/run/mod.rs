@@ -82,7 +82,13 @@ impl<'a> Driver<'a> {
         loop {
             tokio::select! {
                 event = run.next() => match event {
-                    Some(event) => self.event(&event, &mut progress)?,
+                    Some(event) => {
+                        if let Err(error) = self.event(&event, &mut progress) {
+                            handle.cancel(); // nobody reads any more; the journal is to say so
+                            drop(run.await);
+                            return Err(error);
+                        }
+                    }
                     None => break,
                 },
                 () = &mut stop => {
