@@ -10,7 +10,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{Checkpoint, Error, Journal, Model, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at};
+use agent_core::{
+    Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at,
+};
 use tower::Service;
 
 pub use self::builder::AgentBuilder;
@@ -69,6 +71,21 @@ impl Agent {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.parts.name
+    }
+
+    /// What is known of its model.
+    ///
+    /// ```
+    /// use agent_core::{ModelInfo, testing::{ScriptedModel, Turn}};
+    /// use agent_exec::Agent;
+    ///
+    /// let model = ScriptedModel::new([Turn::text("hello")]).with_info(ModelInfo::new("small").with_context_window(400));
+    /// let agent = Agent::builder("a", model).build()?;
+    /// assert_eq!(agent.model().context_window, Some(400));
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn model(&self) -> &ModelInfo {
+        &self.parts.executor.model_info
     }
 
     /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known

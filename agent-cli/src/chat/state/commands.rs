@@ -1,0 +1,96 @@
+//! Commands of a chat: lines that begin with `/`.
+
+use super::{Action, State};
+use crate::cli::ThemeName;
+
+/// The commands: name, what follows it, what it does.
+const COMMANDS: [(&str, &str, &str); 12] = [
+    ("/compact", "", "sum up the conversation"),
+    ("/fork", "NAME", "go on in a copy of this session"),
+    ("/help", "", "commands and keys"),
+    ("/model", "PROVIDER:NAME", "ask another model from here on"),
+    ("/new", "", "begin a new session"),
+    ("/quit", "", "end the chat"),
+    ("/resume", "", "go on with a run that was interrupted, or with its question"),
+    ("/session", "NAME", "go to a session"),
+    ("/sessions", "", "list sessions"),
+    ("/theme", "dark, light, none", "set the colours"),
+    ("/undo", "", "take the newest run back"),
+    ("/usage", "", "tokens and money"),
+];
+
+const KEYS: &str = "\
+Enter sends; while a run is under way it steers it. Alt-Enter begins a new line.
+Esc interrupts. Ctrl-C interrupts, empties the line, or ends the chat. Ctrl-D ends it.
+Up and Down recall what was said; Ctrl-R searches it. Tab completes commands.
+PageUp and PageDown scroll. Alt-Up and Alt-Down choose a tool call; Ctrl-O unfolds it.";
+
+/// The commands that the line may become.
+pub(in crate::chat) fn completions(
+    line: &str,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    COMMANDS.iter().filter(move |(name, ..)| line.starts_with('/') && name.starts_with(line))
+}
+
+impl State {
+    /// Completes a command as far as it is the only one.
+    pub(super) fn complete(&mut self) {
+        let names: Vec<_> = completions(self.input.text()).map(|(name, ..)| *name).collect();
+        let Some(first) = names.first() else { return };
+        let same = |at: usize| names.iter().all(|name| name.get(..at) == first.get(..at));
+        let common = (0..=first.len()).rev().find(|at| same(*at)).unwrap_or(0);
+        let more = if names.len() == 1 { " " } else { "" };
+        self.write(&format!("{}{more}", &first[..common]));
+    }
+
+    /// Does what a line with a command says.
+    pub(super) fn command(&mut self, line: &str) -> Option<Action> {
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        match (name, rest) {
+            ("/quit" | "/exit", _) => return Some(Action::Quit),
+            ("/resume", _) => return Some(Action::Resume),
+            ("/sessions", _) => return Some(Action::Sessions),
+            ("/undo", _) => return Some(Action::Undo),
+            ("/compact", _) => return Some(Action::Compact),
+            ("/new", _) => return Some(Action::Session(None)),
+            ("/session", Some(name)) => return Some(Action::Session(Some(name))),
+            ("/fork", Some(name)) => return Some(Action::Fork(name)),
+            ("/model", Some(name)) => return Some(Action::Model(name)),
+            ("/session", None) => self.note(&format!("This is session {}.", self.session)),
+            ("/model", None) => self.note(&format!("{} answers. `agent models` lists others.", self.model)),
+            ("/usage", _) => self.tell_usage(),
+            ("/help", _) => self.help(),
+            ("/theme", Some(theme)) => match theme.as_str() {
+                "dark" => self.theme = ThemeName::Dark,
+                "light" => self.theme = ThemeName::Light,
+                "none" => self.theme = ThemeName::None,
+                _ => self.problem("The themes are dark, light and none."),
+            },
+            (name, None) if completions(name).any(|(known, ..)| *known == name) => {
+                self.problem(&format!("{name} needs a word after it: see /help"));
+            }
+            _ => self.problem(&format!("There is no command {name}: see /help")),
+        }
+        None
+    }
+
+    fn help(&mut self) {
+        let rows = COMMANDS.iter().map(|(name, rest, what)| format!("{name:<10} {rest}\n    {what}"));
+        self.note(&format!("{}\n\n{KEYS}", rows.collect::<Vec<_>>().join("\n")));
+    }
+
+    fn tell_usage(&mut self) {
+        use crate::output::{count, dollars};
+        let usage = self.usage;
+        let text = format!(
+            "{} calls, {} tokens in ({} cached), {} out, {}",
+            usage.calls,
+            count(usage.prompt()),
+            count(usage.cached),
+            count(usage.output),
+            usage.whole_cost().map_or_else(|| "not all prices are known".into(), dollars),
+        );
+        self.note(&text);
+    }
+}

@@ -1,0 +1,297 @@
+//! What was said and done, as the screen shows it. However much comes, what is kept is bounded.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use agent::{Block, Message};
+
+/// Things that are kept at most.
+const MOST_ITEMS: usize = 2_000;
+/// Bytes of all of them at most.
+const MOST_BYTES: usize = 8 << 20;
+/// Bytes at the beginning and at the end of one text that are kept; what is between them is counted.
+const END_BYTES: usize = 64 << 10;
+
+/// What something on the screen is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::chat) enum Kind {
+    User,
+    Answer,
+    Thought,
+    Tool { name: String, arguments: String, stage: Stage },
+    Agent,
+    Note,
+    Problem,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::chat) enum Stage {
+    Waits,
+    Runs,
+    Done,
+    Failed,
+}
+
+/// Something on the screen.
+#[derive(Debug)]
+pub(in crate::chat) struct Item {
+    /// Never given twice.
+    pub(in crate::chat) id: u64,
+    /// Grows with each change, so that a picture of it can be kept.
+    pub(in crate::chat) version: u64,
+    pub(in crate::chat) kind: Kind,
+    pub(in crate::chat) text: Kept,
+    /// How deep below the agent at the top.
+    pub(in crate::chat) depth: u32,
+    pub(in crate::chat) is_unfolded: bool,
+    /// More of it may come.
+    is_streaming: bool,
+    /// Of a call: whose it is.
+    call: Option<(String, String)>,
+}
+
+impl Item {
+    /// True if its text is only shown where the user wants to see it.
+    pub(in crate::chat) fn is_foldable(&self) -> bool {
+        matches!(self.kind, Kind::Tool { .. } | Kind::Thought)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(in crate::chat) struct Items {
+    all: VecDeque<Item>,
+    next: u64,
+    /// The one that folding is about.
+    pub(in crate::chat) focus: Option<u64>,
+    /// The user looks for it: it is to be on the screen.
+    pub(in crate::chat) is_sought: bool,
+}
+
+impl Items {
+    pub(in crate::chat) fn iter(&self) -> impl DoubleEndedIterator<Item = &Item> {
+        self.all.iter()
+    }
+
+    /// Nothing; ids go on, since none is given twice.
+    pub(super) fn cleared(&self) -> Self {
+        Self { next: self.next, ..Self::default() }
+    }
+
+    /// Adds something; what is the oldest goes if it is too much.
+    pub(in crate::chat) fn push(&mut self, kind: Kind, depth: u32, text: &str) {
+        self.all.iter_mut().for_each(|item| item.is_streaming = false);
+        self.next += 1;
+        let item = Item {
+            id: self.next,
+            version: 0,
+            kind,
+            text: Kept::of(text),
+            depth,
+            is_unfolded: false,
+            is_streaming: false,
+            call: None,
+        };
+        self.all.push_back(item);
+        self.bound();
+    }
+
+    fn bound(&mut self) {
+        let mut bytes: usize = self.all.iter().map(|item| item.text.bytes()).sum();
+        while self.all.len() > 1 && (self.all.len() > MOST_ITEMS || bytes > MOST_BYTES) {
+            bytes -= self.all.pop_front().map_or(0, |item| item.text.bytes());
+        }
+    }
+
+    /// Shows a message of an earlier run.
+    pub(super) fn message(&mut self, message: &Message) {
+        match message {
+            Message::User(_) => self.push(Kind::User, 0, &message.text()),
+            Message::System(_) => self.push(Kind::Note, 0, &message.text()),
+            Message::Assistant(said) => {
+                for block in said.blocks() {
+                    match block {
+                        Block::Text(text) => self.push(Kind::Answer, 0, &text.text),
+                        Block::Reasoning(thought) if !thought.text.is_empty() => {
+                            self.push(Kind::Thought, 0, &thought.text);
+                        }
+                        Block::ToolCall(call) => self.call("", &call.id, &call.name, &call.arguments, 0),
+                        _ => {}
+                    }
+                }
+            }
+            Message::Tool(result) => {
+                self.output("", result.call_id(), &message.text(), true);
+                self.stage("", result.call_id(), if result.is_error() { Stage::Failed } else { Stage::Done });
+            }
+        }
+    }
+
+    /// Adds a piece to what is being said.
+    pub(super) fn stream(&mut self, kind: Kind, delta: &str) {
+        match self.all.back_mut() {
+            Some(item) if item.is_streaming && item.kind == kind => {
+                item.text.push(delta);
+                item.version += 1;
+            }
+            _ if delta.is_empty() => {}
+            _ => {
+                self.push(kind, 0, delta);
+                if let Some(item) = self.all.back_mut() {
+                    item.is_streaming = true;
+                }
+            }
+        }
+    }
+
+    /// What is being said broke off.
+    pub(super) fn drop_stream(&mut self) {
+        while self.all.back().is_some_and(|item| item.is_streaming) {
+            self.all.pop_back();
+        }
+    }
+
+    /// An answer is whole: it stands in the place of its pieces.
+    pub(super) fn answered(&mut self, text: &str) {
+        match self.all.back_mut() {
+            Some(item) if item.is_streaming && item.kind == Kind::Answer => {
+                (item.text, item.is_streaming) = (Kept::of(text), false);
+                item.version += 1;
+            }
+            _ if text.is_empty() => {}
+            _ => self.push(Kind::Answer, 0, text),
+        }
+    }
+
+    pub(super) fn call(&mut self, run: &str, id: &str, name: &str, arguments: &str, depth: u32) {
+        let arguments = Kept::of(arguments).text().into_owned();
+        self.push(Kind::Tool { name: name.to_owned(), arguments, stage: Stage::Waits }, depth, "");
+        if let Some(item) = self.all.back_mut() {
+            item.call = Some((run.to_owned(), id.to_owned()));
+        }
+    }
+
+    fn of_call(&mut self, run: &str, id: &str) -> Option<&mut Item> {
+        let is_it = |item: &&mut Item| item.call.as_ref().is_some_and(|call| call.0 == run && call.1 == id);
+        self.all.iter_mut().rev().find(is_it)
+    }
+
+    pub(super) fn stage(&mut self, run: &str, id: &str, now: Stage) {
+        if let Some(item) = self.of_call(run, id)
+            && let Kind::Tool { stage, .. } = &mut item.kind
+        {
+            *stage = now;
+            item.version += 1;
+        }
+    }
+
+    /// What a call gave: a piece of it, or the whole.
+    pub(super) fn output(&mut self, run: &str, id: &str, text: &str, is_whole: bool) {
+        if let Some(item) = self.of_call(run, id) {
+            if is_whole {
+                item.text = Kept::of(text);
+            } else {
+                item.text.push(text);
+                item.text.push("\n");
+            }
+            item.version += 1;
+        }
+        self.bound();
+    }
+
+    /// Nothing more comes.
+    pub(super) fn settle(&mut self) {
+        for item in &mut self.all {
+            item.is_streaming = false;
+            if let Kind::Tool { stage: stage @ Stage::Runs, .. } = &mut item.kind {
+                *stage = Stage::Waits;
+                item.version += 1;
+            }
+        }
+    }
+
+    pub(super) fn ends_with_answer(&self) -> bool {
+        self.all.back().is_some_and(|item| item.kind == Kind::Answer)
+    }
+
+    /// Folds what the focus is on, or unfolds it; without a focus, the newest.
+    pub(in crate::chat) fn fold(&mut self) {
+        let focus = self.focus.or_else(|| self.iter().rev().find(|item| item.is_foldable()).map(|item| item.id));
+        if let Some(item) = self.all.iter_mut().find(|item| Some(item.id) == focus) {
+            item.is_unfolded = !item.is_unfolded;
+            item.version += 1;
+            self.is_sought = true;
+        }
+    }
+
+    /// Moves the focus to the one before, or after.
+    pub(super) fn move_focus(&mut self, back: bool) {
+        let foldable: Vec<_> = self.iter().filter(|item| item.is_foldable()).map(|item| item.id).collect();
+        let at = self.focus.and_then(|focus| foldable.iter().position(|id| *id == focus));
+        let next = match (at, back) {
+            (None, _) => foldable.len().checked_sub(1),
+            (Some(at), true) => Some(at.saturating_sub(1)),
+            (Some(at), false) => Some(at + 1),
+        };
+        self.focus = next.and_then(|next| foldable.get(next)).copied();
+        self.is_sought = true;
+    }
+}
+
+/// The beginning and the end of a text, which may be of any length.
+#[derive(Debug, Default)]
+pub(in crate::chat) struct Kept {
+    head: String,
+    tail: String,
+    /// Bytes between them.
+    dropped: usize,
+}
+
+impl Kept {
+    pub(in crate::chat) fn of(text: &str) -> Self {
+        let mut kept = Self::default();
+        kept.push(text);
+        kept
+    }
+
+    pub(in crate::chat) fn push(&mut self, mut text: &str) {
+        if self.tail.is_empty() && self.dropped == 0 {
+            let room = floor(text, END_BYTES.saturating_sub(self.head.len()));
+            self.head.push_str(&text[..room]);
+            text = &text[room..];
+        }
+        // Only the end of what is much longer than what is kept has to be copied.
+        let from = ceil(text, text.len().saturating_sub(2 * END_BYTES));
+        if from > 0 {
+            self.dropped += self.tail.len() + from;
+            self.tail.clear();
+        }
+        self.tail.push_str(&text[from..]);
+        if self.tail.len() > 2 * END_BYTES {
+            let cut = ceil(&self.tail, self.tail.len() - END_BYTES);
+            self.dropped += cut;
+            self.tail.drain(..cut);
+        }
+    }
+
+    pub(in crate::chat) fn bytes(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    pub(in crate::chat) fn text(&self) -> Cow<'_, str> {
+        match (self.tail.is_empty(), self.dropped) {
+            (true, 0) => Cow::Borrowed(&self.head),
+            (_, 0) => Cow::Owned(format!("{}{}", self.head, self.tail)),
+            (_, dropped) => Cow::Owned(format!("{}\n… {dropped} bytes are not shown …\n{}", self.head, self.tail)),
+        }
+    }
+}
+
+/// The last boundary of a character at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The first boundary of a character at or after `at`.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}

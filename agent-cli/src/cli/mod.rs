@@ -1,0 +1,112 @@
+//! What can be said on the command line.
+
+mod past;
+mod work;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::{past::*, work::*};
+
+/// How the program ends, for the help.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    finished
+  1    failed, or two runs differ
+  2    what was asked for cannot be: arguments, configuration
+  3    a run waits for an answer (see `agent approve`)
+  130  interrupted
+
+Environment:
+  AGENT_MODEL, AGENT_STORE  the defaults of --model and --store
+  NO_COLOR                  no colours
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, ..  keys, by provider (see `agent doctor`)";
+
+/// Runs, chats with, inspects and serves agents.
+#[derive(Debug, Parser)]
+#[command(name = "agent", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which agent is meant and where its sessions are; for all commands.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Global {
+    /// The agent, as a file
+    #[arg(long, short, global = true, value_name = "FILE", help_heading = "The agent")]
+    pub(crate) file: Option<PathBuf>,
+    /// The model, by provider and name, such as `anthropic:claude-opus-4-5`; without one, an offline stand-in answers
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_name = "PROVIDER:NAME",
+        env = "AGENT_MODEL",
+        hide_env = true,
+        help_heading = "The agent"
+    )]
+    pub(crate) model: Option<String>,
+    /// Its instructions
+    #[arg(long, global = true, value_name = "TEXT", help_heading = "The agent")]
+    pub(crate) system: Option<String>,
+    /// Give it tools for the files of this directory; whatever changes something is asked about
+    #[arg(long, global = true, value_name = "DIR", help_heading = "The agent")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Give it a shell, in a sandbox of the directory; each command is asked about
+    #[arg(long, global = true, requires = "dir", help_heading = "The agent")]
+    pub(crate) shell: bool,
+    /// Run these tools without asking; `*` stands for any letters
+    #[arg(long, global = true, value_name = "TOOL", help_heading = "The agent")]
+    pub(crate) allow_tool: Vec<String>,
+    /// Its name, by which sessions know it [default: agent]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "The agent")]
+    pub(crate) name: Option<String>,
+    /// Where sessions are kept: a SQLite file, `postgres://..` or `memory`
+    #[arg(long, global = true, value_name = "URL", env = "AGENT_STORE", hide_env = true, help_heading = "Everywhere")]
+    pub(crate) store: Option<String>,
+    /// Write JSON, for programs
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer one prompt, and end
+    Run(Run),
+    /// Talk with the agent in the terminal
+    Chat(Chat),
+    /// List, search and delete sessions
+    Sessions(Sessions),
+    /// Look into a session: what happened, how long it took, what it cost
+    Inspect(Inspect),
+    /// Drive a run again with what its models and tools gave then
+    Replay(Replay),
+    /// Go on from a step of a run, in a new session
+    Fork(Fork),
+    /// Find the first place at which two runs differ
+    Diff(Diff),
+    /// Go on with a run that stopped
+    Resume(Resume),
+    /// Answer a question that a run waits for, and go on with it
+    Approve(Approve),
+    /// Write sessions as JSON lines, Markdown or HTML
+    Export(Export),
+    /// List models: window, prices, abilities
+    Models(Models),
+    /// List the agent's tools, or call one
+    Tools(Tools),
+    /// Check what agents need here, and say what to do
+    Doctor(Doctor),
+    /// Serve the agent or its tools to clients of the Model Context Protocol
+    Mcp(Mcp),
+    /// Write a file for a new agent
+    New(New),
+    /// Write completions for a shell
+    Completions(Completions),
+    /// Write the manual page
+    Man,
+}

@@ -1,0 +1,24 @@
+//! What each command does.
+
+mod attach;
+mod doctor;
+mod mcp;
+mod models;
+mod new;
+mod past;
+mod sessions;
+mod shell;
+mod start;
+mod tools;
+
+pub(crate) use self::{
+    doctor::doctor,
+    mcp::mcp,
+    models::models,
+    new::new,
+    past::{approve, diff, fork, replay, resume},
+    sessions::sessions,
+    shell::{completions, man},
+    start::run,
+    tools::tools,
+};

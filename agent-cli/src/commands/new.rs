@@ -1,0 +1,65 @@
+//! `agent new`.
+
+use std::{
+    fs,
+    io::{self, BufRead, IsTerminal, Write},
+    path::PathBuf,
+};
+
+use agent::{Error, Result};
+use serde_json::json;
+
+use crate::{
+    cli::{Global, New},
+    output::{End, cannot, plain, print, print_json},
+};
+
+/// What a new file says; each value is written as JSON, which YAML reads.
+fn template(name: &str, model: &str, system: &str) -> String {
+    format!(
+        "# An agent. Run it with: agent run {name}.yaml 'Hello.'\n\
+         name: {}\n\
+         model: {}\n\
+         system: {}\n",
+        json!(name),
+        json!(model),
+        json!(system),
+    )
+}
+
+/// Writes a file for a new agent.
+pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
+    let name = &wanted.agent;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+        return Err(Error::config(format!("'{name}' is no name: letters, digits, '-' and '_' make one")));
+    }
+    let file = PathBuf::from(format!("{name}.yaml"));
+    if file.exists() && !wanted.force {
+        return Err(Error::config(format!("{} is there already: --force replaces it", file.display())));
+    }
+    let model = said(global.model.as_deref(), "model", "offline:any")?;
+    let system = said(global.system.as_deref(), "instructions", "You are a helpful assistant.")?;
+    fs::write(&file, template(name, &model, &system)).map_err(|e| cannot(file.display(), e))?;
+    if global.json {
+        print_json(&json!({"file": file}))?;
+    } else {
+        print(&format!("{}\n", file.display()))?;
+    }
+    Ok(End::Finished)
+}
+
+/// What was said on the command line, or else at the terminal, or else what is usual.
+fn said(given: Option<&str>, what: &str, usual: &str) -> Result<String> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(usual.to_owned());
+    }
+    let failed = |e| cannot("the terminal", e);
+    eprint!("{}", plain(&format!("{what} [{usual}]: ")));
+    io::stderr().flush().map_err(failed)?;
+    let mut text = String::new();
+    io::stdin().lock().read_line(&mut text).map_err(failed)?;
+    Ok(Some(text.trim()).filter(|text| !text.is_empty()).unwrap_or(usual).to_owned())
+}

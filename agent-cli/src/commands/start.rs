@@ -1,0 +1,60 @@
+//! `agent run`.
+
+use std::io::{self, IsTerminal, Read};
+
+use agent::{Error, Message, Result, RunRequest, Structured, message::UserMessage};
+
+use super::attach::{attached, read_file};
+use crate::{
+    cli::{Global, Run},
+    load::load,
+    output::{End, cannot},
+    run::Driver,
+};
+
+/// Answers one prompt.
+pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
+    let mut words = wanted.words.iter();
+    let mut prompt = words.next().cloned();
+    if let Some(file) = prompt.take_if(|word| is_agent_file(word)) {
+        global.file = Some(file.into());
+        prompt = words.next().cloned();
+    }
+    if let Some(more) = words.next() {
+        return Err(Error::config(format!("'{more}' is a word too many: put the prompt in quotes")));
+    }
+    let mut parts = wanted.attach.iter().map(|file| attached(file)).collect::<Result<Vec<_>>>()?;
+    parts.push(agent::Part::text(prompt.map_or_else(read_prompt, Ok)?));
+
+    let loaded = load(&global).await?;
+    let mut builder = loaded.builder.clone();
+    if let Some(file) = &wanted.output_schema {
+        let schema = serde_json::from_str(&read_file(file)?)
+            .map_err(|e| Error::config(format!("{} is not JSON: {e}", file.display())))?;
+        builder = builder.middleware(Structured::from_schema("answer", schema)?);
+    }
+    if let Some(most) = wanted.max_steps {
+        builder = builder.max_steps(most);
+    }
+    let agent = builder.build()?;
+    let mut request = RunRequest::new(vec![Message::User(UserMessage::new(parts))]).streaming(true);
+    if let Some(session) = wanted.session {
+        request = request.session(session);
+    }
+    Driver::new(&agent, &global).no_input(wanted.no_input).drive(request).await
+}
+
+/// True if the word is meant as an agent's file and not as a prompt.
+pub(crate) fn is_agent_file(word: &str) -> bool {
+    [".yaml", ".yml"].iter().any(|end| word.ends_with(end)) && !word.contains(char::is_whitespace)
+}
+
+fn read_prompt() -> Result<String> {
+    let usage = || Error::config("there is no prompt: say it (agent run 'Why?') or write it to standard input");
+    if io::stdin().is_terminal() {
+        return Err(usage());
+    }
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text).map_err(|e| cannot("standard input", e))?;
+    if text.trim().is_empty() { Err(usage()) } else { Ok(text.trim_end().to_owned()) }
+}

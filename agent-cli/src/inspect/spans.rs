@@ -1,0 +1,98 @@
+//! What took time in a run: the runs, their model calls and their tool calls.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agent::{
+    Usage,
+    journal::{Entry, EntryBody},
+};
+use serde_json::{Value, json};
+
+/// What a span is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Run,
+    Model,
+    Tool,
+}
+
+/// Something that took time.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    /// How deep below the run at the top.
+    pub(super) depth: usize,
+    /// Milliseconds since 1970.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What a model call used.
+    pub(super) usage: Option<Usage>,
+    /// It has no end in the journal: it is under way, or its process died.
+    pub(super) is_open: bool,
+}
+
+impl Span {
+    pub(super) fn to_json(&self) -> Value {
+        let kind = match self.kind {
+            Kind::Run => "run",
+            Kind::Model => "model",
+            Kind::Tool => "tool",
+        };
+        json!({
+            "kind": kind, "name": self.name, "depth": self.depth, "start": self.start, "end": self.end,
+            "usage": self.usage, "open": self.is_open,
+        })
+    }
+}
+
+/// The spans of a tree of runs, in the order in which they began.
+///
+/// The journal has no entry for the beginning of a model call: the call began when the entry before it was written.
+pub(super) fn spans(entries: &[Entry]) -> Vec<Span> {
+    let last = entries.last().map_or(0, |entry| entry.time);
+    let mut spans: Vec<Span> = Vec::new();
+    // By run: its depth, its span, and when something of it was written last.
+    let mut runs: HashMap<Arc<str>, (usize, usize, u64)> = HashMap::new();
+    let mut open: HashMap<(Arc<str>, Arc<str>), usize> = HashMap::new();
+    for entry in entries {
+        let time = entry.time;
+        if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body
+            && !runs.contains_key(&entry.run)
+        {
+            let above = ids.parent_run_id.as_ref().and_then(|above| runs.get(above));
+            let depth = above.map_or(0, |(depth, ..)| depth + 2);
+            runs.insert(entry.run.clone(), (depth, spans.len(), time));
+            spans.push(span(Kind::Run, ids.agent.to_string(), depth, time, last));
+        }
+        let Some((depth, own, before)) = runs.get_mut(&entry.run) else { continue };
+        match &entry.body {
+            EntryBody::ModelFinished { step, response } => {
+                let model = response.model.as_deref().unwrap_or("model");
+                let mut call = span(Kind::Model, format!("{step} {model}"), *depth + 1, *before, time);
+                (call.usage, call.is_open) = (Some(response.usage), false);
+                spans.push(call);
+            }
+            EntryBody::ToolStarted { call_id, name, .. } => {
+                open.insert((entry.run.clone(), call_id.clone()), spans.len());
+                spans.push(span(Kind::Tool, name.to_string(), *depth + 1, time, last));
+            }
+            EntryBody::ToolFinished { call_id, .. }
+            | EntryBody::ToolAnswered { call_id, .. }
+            | EntryBody::ToolSuspended { call_id } => {
+                if let Some(at) = open.remove(&(entry.run.clone(), call_id.clone())) {
+                    (spans[at].end, spans[at].is_open) = (time, false);
+                }
+            }
+            EntryBody::RunEnded { .. } => (spans[*own].end, spans[*own].is_open) = (time, false),
+            EntryBody::RunResumed { .. } => (spans[*own].end, spans[*own].is_open) = (last, true),
+            _ => {}
+        }
+        *before = time;
+    }
+    spans
+}
+
+fn span(kind: Kind, name: String, depth: usize, start: u64, end: u64) -> Span {
+    Span { kind, name, depth, start, end, usage: None, is_open: true }
+}

@@ -1,0 +1,118 @@
+//! The agent that the options mean.
+
+use std::sync::Arc;
+
+use agent::{
+    Agent, AgentBuilder, Error, Model, Result, Tool, async_trait,
+    core::{Journal, ModelInfo},
+    llm::{self, Providers, offline::OfflineModel},
+    middleware::Approval,
+    tools::{Shell, Workspace, sandbox::LocalSandbox},
+};
+
+use crate::{
+    cli::Global,
+    output::{Paint, plain},
+    store::Place,
+};
+
+/// The agent that the options mean, and where its sessions are.
+pub(crate) struct Loaded {
+    pub(crate) builder: AgentBuilder,
+    pub(crate) journal: Arc<dyn Journal>,
+    /// The tools that the options gave it, to be served or called by themselves.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Loaded {
+    /// The agent.
+    ///
+    /// # Errors
+    /// If its parts do not go together.
+    pub(crate) fn build(&self) -> Result<Agent> {
+        self.builder.clone().build()
+    }
+}
+
+/// Builds what the options mean, with the store open.
+///
+/// # Errors
+/// What cannot be, with what to do.
+pub(crate) async fn load(global: &Global) -> Result<Loaded> {
+    if let Some(file) = &global.file {
+        let message = format!(
+            "{}: agents are not read from files yet; say what it is with --model, --system, --dir",
+            file.display()
+        );
+        return Err(Error::config(message));
+    }
+    let journal = Place::of(global)?.open().await?;
+    let tools = tools(global)?;
+    let mut builder = Agent::builder(global.name.as_deref().unwrap_or("agent"), model(global.model.as_deref())?);
+    if let Some(system) = &global.system {
+        builder = builder.system(system);
+    }
+    if !tools.is_empty() {
+        builder = builder.tools(tools.clone()).middleware(approval(global)?);
+    }
+    Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, tools })
+}
+
+/// The model of this name; without one, the offline model, of which the user is told.
+///
+/// # Errors
+/// If there is no such provider, or what it needs is not set.
+pub(crate) fn model(name: Option<&str>) -> Result<Named> {
+    if let Some(name) = name {
+        return Ok(Named(Arc::new(llm::model(name).build()?)));
+    }
+    let keys = keys();
+    let advice = if keys.is_empty() {
+        "no key of a provider is set (`agent doctor`)".to_owned()
+    } else {
+        format!("keys are set for {}: say --model {}:NAME", keys.join(", "), keys[0])
+    };
+    let note = format!("agent: no --model, so the offline stand-in answers, which only finds and quotes; {advice}");
+    eprintln!("{}", Paint::stderr().dim(&plain(&note)));
+    Ok(Named(Arc::new(OfflineModel)))
+}
+
+/// The providers whose keys are set.
+fn keys() -> Vec<String> {
+    let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    let has_key = |provider: &&llm::Provider| provider.keys.iter().any(|key| is_set(&key.variable));
+    Providers::builtin().iter().filter(has_key).map(|provider| provider.name.clone()).collect()
+}
+
+/// A model of whatever kind.
+pub(crate) struct Named(Arc<dyn Model>);
+
+#[async_trait]
+impl Model for Named {
+    fn info(&self) -> ModelInfo {
+        self.0.info()
+    }
+
+    async fn call(&self, req: agent::ModelRequest) -> Result<agent::ModelResponse> {
+        self.0.call(req).await
+    }
+}
+
+fn tools(global: &Global) -> Result<Vec<Arc<dyn Tool>>> {
+    let Some(dir) = &global.dir else { return Ok(Vec::new()) };
+    let mut tools: Vec<_> = Workspace::open(dir)?.tools().into_iter().collect();
+    if global.shell {
+        tools.extend(Shell::over(LocalSandbox::builder(dir).build()?).tools()?);
+    }
+    Ok(tools)
+}
+
+/// Asks about all tools but those that only read and those that the user allows.
+fn approval(global: &Global) -> Result<Approval> {
+    let mut approval = Approval::new().ask("*");
+    if let Some(dir) = &global.dir {
+        let reading = Workspace::open(dir)?.read_only().tools();
+        approval = reading.names().into_iter().fold(approval, Approval::allow);
+    }
+    Ok(global.allow_tool.iter().cloned().fold(approval, Approval::allow))
+}

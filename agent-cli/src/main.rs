@@ -1,0 +1,71 @@
+//! The program `agent`: runs, chats with, inspects and serves agents in a terminal.
+//!
+//! Each command is a file. What they share, from the ground up: `cli` (what can be said), `output` (what is shown, and how the
+//! program ends), `store`, `load` (the agent that is meant), `run` (a run, with its progress and its questions).
+
+mod chat;
+mod cli;
+mod commands;
+mod export;
+mod inspect;
+mod load;
+mod output;
+mod run;
+mod store;
+
+use std::process::ExitCode;
+
+use agent::{Error, Result, error::ErrorKind};
+use clap::Parser;
+
+use self::{
+    cli::{Cli, Command},
+    output::End,
+};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // What needs neither an agent nor a store needs no runtime.
+    let ended = match &cli.command {
+        Command::Completions(wanted) => commands::completions(wanted.of),
+        Command::Man => commands::man(),
+        Command::New(wanted) => commands::new(wanted, &cli.global),
+        Command::Models(wanted) => commands::models(wanted, &cli.global),
+        _ => on_runtime(cli),
+    };
+    ended
+        .unwrap_or_else(|error| {
+            output::tell(&error);
+            End::of(&error)
+        })
+        .into()
+}
+
+fn on_runtime(cli: Cli) -> Result<End> {
+    let failed = |e| Error::new(ErrorKind::Config, "the program cannot start its threads").with_source(e);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
+    let ended = runtime.block_on(command(cli));
+    // A thread that waits for a line of the terminal must not keep the program.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn command(cli: Cli) -> Result<End> {
+    let global = cli.global;
+    match cli.command {
+        Command::Run(wanted) => commands::run(wanted, global).await,
+        Command::Chat(wanted) => Box::pin(chat::chat(wanted, global)).await,
+        Command::Sessions(wanted) => commands::sessions(wanted, &global).await,
+        Command::Inspect(wanted) => inspect::inspect(wanted, &global).await,
+        Command::Replay(wanted) => commands::replay(wanted, &global).await,
+        Command::Fork(wanted) => commands::fork(wanted, &global).await,
+        Command::Diff(wanted) => commands::diff(&wanted, &global).await,
+        Command::Resume(wanted) => commands::resume(wanted, &global).await,
+        Command::Approve(wanted) => commands::approve(wanted, &global).await,
+        Command::Export(wanted) => export::export(wanted, &global).await,
+        Command::Tools(wanted) => commands::tools(wanted, &global).await,
+        Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
+        Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
+        Command::Completions(_) | Command::Man | Command::New(_) | Command::Models(_) => Ok(End::Finished),
+    }
+}

@@ -1,0 +1,239 @@
+//! A run in a terminal: its answer, its progress, its questions, and its end.
+
+mod ask;
+mod progress;
+
+use std::pin::pin;
+
+use agent::{
+    Agent, Checkpoint, Error, ErrorKind, EventKind, Result, RunEnd, RunRequest, core::Chunk, event::Event, run::Answer,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+pub(crate) use self::ask::{about, decision, json_or_text};
+use self::progress::Progress;
+use crate::{
+    cli::Global,
+    output::{End, Paint, line, plain, print, print_json},
+};
+
+/// Drives a run to its end, or to a question that nobody is there to answer.
+pub(crate) struct Driver<'a> {
+    agent: &'a Agent,
+    json: bool,
+    /// Questions are asked at the terminal.
+    asks: bool,
+    despite_changes: bool,
+    store: Option<&'a str>,
+    /// The newest byte of the answer that was written, if any.
+    last: Option<char>,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(agent: &'a Agent, global: &'a Global) -> Self {
+        let asks = !global.json && ask::somebody_is_there();
+        Self { agent, json: global.json, asks, despite_changes: false, store: global.store.as_deref(), last: None }
+    }
+
+    /// Never asks at the terminal.
+    pub(crate) fn no_input(mut self, wanted: bool) -> Self {
+        self.asks &= !wanted;
+        self
+    }
+
+    /// Goes on though the agent is another than it was.
+    pub(crate) fn despite_changes(mut self, wanted: bool) -> Self {
+        self.despite_changes = wanted;
+        self
+    }
+
+    /// Runs, asks, and goes on until the run ends.
+    ///
+    /// # Errors
+    /// What failed the run.
+    pub(crate) async fn drive(mut self, mut request: RunRequest) -> Result<End> {
+        loop {
+            let request_now = if self.despite_changes { request.despite_changes() } else { request };
+            let end = self.once(request_now).await;
+            let end = match end {
+                Ok(end) => end,
+                Err(error) => return self.failed(error),
+            };
+            let answers = match &end {
+                RunEnd::Interrupted(checkpoint) if self.asks => ask::answers(&checkpoint.questions).await?,
+                _ => None,
+            };
+            match (end, answers) {
+                (RunEnd::Interrupted(checkpoint), Some(answers)) => {
+                    request = RunRequest::resume_with(*checkpoint, answers).streaming(true);
+                }
+                (end, _) => return self.ended(&end),
+            }
+        }
+    }
+
+    /// One attempt: until the run ends or waits. Ctrl-C cancels it; a second one does not wait for its end.
+    async fn once(&mut self, request: RunRequest) -> Result<RunEnd> {
+        let mut run = self.agent.start(request);
+        let handle = run.handle();
+        let mut progress = Progress::new(!self.json);
+        let mut stop = pin!(interrupted());
+        loop {
+            tokio::select! {
+                event = run.next() => match event {
+                    Some(event) => {
+                        if let Err(error) = self.event(&event, &mut progress) {
+                            handle.cancel(); // nobody reads any more; the journal is to say so
+                            drop(run.await);
+                            return Err(error);
+                        }
+                    }
+                    None => break,
+                },
+                () = &mut stop => {
+                    if handle.cancellation().is_cancelled() {
+                        return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
+                    }
+                    handle.cancel();
+                    stop.set(interrupted());
+                }
+            }
+        }
+        progress.clear();
+        run.await
+    }
+
+    fn event(&mut self, event: &Event, progress: &mut Progress) -> Result<()> {
+        if self.json {
+            let value = serde_json::to_value(event).map_err(|e| Error::new(ErrorKind::Protocol, e.to_string()))?;
+            return print_json(&value);
+        }
+        match &event.kind {
+            EventKind::Chunk(Chunk::Text { delta, .. }) if event.ids.depth == 0 && !delta.is_empty() => {
+                progress.clear();
+                self.last = delta.chars().last();
+                print(delta)
+            }
+            // What the model says before it calls a tool is not run into what it says after.
+            EventKind::ModelAnswered { message, .. } if event.ids.depth == 0 && message.has_calls() => {
+                self.end_line()?;
+                progress.event(event);
+                Ok(())
+            }
+            EventKind::Chunk(Chunk::Restart) if event.ids.depth == 0 => {
+                self.end_line()?;
+                progress.note("the answer broke off, and is begun again");
+                Ok(())
+            }
+            _ => {
+                progress.event(event);
+                Ok(())
+            }
+        }
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        match self.last.take() {
+            None | Some('\n') => Ok(()),
+            Some(_) => print("\n"),
+        }
+    }
+
+    fn ended(&mut self, end: &RunEnd) -> Result<End> {
+        if self.json {
+            print_json(&in_json(end))?;
+            return Ok(End::of_run(end));
+        }
+        // An answer that was not streamed: a tool's, or one that a hook wrote.
+        if let RunEnd::Finished(finished) = end
+            && self.last.is_none()
+            && !finished.answer.is_empty()
+        {
+            print(&finished.answer)?;
+            self.last = finished.answer.chars().last();
+        }
+        self.end_line()?;
+        let paint = Paint::stderr();
+        match end {
+            RunEnd::Finished(finished) if !is_plain(&finished.reason) => {
+                eprintln!("{}", paint.dim(&format!("agent: the run ended early: {}", finished.reason)));
+            }
+            RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.store))),
+            RunEnd::Paused(checkpoint) | RunEnd::Cancelled(checkpoint) => {
+                let session = &checkpoint.ids.session;
+                eprintln!(
+                    "{}",
+                    paint.dim(&format!("agent: interrupted. Go on with: agent resume {}", quoted(session)))
+                );
+            }
+            _ => {}
+        }
+        Ok(End::of_run(end))
+    }
+
+    fn failed(&mut self, error: Error) -> Result<End> {
+        if self.json {
+            let kind = error.kind();
+            print_json(&json!({"end": "failed", "kind": kind, "error": crate::output::explained(&error)}))?;
+        } else {
+            self.end_line()?;
+        }
+        Err(error)
+    }
+}
+
+/// Waits for Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await; // no signal can be heard here
+    }
+}
+
+fn is_plain(reason: &agent::ExitReason) -> bool {
+    matches!(reason, agent::ExitReason::Text | agent::ExitReason::Tool(_))
+}
+
+/// The end of a run, as the last line of its events.
+fn in_json(end: &RunEnd) -> Value {
+    match end {
+        RunEnd::Finished(finished) => json!({
+            "end": "finished", "session": finished.ids.session, "run": finished.ids.run_id, "answer": finished.answer,
+            "reason": finished.reason, "steps": finished.steps, "usage": finished.tree_usage, "state": finished.state,
+        }),
+        _ => {
+            let checkpoint = end.checkpoint();
+            json!({
+                "end": end.as_str(), "session": checkpoint.map(|c| &c.ids.session), "run": checkpoint.map(|c| &c.ids.run_id),
+                "questions": checkpoint.map(|c| &c.questions),
+            })
+        }
+    }
+}
+
+/// What a run waits for, and how it is answered.
+pub(crate) fn waiting(checkpoint: &Checkpoint, store: Option<&str>) -> String {
+    let session = quoted(&checkpoint.ids.session);
+    // A URL may have a password in it: whoever said it knows it.
+    let store = store.filter(|store| !store.contains("://"));
+    let store = store.map_or_else(String::new, |store| format!("--store {} ", quoted(store)));
+    let mut text = format!("agent: session {session} waits for {} answer(s)\n", checkpoint.questions.len());
+    for question in &checkpoint.questions {
+        text.push_str(&format!("  {}  {}\n", question.id, line(&ask::about(question), 200)));
+    }
+    text.push_str(&format!("Answer with: agent {store}approve {session} --allow (or --deny, --edit, --answer), and the options of the run\n"));
+    text
+}
+
+/// As a shell reads it back.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Answers by the ids of their questions.
+pub(crate) type Answers = Vec<(String, Answer)>;

@@ -1,0 +1,228 @@
+//! `agent chat` in a real terminal, which tmux is. Skipped, and said so, where there is no tmux.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use support::{Gate, Model, Reply};
+
+/// How long something may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A terminal with the program in it.
+struct Terminal {
+    socket: String,
+    dir: tempfile::TempDir,
+}
+
+impl Terminal {
+    /// None where there is no tmux.
+    fn begin(model: &Model, arguments: &str) -> Option<Self> {
+        let terminal = Self::with(model, &format!("chat {arguments}"))?;
+        terminal.wait(":scripted");
+        Some(terminal)
+    }
+
+    /// A terminal with any command of the program.
+    fn with(model: &Model, arguments: &str) -> Option<Self> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            eprintln!("skipped: no tmux");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("tmux").to_str().unwrap().to_owned();
+        let terminal = Self { socket, dir };
+        let (bin, url) = (env!("CARGO_BIN_EXE_agent"), &model.url);
+        let line = format!(
+            "env OPENAI_BASE_URL={url} OPENAI_API_KEY=k AGENT_MODEL=openai:scripted@chat AGENT_STORE=s.db {bin} {arguments}; echo ended $?; sleep 60"
+        );
+        let home = terminal.dir().to_str().unwrap();
+        terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "100",
+            "-y",
+            "30",
+            "-c",
+            home,
+            "sh",
+            "-c",
+            &line,
+        ]);
+        Some(terminal)
+    }
+
+    fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let output =
+            Command::new("tmux").args(["-S", &self.socket]).args(args).env("LC_ALL", "C.UTF-8").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    fn say(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+        self.press("Enter");
+    }
+
+    fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    /// Waits until the text is on the screen.
+    fn wait(&self, text: &str) -> String {
+        self.until(text, |screen| screen.contains(text))
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let began = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is_so(&screen) {
+                return screen;
+            }
+            assert!(began.elapsed() < PATIENCE, "{what:?} was not seen:\n{screen}");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop(Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output());
+    }
+}
+
+#[test]
+fn a_conversation_is_held_and_found_again() {
+    let model = Model::new([Reply::Text("They **hum**.\n\n- all day"), Reply::Text("At night too.")]);
+    let Some(terminal) = Terminal::begin(&model, "--session garden") else { return };
+    terminal.say("What do bees do?");
+    let screen = terminal.wait("• all day");
+    assert!(screen.contains("› What do bees do?") && screen.contains("They hum."), "{screen}");
+    terminal.press("C-r");
+    terminal.tmux(&["send-keys", "-l", "BEES"]);
+    terminal.wait("search: BEES");
+    terminal.press("Enter");
+    terminal.wait("› What do bees do?");
+    terminal.press("Enter");
+    terminal.wait("At night too.");
+    terminal.say("/undo");
+    terminal.until("taken back", |screen| screen.contains("Taken back.") && !screen.contains("At night too."));
+    terminal.press("C-u");
+    terminal.say("/quit");
+    let screen = terminal.wait("ended 0");
+    assert!(screen.contains("agent chat --session garden"), "{screen}");
+}
+
+#[test]
+fn a_call_is_approved_with_other_arguments_and_its_output_unfolds() {
+    let call = Reply::Call("write_file", json!({"path": "new.md", "content": "theirs"}));
+    let model = Model::new([call, Reply::Text("It is written.")]);
+    let Some(terminal) = Terminal::begin(&model, "--dir .") else { return };
+    terminal.say("Write.");
+    terminal.wait("[e]dit");
+    terminal.press("e");
+    terminal.wait("arguments:");
+    for _ in 0..60 {
+        terminal.press("BSpace");
+    }
+    terminal.say(r#"{"path": "new.md", "content": "mine"}"#);
+    terminal.wait("It is written.");
+    assert_eq!(fs::read_to_string(terminal.dir().join("new.md")).unwrap(), "mine");
+    terminal.press("C-o");
+    terminal.wait("\"content\": \"theirs\"");
+}
+
+#[test]
+fn a_run_is_steered_interrupted_and_gone_on_with() {
+    let (gate, never) = (Gate::default(), Gate::default());
+    let model = Model::new([
+        Reply::Held("First part.", gate.clone(), " Second part."),
+        Reply::Held("Steered.", never, ""),
+        Reply::Text("Gone on."),
+    ]);
+    let Some(terminal) = Terminal::begin(&model, "") else { return };
+    terminal.say("Begin.");
+    terminal.wait("First part.");
+    terminal.say("In short, please.");
+    terminal.wait("› In short, please.");
+    gate.open();
+    terminal.wait("Steered.");
+    assert!(model.last().contains("In short, please."), "{}", model.last());
+    terminal.press("Escape");
+    terminal.wait("Interrupted.");
+    terminal.say("/resume");
+    terminal.wait("Gone on.");
+}
+
+#[test]
+fn a_narrow_screen_and_one_that_changes_show_all_the_same() {
+    let model = Model::new([Reply::Text("One two three four five six seven eight nine ten eleven twelve thirteen.")]);
+    let Some(terminal) = Terminal::begin(&model, "") else { return };
+    terminal.say("Count.");
+    terminal.wait("eleven twelve thirteen.");
+    terminal.tmux(&["resize-window", "-x", "40", "-y", "12"]);
+    let screen = terminal.until("broken lines", |screen| {
+        screen.lines().any(|line| line.trim_end() == "nine ten eleven twelve thirteen.")
+    });
+    assert!(screen.contains("thirteen."), "{screen}");
+    terminal.say("/help");
+    terminal.wait("Ctrl-O");
+    terminal.press("PPage");
+    terminal.wait("scrolled up");
+}
+
+#[test]
+fn no_key_is_lost_while_a_flood_of_pieces_and_megabytes_of_output_come() {
+    let model =
+        Model::new([Reply::Call("read_file", json!({"path": "big.txt"})), Reply::Flood(20_000, "flood-is-over")]);
+    let Some(terminal) = Terminal::begin(&model, "--dir .") else { return };
+    fs::write(terminal.dir().join("big.txt"), "a line of a large file\n".repeat(40_000)).unwrap();
+    terminal.say("Read all of it.");
+    terminal.wait("piece");
+    let typed: String = ('a'..='z').chain('A'..='Z').collect();
+    for letter in typed.chars() {
+        terminal.tmux(&["send-keys", "-l", &letter.to_string()]);
+    }
+    terminal.wait(&format!("› {typed}"));
+    terminal.wait("flood-is-over");
+    terminal.press("M-Up");
+    terminal.press("C-o");
+    terminal.wait("│");
+}
+
+#[test]
+fn a_run_asks_at_the_terminal_and_what_is_refused_is_not_done() {
+    let call = |path: &str| Reply::Call("write_file", json!({"path": path, "content": "x"}));
+    let model = Model::new([call("a.md"), call("b.md"), Reply::Text("One of two.")]);
+    let Some(terminal) = Terminal::with(&model, "run --dir . 'Write twice.'") else { return };
+    terminal.wait("[e]dit:");
+    terminal.say("maybe");
+    terminal.wait("That is no answer.");
+    terminal.say("y");
+    terminal.until("the second question", |screen| screen.matches("[e]dit:").count() == 3);
+    terminal.say("n not that one");
+    let screen = terminal.wait("ended 0");
+    assert!(screen.contains("One of two."), "{screen}");
+    assert!(terminal.dir().join("a.md").exists() && !terminal.dir().join("b.md").exists());
+    assert!(model.last().contains("not that one"));
+}
