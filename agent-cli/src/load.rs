@@ -1,9 +1,10 @@
 //! The agent that the options mean.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, AgentBuilder, Error, Model, Result, Tool, async_trait,
+    Agent, AgentBuilder, Model, Result, Tool, async_trait,
+    config::Loader,
     core::{Journal, ModelInfo},
     llm::{self, Providers, offline::OfflineModel},
     middleware::Approval,
@@ -20,8 +21,8 @@ use crate::{
 pub(crate) struct Loaded {
     pub(crate) builder: AgentBuilder,
     pub(crate) journal: Arc<dyn Journal>,
-    /// The tools that the options gave it, to be served or called by themselves.
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// What it is good for.
+    pub(crate) description: Option<String>,
 }
 
 impl Loaded {
@@ -39,23 +40,39 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
-    if let Some(file) = &global.file {
-        let message = format!(
-            "{}: agents are not read from files yet; say what it is with --model, --system, --dir",
-            file.display()
-        );
-        return Err(Error::config(message));
+    let (mut builder, description, store) = match &global.file {
+        Some(file) => of_file(file, global)?,
+        None => (Agent::builder("agent", model(global.model.as_deref())?), None, None),
+    };
+    let store = global.store.clone().or(store);
+    let journal = Place::of(&Global { store, ..global.clone() })?.open().await?;
+    if let Some(name) = &global.name {
+        builder = builder.name(name);
     }
-    let journal = Place::of(global)?.open().await?;
-    let tools = tools(global)?;
-    let mut builder = Agent::builder(global.name.as_deref().unwrap_or("agent"), model(global.model.as_deref())?);
     if let Some(system) = &global.system {
         builder = builder.system(system);
     }
+    let tools = tools(global)?;
     if !tools.is_empty() {
-        builder = builder.tools(tools.clone()).middleware(approval(global)?);
+        builder = builder.tools(tools).middleware(approval(global)?);
     }
-    Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, tools })
+    Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, description })
+}
+
+/// What a file says, with the model that the options name: the builder, what the agent is good for, and its store.
+fn of_file(file: &Path, global: &Global) -> Result<(AgentBuilder, Option<String>, Option<String>)> {
+    let loader = global.model.iter().fold(Loader::new(), |loader, model| loader.model(model));
+    let loaded = loader.load(file)?;
+    let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
+    for difference in loaded.differences() {
+        tell(&format!("agent: {}{difference}", file.display()));
+    }
+    if loaded.definition().model.name.starts_with("offline:") {
+        tell("agent: the offline stand-in answers, which only finds and quotes; --model names another");
+    }
+    let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
+    let store = loaded.store().map(str::to_owned);
+    Ok((loaded.into_builder(), description, store))
 }
 
 /// The model of this name; without one, the offline model, of which the user is told.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use agent_core::{
-    Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, ToolSpec, Toolset, journal::fork_at,
+    Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, Tool, ToolSpec, Toolset, journal::fork_at,
 };
 use tower::Service;
 
@@ -71,6 +71,11 @@ impl Agent {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.parts.name
+    }
+
+    /// Its tools as they are, for who serves or calls them by themselves: without what the agent's middleware does about calls.
+    pub fn shared_tools(&self) -> &[Arc<dyn Tool>] {
+        &self.origin.builder.tools
     }
 
     /// What is known of its model.

@@ -14,7 +14,7 @@
 //!   - workspace: {root: ., read_only: true}
 //! middleware:
 //!   - limits: {model_calls: 20}
-//!   - approval: {ask: [write_file]}
+//!   - approval: {permissions: {default: allow, rules: [{policy: ask, tool: write_file}]}}
 //! ```
 //!
 //! # Example

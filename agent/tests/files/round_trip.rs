@@ -69,6 +69,9 @@ fn definition() -> impl Strategy<Value = AgentDefinition> {
     ];
     (text().prop_filter("an agent has a name", |name| !name.trim().is_empty()), keys).prop_map(|(name, keys)| {
         let mut map = Map::from_iter(keys.into_iter().flatten());
+        if map.contains_key("system") {
+            map.remove("system_prompt");
+        }
         map.insert("name".to_owned(), Value::from(name));
         map.insert("model".to_owned(), Value::from("small"));
         serde_json::from_value(Value::Object(map)).expect("a definition")

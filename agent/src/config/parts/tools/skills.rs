@@ -7,14 +7,26 @@ use serde::Deserialize;
 
 use crate::config::file::FilePath;
 
-/// Instructions that a model loads when it needs them.
+/// Instructions that a model loads when it needs them: the folder in which they are, or folders.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SkillsConfig {
-    /// The folder of skills.
-    folder: FilePath,
+#[serde(untagged)]
+pub(super) enum SkillsConfig {
+    /// The folder of a skill, or of skills.
+    Folder(FilePath),
+    /// Several of them.
+    Folders(Vec<FilePath>),
 }
 
 pub(super) fn tools(config: SkillsConfig) -> Result<ToolSet> {
-    Ok(Skills::open(config.folder.0)?.tools())
+    let folders = match config {
+        SkillsConfig::Folder(folder) => vec![folder],
+        SkillsConfig::Folders(folders) => folders,
+    };
+    let mut all = Skills::new();
+    for FilePath(folder) in folders {
+        for skill in Skills::open(folder)?.iter() {
+            all = all.skill(skill.clone())?;
+        }
+    }
+    Ok(all.tools())
 }
