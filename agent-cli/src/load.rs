@@ -61,7 +61,7 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
 
 /// What a file says, with the model that the options name: the builder, what the agent is good for, and its store.
 fn of_file(file: &Path, global: &Global) -> Result<(AgentBuilder, Option<String>, Option<String>)> {
-    let loader = global.model.iter().fold(Loader::new(), |loader, model| loader.model(model));
+    let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
     let loaded = loader.load(file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
     for difference in loaded.differences() {

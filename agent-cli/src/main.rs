@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let ended = match &cli.command {
         Command::Completions(wanted) => commands::completions(wanted.of),
         Command::Man => commands::man(),
+        Command::Schema => commands::schema(),
         Command::New(wanted) => commands::new(wanted, &cli.global),
         Command::Models(wanted) => commands::models(wanted, &cli.global),
         _ => on_runtime(cli),
@@ -66,6 +67,8 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
-        Command::Completions(_) | Command::Man | Command::New(_) | Command::Models(_) => Ok(End::Finished),
+        Command::Completions(_) | Command::Man | Command::Schema | Command::New(_) | Command::Models(_) => {
+            Ok(End::Finished)
+        }
     }
 }

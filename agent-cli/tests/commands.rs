@@ -25,6 +25,36 @@ fn only_the_answer_is_written_to_standard_output() {
 }
 
 #[test]
+fn a_file_says_what_the_agent_is_and_what_is_wrong_with_one_is_a_usage_error_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bees.md"), "Bees hum.").unwrap();
+    let file = "name: keeper\ndescription: Knows bees.\nmodel: offline:any\nsystem: Speak of bees.\n\
+        tools:\n  - workspace: {root: ., read_only: true}\nmiddleware:\n  - limits: {model_calls: 5}\nstore: sqlite:bees.db\n";
+    fs::write(dir.path().join("keeper.yaml"), file).unwrap();
+    let model = Model::new([Reply::Call("read_file", json!({"path": "bees.md"})), Reply::Text("They hum.")]);
+    let (code, out, err) = end(&mut agent_on(dir.path(), &model), &["run", "keeper.yaml", "What do bees do?"]);
+    assert_eq!((code, out.as_str()), (0, "They hum.\n"), "{err}");
+    assert!(model.last().contains("Bees hum.") && model.last().contains("Speak of bees."));
+
+    fs::write(dir.path().join("keeper.yaml"), file.replace("tools:", "tolls:")).unwrap();
+    let (code, out, err) = end(&mut agent(dir.path()), &["run", "keeper.yaml", "hi"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("keeper.yaml:5:1: unknown key 'tolls'") && err.contains("did you mean 'tools'?"), "{err}");
+}
+
+#[test]
+fn a_new_file_runs_as_it_is_and_its_schema_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(end(&mut agent(dir.path()), &["new", "helper"]).0, 0);
+    let (code, out, err) = end(&mut agent(dir.path()), &["run", "helper.yaml", "What is 6 x 7?"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!out.is_empty());
+    let (code, out, _) = end(&mut agent(dir.path()), &["schema"]);
+    let schema: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, schema["title"].as_str()), (0, Some("Agent file")));
+}
+
+#[test]
 fn a_prompt_comes_from_standard_input_and_without_one_that_is_a_usage_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = agent(dir.path())
@@ -354,6 +384,7 @@ fn the_examples_of_the_help_work() {
         "mcp",
         "new",
         "completions",
+        "schema",
     ] {
         assert!(with(command), "the help of {command} has no example");
     }

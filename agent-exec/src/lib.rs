@@ -39,7 +39,7 @@ pub use self::{
     executor::Executor,
     pending::WaitingCall,
     prompts::RequiredVariables,
-    registry::{DefinitionProblem, PartKind, Registry, UnknownPart},
+    registry::{AgentSoFar, DefinitionProblem, PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
 };

@@ -34,7 +34,7 @@ impl Pair {
         schema["$defs"] = Value::Object(generator.take_definitions(true));
         let model = agent_core::testing::ScriptedModel::new([]);
         let model: std::sync::Arc<dyn agent_core::Model> = std::sync::Arc::new(model);
-        Self::new(schema, move |value| match builtin.make(value.clone(), &model) {
+        Self::new(schema, move |value| match builtin.make(value.clone(), &model, &[]) {
             _ if value.is_null() => false, // which is said in the place of a configuration
             // What is checked beyond the form of the configuration is no concern of the schema.
             Err(e) => !e.message().starts_with("the configuration of middleware"),
@@ -174,7 +174,7 @@ fn an_agent_is_defined_as_its_schema_says() {
         "name": "a", "model": "small", "system": "Be kind.", "system_prompt": "Hello {{ name }}", "user_prompt": "{{ q }}",
         "required_variables": {"only": ["q"]}, "inputs": {"q": {"schema": {"type": "string"}, "default": "?"}},
         "state": {"notes": {"schema": {"type": "array"}, "merge": "append"}}, "tools": ["search"], "toolsets": ["wiki"],
-        "middleware": ["logging", {"name": "limits", "config": {"model_calls": 5}, "for_all": true}],
+        "middleware": ["logging", {"limits": {"model_calls": 5}, "for_all": true}],
         "sub_agents": {"b": {"description": "Helps.", "agent": {"name": "b", "model": "small"}}},
         "exit_on": ["done"], "max_steps": 5, "final_answer": true, "streaming": true, "when_busy": {"queue": {"limit": 3}},
     }));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, Middleware, Model, Result};
+use agent_core::{Error, Middleware, Model, Result, SubAgent};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -38,9 +38,9 @@ use crate::{
 ///
 /// let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
 /// let limits = Builtin::find("limits").expect("is there");
-/// assert_eq!(limits.make(json!({"model_calls": 50}), &model)?.name(), "limits");
+/// assert_eq!(limits.make(json!({"model_calls": 50}), &model, &[])?.name(), "limits");
 ///
-/// let error = limits.make(json!({"modelcalls": 50}), &model).err().expect("a slip of the pen");
+/// let error = limits.make(json!({"modelcalls": 50}), &model, &[]).err().expect("a slip of the pen");
 /// assert!(error.message().contains("unknown field `modelcalls`"));
 /// # Ok::<(), agent_core::Error>(())
 /// ```
@@ -52,7 +52,7 @@ pub struct Builtin {
     schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
 
-type Make = fn(Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>>;
+type Make = fn(Value, &Arc<dyn Model>, &[SubAgent]) -> Result<Arc<dyn Middleware>>;
 
 impl Builtin {
     /// All of them, by name.
@@ -71,15 +71,15 @@ impl Builtin {
     }
 
     /// Makes it from its configuration; null is an empty one. `model` is who judges, picks, reads or summarises, if
-    /// the middleware has a model do that: usually the agent's own.
+    /// the middleware has a model do that: usually the agent's own. `delegation` offers the sub-agents.
     ///
     /// What `context_compaction` and `long_tool_output` take out of the conversation is kept in a [`SessionArchive`].
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a configuration that does not fit.
-    pub fn make(&self, config: Value, model: &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> {
+    pub fn make(&self, config: Value, model: &Arc<dyn Model>, sub_agents: &[SubAgent]) -> Result<Arc<dyn Middleware>> {
         let config = if config.is_null() { Value::Object(Default::default()) } else { config };
-        (self.make)(config, model)
+        (self.make)(config, model, sub_agents)
     }
 
     /// The JSON Schema of its configuration.
@@ -102,10 +102,10 @@ fn read<C: DeserializeOwned>(name: &str, config: Value) -> Result<C> {
 }
 
 macro_rules! builtins {
-    ($($(#[$cfg:meta])* $name:literal: |$config:ident: $type:ty, $model:pat_param| $made:expr;)+) => {
+    ($($(#[$cfg:meta])* $name:literal: |$config:ident: $type:ty, $model:pat_param, $agents:pat_param| $made:expr;)+) => {
         const ALL: &[Builtin] = &[$($(#[$cfg])* Builtin {
             name: $name,
-            make: |$config, $model| {
+            make: |$config, $model, $agents| {
                 let $config: $type = read($name, $config)?;
                 Ok(Arc::new($made))
             },
@@ -116,37 +116,39 @@ macro_rules! builtins {
 }
 
 builtins! {
-    "approval": |config: ApprovalConfig, _| Approval::from(config);
-    "ask_parent": |config: AskParentConfig, _| AskParent::from(config);
-    "breakpoints": |config: BreakpointsConfig, _| Breakpoints::from(config);
+    "approval": |config: ApprovalConfig, _, _| Approval::from(config);
+    "ask_parent": |config: AskParentConfig, _, _| AskParent::from(config);
+    "breakpoints": |config: BreakpointsConfig, _, _| Breakpoints::from(config);
     #[cfg(feature = "code")]
-    "code_mode": |config: crate::code_mode::CodeModeConfig, _| crate::CodeMode::from(config);
-    "context_compaction": |config: CompactionConfig, model| {
+    "code_mode": |config: crate::code_mode::CodeModeConfig, _, _| crate::CodeMode::from(config);
+    "context_compaction": |config: CompactionConfig, model, _| {
         ContextCompaction::builder().config(config).model(model.clone()).archive(SessionArchive::new()).build()?
     };
-    "delegation": |config: DelegationConfig, _| Delegation::from(config);
-    "events": |config: EventsConfig, _| Events::from(config);
-    "judge": |config: JudgeConfig, model| Judge::new(model.clone()).config(config);
-    "limits": |config: LimitsConfig, _| Limits::from(config);
-    "logging": |config: LoggingConfig, _| Logging::from(config);
-    "long_tool_output": |config: LongToolOutputConfig, _| {
+    "delegation": |config: DelegationConfig, _, agents| {
+        agents.iter().cloned().fold(Delegation::from(config), Delegation::agent)
+    };
+    "events": |config: EventsConfig, _, _| Events::from(config);
+    "judge": |config: JudgeConfig, model, _| Judge::new(model.clone()).config(config);
+    "limits": |config: LimitsConfig, _, _| Limits::from(config);
+    "logging": |config: LoggingConfig, _, _| Logging::from(config);
+    "long_tool_output": |config: LongToolOutputConfig, _, _| {
         LongToolOutput::builder().config(config).archive(SessionArchive::new()).build()?
     };
-    "patch_tool_calls": |config: PatchToolCallsConfig, _| PatchToolCalls::from(config);
-    "pii": |config: PiiConfig, _| Pii::from_config(config)?;
-    "prompt_caching": |config: PromptCachingConfig, _| PromptCaching::from(config);
-    "prompt_injection": |config: PromptInjectionConfig, model| {
+    "patch_tool_calls": |config: PatchToolCallsConfig, _, _| PatchToolCalls::from(config);
+    "pii": |config: PiiConfig, _, _| Pii::from_config(config)?;
+    "prompt_caching": |config: PromptCachingConfig, _, _| PromptCaching::from(config);
+    "prompt_injection": |config: PromptInjectionConfig, model, _| {
         PromptInjection::builder().config(config).reader(model.clone()).build()?
     };
-    "reminders": |config: RemindersConfig, _| Reminders::from(config);
-    "runtime_environment": |config: RuntimeEnvironmentConfig, _| RuntimeEnvironment::from(config);
+    "reminders": |config: RemindersConfig, _, _| Reminders::from(config);
+    "runtime_environment": |config: RuntimeEnvironmentConfig, _, _| RuntimeEnvironment::from(config);
     #[cfg(feature = "telemetry")]
-    "telemetry": |config: crate::telemetry::TelemetryConfig, _| crate::Telemetry::from(config);
-    "todo_list": |config: TodoListConfig, _| TodoList::from(config);
-    "tool_emulator": |config: ToolEmulatorConfig, model| ToolEmulator::from(config).with_model(model.clone());
-    "tool_retry": |config: ToolRetryConfig, _| ToolRetry::from(config);
-    "tool_search": |config: ToolSearchConfig, _| ToolSearch::from(config);
-    "tool_selector": |config: ToolSelectorConfig, model| ToolSelector::new(model.clone()).config(config);
+    "telemetry": |config: crate::telemetry::TelemetryConfig, _, _| crate::Telemetry::from(config);
+    "todo_list": |config: TodoListConfig, _, _| TodoList::from(config);
+    "tool_emulator": |config: ToolEmulatorConfig, model, _| ToolEmulator::from(config).with_model(model.clone());
+    "tool_retry": |config: ToolRetryConfig, _, _| ToolRetry::from(config);
+    "tool_search": |config: ToolSearchConfig, _, _| ToolSearch::from(config);
+    "tool_selector": |config: ToolSelectorConfig, model, _| ToolSelector::new(model.clone()).config(config);
 }
 
 #[cfg(test)]
@@ -159,7 +161,7 @@ mod tests {
     fn every_builtin_is_made_from_nothing_and_is_called_as_it_says() {
         let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
         for builtin in Builtin::all() {
-            let made = builtin.make(Value::Null, &model).unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
+            let made = builtin.make(Value::Null, &model, &[]).unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
             assert_eq!(made.name(), builtin.name);
         }
         assert!(Builtin::all().is_sorted_by_key(|builtin| builtin.name), "so that a list of names is easy to read");

@@ -86,6 +86,7 @@ mod guide {
         embeddings: "guide/embeddings",
         events: "guide/events",
         extend: "guide/extend",
+        files: "guide/files",
         flow: "guide/flow",
         interrupts: "guide/interrupts",
         limits: "guide/limits",

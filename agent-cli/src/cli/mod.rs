@@ -105,6 +105,9 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// Write a file for a new agent
     New(New),
+    /// Write the JSON Schema of agent files, for editors
+    #[command(after_help = "Examples:\n  agent schema > agent.schema.json")]
+    Schema,
     /// Write completions for a shell
     Completions(Completions),
     /// Write the manual page

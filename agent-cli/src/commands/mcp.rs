@@ -23,12 +23,12 @@ pub(crate) async fn mcp(wanted: Mcp, global: &Global) -> Result<End> {
     let agent = loaded.build()?;
     let mut server = Server::builder(agent.name()).version(env!("CARGO_PKG_VERSION"));
     if wanted.tools {
-        if loaded.tools.is_empty() {
+        if agent.shared_tools().is_empty() {
             return Err(Error::config("the agent has no tools to serve; --dir gives it those for files"));
         }
-        server = server.tools(loaded.tools.into_iter().fold(ToolSet::new("tools"), ToolSet::shared));
+        server = server.tools(agent.shared_tools().iter().cloned().fold(ToolSet::new("tools"), ToolSet::shared));
     } else {
-        let about = global.system.as_deref().unwrap_or("Answers what it is asked.");
+        let about = loaded.description.as_deref().or(global.system.as_deref()).unwrap_or("Answers what it is asked.");
         server = server.agent(SubAgent::new(agent.name(), about, agent.clone()));
     }
     let Some(address) = wanted.http else {

@@ -18,7 +18,7 @@ pub(crate) use self::{
     new::new,
     past::{approve, diff, fork, replay, resume},
     sessions::sessions,
-    shell::{completions, man},
+    shell::{completions, man, schema},
     start::run,
     tools::tools,
 };

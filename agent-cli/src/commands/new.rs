@@ -18,9 +18,13 @@ use crate::{
 fn template(name: &str, model: &str, system: &str) -> String {
     format!(
         "# An agent. Run it with: agent run {name}.yaml 'Hello.'\n\
+         # `agent schema` writes what a file may say, for editors.\n\
          name: {}\n\
+         description: What it is good for.\n\
          model: {}\n\
-         system: {}\n",
+         system: {}\n\
+         tools: [{{workspace: {{root: ., read_only: true}}}}]\n\
+         middleware: [{{limits: {{model_calls: 50}}}}]\n",
         json!(name),
         json!(model),
         json!(system),

@@ -1,6 +1,6 @@
-//! `agent completions` and `agent man`.
+//! `agent completions`, `agent man` and `agent schema`.
 
-use agent::Result;
+use agent::{Result, config::Loader};
 use clap::CommandFactory;
 use clap_complete::Shell;
 
@@ -14,6 +14,13 @@ pub(crate) fn completions(shell: Shell) -> Result<End> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agent", &mut text);
     print(&String::from_utf8_lossy(&text))?;
+    Ok(End::Finished)
+}
+
+/// Writes the JSON Schema of agent files.
+pub(crate) fn schema() -> Result<End> {
+    let schema = serde_json::to_string_pretty(Loader::new().schema()).unwrap_or_default();
+    print(&format!("{schema}\n"))?;
     Ok(End::Finished)
 }
 

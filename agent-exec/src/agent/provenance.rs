@@ -50,9 +50,10 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
     let items = builder.items.iter();
     let middleware = items.filter_map(|item| nameless.expect(middleware(item), || format!("middleware {item:?}")));
     let middleware = middleware.collect();
-    let sub_agent = |key: &String| Some((key.clone(), from.sub_agents.get(key)?.clone()));
-    let keys = builder.sub_agents.iter().map(|agent| &agent.key);
-    let sub_agents = keys.filter_map(|key| nameless.expect(sub_agent(key), || format!("sub-agent '{key}'"))).collect();
+    for agent in builder.sub_agents.iter().filter(|agent| !from.sub_agents.contains_key(&agent.key)) {
+        nameless.0.push(format!("sub-agent '{}'", agent.key));
+    }
+    let sub_agents = from.sub_agents.clone();
     let inputs = builder.prompts.inputs.iter();
     let inputs = inputs.filter_map(|(name, field)| nameless.field("run input", name, field, from)).collect();
     let state = builder.schema.keys().filter_map(|name| builder.schema.get(name).map(|field| (name, field)));

@@ -3,10 +3,15 @@
 mod problem;
 mod unknown;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use agent_core::{
-    Error, Middleware, Model, Result, StateField, StateSchema, Tool, Toolset, storage::Merge, tool::ServerTool,
+    Error, Middleware, Model, Result, StateField, StateSchema, SubAgent, Tool, Toolset, storage::Merge,
+    tool::ServerTool,
 };
 use agent_tools::ToolSet;
 use serde::de::DeserializeOwned;
@@ -28,8 +33,30 @@ type FindModel = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>>> + Send + Syn
 /// Makes a part from its configuration; null if there is none.
 type Make<T> = Arc<dyn Fn(&Value) -> Result<T> + Send + Sync>;
 
-/// As [`Make`], of a part that may ask the agent's model.
-type MakeMiddleware = Arc<dyn Fn(&Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> + Send + Sync>;
+/// A rule in code by which values join, and its name.
+type InCode = (Merge, String);
+
+/// As [`Make`], of a part that may need others of its agent.
+type MakeMiddleware = Arc<dyn Fn(&Value, AgentSoFar<'_>) -> Result<Arc<dyn Middleware>> + Send + Sync>;
+
+/// What there is of an agent when its middleware is made.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct AgentSoFar<'a> {
+    /// Its model.
+    pub model: &'a Arc<dyn Model>,
+    /// Its sub-agents. Those that a middleware has as [its own](Middleware::sub_agents) are that middleware's alone.
+    pub sub_agents: &'a [SubAgent],
+}
+
+impl fmt::Debug for AgentSoFar<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSoFar")
+            .field("model", &self.model.info().name)
+            .field("sub_agents", &self.sub_agents)
+            .finish()
+    }
+}
 
 /// The parts that agents are made of, by name: what an [`AgentDefinition`] names, and what is not data itself.
 ///
@@ -233,8 +260,8 @@ impl Registry {
         self
     }
 
-    /// As [`middleware_with`](Self::middleware_with), of a middleware that may have the agent's model judge, pick or summarise. The
-    /// configuration is null if there is none.
+    /// As [`middleware_with`](Self::middleware_with), of a middleware that may have the agent's model judge, pick or summarise, or
+    /// offers its sub-agents. The configuration is null if there is none.
     ///
     /// ```
     /// use agent_core::testing::ScriptedModel;
@@ -243,7 +270,7 @@ impl Registry {
     ///
     /// let registry = Registry::new().model("small", ScriptedModel::new([]));
     /// let registry = Builtin::all().iter().fold(registry, |registry, builtin| {
-    ///     registry.middleware_by(builtin.name(), |config, model| builtin.make(config.clone(), model))
+    ///     registry.middleware_by(builtin.name(), |config, from| builtin.make(config.clone(), from.model, from.sub_agents))
     /// });
     /// let definition = r#"{"name": "a", "model": "small", "middleware": [{"judge": {"max_rounds": 1}}]}"#;
     /// let definition: AgentDefinition = serde_json::from_str(definition).unwrap();
@@ -253,7 +280,7 @@ impl Registry {
     pub fn middleware_by(
         mut self,
         name: impl Into<String>,
-        make: impl Fn(&Value, &Arc<dyn Model>) -> Result<Arc<dyn Middleware>> + Send + Sync + 'static,
+        make: impl Fn(&Value, AgentSoFar<'_>) -> Result<Arc<dyn Middleware>> + Send + Sync + 'static,
     ) -> Self {
         self.middlewares.insert(name.into(), Arc::new(make));
         self
@@ -288,18 +315,19 @@ impl Registry {
             problems.at(format_args!("/toolsets/{i}"), toolset).zip(Some(part))
         });
         let toolsets: Vec<_> = toolsets.collect();
+        let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {
+            let agent = self.builder(&sub_agent.agent).and_then(AgentBuilder::build);
+            Some(SubAgent::new(key, &sub_agent.description, problems.below(key, agent)?))
+        });
+        let sub_agents: Vec<_> = sub_agents.collect();
         let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {
             let make =
                 problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
-            let made = make.zip(model.as_ref()).map(|(make, model)| make(part.made_from(), model))?;
+            let so_far = AgentSoFar { model: model.as_ref()?, sub_agents: &sub_agents };
+            let made = make?(part.made_from(), so_far);
             problems.at(format_args!("/middleware/{i}"), made).zip(Some(part))
         });
         let middlewares: Vec<_> = middlewares.collect();
-        let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {
-            let agent = self.builder(&sub_agent.agent).and_then(AgentBuilder::build);
-            Some((key, sub_agent, problems.below(key, agent)?))
-        });
-        let sub_agents: Vec<_> = sub_agents.collect();
         let inputs = self.fields("/inputs", &d.inputs, &mut problems);
         let state = self.fields("/state", &d.state, &mut problems);
         let model = problems.end(model)?;
@@ -315,14 +343,14 @@ impl Registry {
             builder.provenance.toolsets.push((toolset.clone(), part.clone()));
             builder.toolsets.push(toolset);
         }
+        let offered: Vec<_> = middlewares.iter().flat_map(|(middleware, _)| middleware.sub_agents()).collect();
         for (middleware, part) in middlewares {
             builder.provenance.middlewares.push((middleware.clone(), part.clone()));
             builder = builder.add_middleware(middleware, part.for_all);
         }
-        for (key, sub_agent, agent) in sub_agents {
-            builder = builder.sub_agent(key, &sub_agent.description, agent);
-            builder.provenance.sub_agents.insert(key.clone(), sub_agent.clone());
-        }
+        let taken: BTreeSet<_> = offered.into_iter().map(|agent| agent.key).collect();
+        builder.sub_agents.extend(sub_agents.into_iter().filter(|agent| !taken.contains(&agent.key)));
+        builder.provenance.sub_agents.clone_from(&d.sub_agents);
         if let Some(text) = &d.system {
             builder = builder.system(text);
         }
@@ -386,7 +414,7 @@ impl Registry {
         place: &str,
         definitions: &BTreeMap<String, FieldDefinition>,
         problems: &mut Problems,
-    ) -> Vec<(String, StateField, Option<(Merge, String)>)> {
+    ) -> Vec<(String, StateField, Option<InCode>)> {
         let fields = definitions.iter().filter_map(|(name, definition)| {
             let (field, rule) = problems.at(format_args!("{place}/{name}"), self.field(definition))?;
             Some((name.clone(), field, rule))
@@ -394,7 +422,7 @@ impl Registry {
         fields.collect()
     }
 
-    fn field(&self, definition: &FieldDefinition) -> Result<(StateField, Option<(Merge, String)>)> {
+    fn field(&self, definition: &FieldDefinition) -> Result<(StateField, Option<InCode>)> {
         let mut field = StateField::schema(definition.schema.clone());
         let mut of_code = None;
         let merge = match definition.merge.as_deref() {

@@ -110,9 +110,17 @@ pub struct ModelConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001))]
     pub idle_timeout: Option<f64>,
+    /// Whether tools are told and called in text, for a model that takes none. Default: false.
+    #[serde(skip_serializing_if = "is_false")]
+    pub xml_tools: bool,
     /// Models that are asked when this one fails, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelRef>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// What a run may use up, with its sub-agents. What is not said is not limited.

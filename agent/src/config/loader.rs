@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent_core::{GlobalStorage, Result};
-use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem};
+use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -40,6 +40,7 @@ pub struct Loader {
     registry: Registry,
     references: References,
     lenient: bool,
+    model: Option<String>,
     schema: Arc<OnceLock<Value>>,
 }
 
@@ -56,6 +57,7 @@ impl Loader {
             registry: Registry::builtin(),
             references: References::default(),
             lenient: false,
+            model: None,
             schema: Arc::default(),
         }
     }
@@ -76,6 +78,12 @@ impl Loader {
     /// Sets where `${env.NAME}` is looked up. Default: the environment of this process.
     pub fn environment(mut self, find: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.references.environment = Arc::new(find);
+        self
+    }
+
+    /// Sets the model of the agent and of all its sub-agents, by its name, in the place of what files say.
+    pub fn every_model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
         self
     }
 
@@ -145,16 +153,14 @@ impl Loader {
         let at = |key: &str| own.get(key).unwrap_or(&pair.live);
 
         let models = Arc::new(Models::new(read.models, self.registry.parts.clone()));
-        let made = models.names().map(|name| (name, models.make(name)));
-        let mut parts = self.registry.parts.clone();
-        for (name, model) in made {
-            let model =
-                model.map_err(|e| problem_at(at("models").get(name).unwrap_or(&pair.live), e.message().to_owned()))?;
-            parts = parts.model(name, model);
-        }
-        let parts = parts.models_with(move |config: ModelConfig| models.of(&config));
+        let (by_name, by_config) = (models.clone(), models);
+        let parts = self.registry.parts.clone().models(move |name: &str| Some(by_name.make(name)));
+        let parts = parts.models_with(move |config: ModelConfig| by_config.of(&config));
 
-        let definition = definition(&pair).map_err(|e| Problem::new(place, e))?;
+        let mut definition = definition(&pair).map_err(|e| Problem::new(place, e))?;
+        if let Some(name) = &self.model {
+            set_models(&mut definition, name);
+        }
         let mut builder = parts.builder(&definition).map_err(|error| {
             let problems = DefinitionProblem::of(&error).iter();
             let problems = problems.map(|problem| {
@@ -210,6 +216,11 @@ impl Loader {
             }),
         }
     }
+}
+
+fn set_models(definition: &mut AgentDefinition, name: &str) {
+    definition.model = ModelDefinition::new(name);
+    definition.sub_agents.values_mut().for_each(|below| set_models(&mut below.agent, name));
 }
 
 /// The definition as it is written, its parts with what they are made from.

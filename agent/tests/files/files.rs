@@ -58,6 +58,8 @@ async fn a_sub_agent_is_a_file_of_its_own_with_its_own_description_and_variables
     assert_eq!((helper.description.as_str(), helper.agent.system.as_deref()), ("Helps.", Some("Be strict.")));
     let agent = loaded.into_agent().await.expect("builds");
     assert!(matches!(agent.run("Hi").await, Ok(RunEnd::Finished(_))));
+    assert_eq!(model.requests()[0].tools, ["delegate"], "the sub-agents are offered to the model");
+    assert!(agent.definition().expect("is data").sub_agents.contains_key("helper"));
     let told = loader_of(&model).variable("tone", "brief").load(files.path().join("agent.yaml")).expect("reads");
     assert_eq!(
         told.definition().sub_agents["helper"].agent.system.as_deref(),

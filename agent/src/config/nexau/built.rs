@@ -135,7 +135,7 @@ fn the_middlewares_are_made_and_stand_in_an_order_that_works() {
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
     let made = all.into_iter().filter_map(|(name, config)| {
         let builtin = Builtin::find(&name).filter(|_| cfg!(feature = "telemetry") || name != "telemetry")?;
-        Some(builtin.make(config, &model).unwrap_or_else(|e| panic!("{name}: {e}")))
+        Some(builtin.make(config, &model, &[]).unwrap_or_else(|e| panic!("{name}: {e}")))
     });
     let made: Vec<Arc<dyn Middleware>> = made.collect();
     assert!(made.len() >= 10);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Model, Result};
 use agent_exec::Registry;
-use agent_llm::{Failover, LayeredModel};
+use agent_llm::{Failover, LayeredModel, XmlTools};
 
 use crate::config::file::{ModelConfig, ModelRef, seconds};
 
@@ -23,10 +23,6 @@ pub(in crate::config) struct Models {
 impl Models {
     pub(in crate::config) fn new(of_file: BTreeMap<String, ModelConfig>, of_program: Registry) -> Self {
         Self { of_file, of_program }
-    }
-
-    pub(in crate::config) fn names(&self) -> impl Iterator<Item = &str> {
-        self.of_file.keys().map(String::as_str)
     }
 
     /// The model of a name: of the file, of the program or of a provider.
@@ -61,6 +57,7 @@ impl Models {
         let first: Arc<dyn Model> = match is_name {
             true if path.last() == Some(&config.name) => self.of_program.find_model(&config.name)?,
             true => self.named(&config.name, path)?,
+            false if config.xml_tools => Arc::new(XmlTools::new(built(config)?)),
             false => Arc::new(built(config)?),
         };
         if config.fallbacks.is_empty() {

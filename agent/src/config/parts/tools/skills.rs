@@ -1,7 +1,9 @@
 //! `skills`: instructions that a model loads when it needs them.
 
+use std::path::Path;
+
 use agent_core::Result;
-use agent_tools::{Skills, ToolSet};
+use agent_tools::{Skill, Skills, ToolSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,6 +26,10 @@ pub(super) fn tools(config: SkillsConfig) -> Result<ToolSet> {
     };
     let mut all = Skills::new();
     for FilePath(folder) in folders {
+        if Path::new(&folder).join("SKILL.md").is_file() {
+            all = all.skill(Skill::open(folder)?)?;
+            continue;
+        }
         for skill in Skills::open(folder)?.iter() {
             all = all.skill(skill.clone())?;
         }
