@@ -1,6 +1,6 @@
 //! From a text to a [`Node`].
 
-use std::{collections::BTreeSet, fmt, marker::PhantomData, sync::Arc};
+use std::{collections::BTreeSet, fmt, marker::PhantomData, sync::Arc, thread};
 
 use serde::{
     Deserialize, Deserializer,
@@ -17,6 +17,12 @@ pub(in crate::config) const MOST_BYTES: usize = 4 << 20;
 /// Most lists and maps within one another.
 const MOST_DEPTH: usize = 64;
 
+/// Most values, with those that aliases stand for.
+const MOST_NODES: usize = 100_000;
+
+/// Bytes of the stack for that depth: half of it is enough without optimisation.
+const STACK: usize = 8 << 20;
+
 /// # Errors
 /// What is no YAML or TOML, what is larger or deeper than anybody writes by hand, and a key that is there twice.
 pub(in crate::config) fn read(source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
@@ -27,9 +33,21 @@ pub(in crate::config) fn read(source: &Arc<Source>, format: Format) -> Result<No
     if source.text.trim().is_empty() {
         return Err(Problem::new(Place::start(source), "the file is empty"));
     }
+    // The readers of the formats call themselves for each level, and take more than a small thread has.
+    let reader = thread::Builder::new().stack_size(STACK);
+    thread::scope(|scope| match reader.spawn_scoped(scope, || parsed(source, format)) {
+        Ok(thread) => {
+            thread.join().unwrap_or_else(|_| Err(Problem::new(Place::start(source), "the file cannot be read")))
+        }
+        Err(e) => Err(Problem::new(Place::start(source), format!("there is no thread to read it: {e}"))),
+    })
+}
+
+fn parsed(source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
     match format {
         Format::Yaml => {
-            let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+            let budget = serde_saphyr::budget! { max_depth: MOST_DEPTH, max_nodes: MOST_NODES };
+            let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false, budget: budget };
             let read: Result<InYaml, _> = serde_saphyr::from_str_with_options(&source.text, options);
             let node = read.map_err(|error| {
                 let place = error.location().map_or_else(|| Place::start(source), |at| in_yaml(source, at));
@@ -206,19 +224,19 @@ mod tests {
 
     use super::*;
 
-    fn parsed(text: &str, format: Format) -> Result<Node, Problem> {
+    fn reads(text: &str, format: Format) -> Result<Node, Problem> {
         read(&Arc::new(Source { name: "a".to_owned(), text: text.to_owned() }), format)
     }
 
     #[test]
     fn every_value_knows_its_line_and_column() {
-        let node = parsed("name: clerk\ntools:\n  - read: {root: .}\n  - 3\n", Format::Yaml).expect("YAML");
+        let node = reads("name: clerk\ntools:\n  - read: {root: .}\n  - 3\n", Format::Yaml).expect("YAML");
         assert_eq!(node.to_json(), json!({"name": "clerk", "tools": [{"read": {"root": "."}}, 3]}));
         let place = |pointer: &str| node.nearest(pointer).place.to_string();
         assert_eq!(place("/name"), "a:1:7");
         assert_eq!(place("/tools/0/read/root"), "a:3:18");
         assert_eq!(place("/tools/1"), "a:4:5");
-        let node = parsed("name = \"clerk\"\n[limits]\nsteps = 3\n", Format::Toml).expect("TOML");
+        let node = reads("name = \"clerk\"\n[limits]\nsteps = 3\n", Format::Toml).expect("TOML");
         assert_eq!(node.to_json(), json!({"name": "clerk", "limits": {"steps": 3}}));
         assert_eq!(node.nearest("/limits/steps").place.to_string(), "a:3:9");
     }
@@ -226,9 +244,9 @@ mod tests {
     #[test]
     fn json_is_yaml_and_words_of_old_yaml_are_texts() {
         let text = r#"{"name": "a\/b \u00e9", "yes": true, "list": [1, 2.5, null, "x"]}"#;
-        let node = parsed(text, Format::Yaml).expect("JSON");
+        let node = reads(text, Format::Yaml).expect("JSON");
         assert_eq!(node.to_json(), json!({"name": "a/b é", "yes": true, "list": [1, 2.5, null, "x"]}));
-        let node = parsed("country: no\nversion: 1.10\nquoted: \"5\"", Format::Yaml).expect("YAML");
+        let node = reads("country: no\nversion: 1.10\nquoted: \"5\"", Format::Yaml).expect("YAML");
         assert_eq!(node.to_json(), json!({"country": "no", "version": 1.1, "quoted": "5"}));
     }
 
@@ -240,15 +258,20 @@ mod tests {
             ("a = 1\nb = \n", Format::Toml, "a:2:"),
             ("", Format::Yaml, "a:1:1"),
         ] {
-            let problem = parsed(text, format).expect_err(text);
+            let problem = reads(text, format).expect_err(text);
             assert!(problem.to_string().contains(place), "{problem}");
         }
-        let deep = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
-        parsed(&deep, Format::Yaml).expect_err("too deep");
+        let nested = |levels: usize| format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
+        reads(&nested(MOST_DEPTH - 2), Format::Yaml).expect("deep");
+        for levels in [MOST_DEPTH + 2, 100_000] {
+            reads(&nested(levels), Format::Yaml).expect_err("too deep");
+            let toml = format!("a = {}{}", "[".repeat(levels), "]".repeat(levels));
+            reads(&toml, Format::Toml).expect_err("too deep");
+        }
         let bomb: String = (1..30).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
             let below = format!("*a{}, ", i - 1).repeat(9);
             format!("{text}a{i}: &a{i} [{below}]\n")
         });
-        parsed(&bomb, Format::Yaml).expect_err("a billion laughs");
+        reads(&bomb, Format::Yaml).expect_err("a billion laughs");
     }
 }
