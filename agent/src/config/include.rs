@@ -137,7 +137,15 @@ impl<'a> Reader<'a> {
     fn sub_agents(&mut self, written: &mut Node, live: &mut Node, references: &References) {
         let (Tree::Map(written), Tree::Map(live)) = (&mut written.tree, &mut live.tree) else { return };
         for (written, live) in written.iter_mut().zip(live) {
-            references.follow(&mut live.node, &mut Vec::new());
+            // What an agent says that is written here, it says with its own variables.
+            let is_inline = |entry: &Entry| entry.key == "agent" && entry.node.text().is_none();
+            match &mut live.node.tree {
+                Tree::Map(said) => said
+                    .iter_mut()
+                    .filter(|entry| !is_inline(entry))
+                    .for_each(|entry| references.follow(&mut entry.node, &mut self.problems)),
+                _ => references.follow(&mut live.node, &mut self.problems),
+            }
             match self.sub_agent(&written.node, &live.node) {
                 Ok(pair) => (written.node, live.node) = (pair.written, pair.live),
                 Err(problem) => self.problems.push(problem),

@@ -318,10 +318,10 @@ impl Loaded {
 /// An agent as the text of a file in YAML, which [`Loader`] reads again.
 ///
 /// ```
-/// use agent::{config::{self, Format, Loader}, prelude::*};
+/// use agent::{AgentDefinition, config::{self, Format, Loader}, prelude::*};
 ///
-/// let text = "name: clerk\nmodel: openai:gpt-5\nmiddleware:\n  - limits: {model_calls: 5}\n";
-/// let loader = Loader::new().environment(|name| (name == "OPENAI_API_KEY").then(|| "sk-..".to_owned()));
+/// let text = "name: clerk\nmodel: offline:any\nmiddleware:\n  - limits: {model_calls: 5}\n";
+/// let loader = Loader::new();
 /// let definition: AgentDefinition = loader.read(text, Format::Yaml)?.definition().clone();
 /// let again = loader.read(config::to_yaml(&definition)?, Format::Yaml)?;
 /// assert_eq!(again.definition(), &definition);

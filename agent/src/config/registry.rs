@@ -29,7 +29,7 @@ pub(super) type SchemaOf = Arc<dyn Fn(&mut SchemaGenerator) -> Schema + Send + S
 /// /// How strict it is.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
-/// struct Strictness { calls: u64 }
+/// struct Strictness { calls: u32 }
 ///
 /// let registry = Registry::builtin()
 ///     .model("small", ScriptedModel::new([]))
