@@ -1,6 +1,6 @@
 //! The keys of a file beside those of a definition.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{Budget, Caps, Error, Result};
 use schemars::JsonSchema;
@@ -42,12 +42,14 @@ impl FileKeys {
 pub(super) struct FilePath(pub(super) String);
 
 /// A secret, which a file refers to.
+#[cfg(any(feature = "openapi", feature = "web"))]
 #[derive(Clone, Deserialize, JsonSchema)]
 #[schemars(inline, extend("format" = "secret"))]
 pub(super) struct SecretText(pub(super) String);
 
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+#[cfg(any(feature = "openapi", feature = "web"))]
+impl std::fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[hidden]")
     }
 }
