@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{Budget, Caps, Error, Result};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// What a file says beside the definition of its agent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FileKeys {
     /// The file that this one begins with: maps are joined key by key, everything else is replaced.
@@ -64,88 +64,69 @@ pub(super) enum Scalar {
 }
 
 /// A model of a file: its name, or its configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[non_exhaustive]
-pub enum ModelRef {
+pub(super) enum ModelRef {
     /// `provider:model`, or a name of the file's own table `models`.
     Name(String),
     /// The whole.
     Config(Box<ModelConfig>),
 }
 
-/// How a model is reached.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// How a model is reached. It holds secrets, so that there is no `Debug`.
+#[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ModelConfig {
+pub(super) struct ModelConfig {
     /// The model: `provider:model`, such as `anthropic:claude-opus-4-5`.
     #[schemars(required)]
-    pub name: String,
+    pub(super) name: String,
     /// The key. Default: the variable of the environment that the provider names.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "secret"))]
-    pub api_key: Option<String>,
+    pub(super) api_key: Option<String>,
     /// The address of the provider's API. Default: the provider's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<String>,
+    pub(super) base_url: Option<String>,
     /// Headers that go with each request.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
+    pub(super) headers: BTreeMap<String, String>,
     /// What the provider takes beside a key, such as a region, by name.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub options: Map<String, Value>,
+    pub(super) options: Map<String, Value>,
     /// How often a call that failed for a moment is tried again. Default: 2.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries: Option<u32>,
+    pub(super) retries: Option<u32>,
     /// Tokens that a request and its answer may have together. Default: what is known of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context_window: Option<u64>,
+    pub(super) context_window: Option<u64>,
     /// Tokens that one answer may have. Default: what is known of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_output: Option<u64>,
+    pub(super) max_output: Option<u64>,
     /// Seconds until the answer begins, at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001))]
-    pub first_timeout: Option<f64>,
+    pub(super) first_timeout: Option<f64>,
     /// Seconds between two parts of an answer, at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001))]
-    pub idle_timeout: Option<f64>,
+    pub(super) idle_timeout: Option<f64>,
     /// Whether tools are told and called in text, for a model that takes none. Default: false.
-    #[serde(skip_serializing_if = "is_false")]
-    pub xml_tools: bool,
+    pub(super) xml_tools: bool,
     /// Models that are asked when this one fails, in this order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<ModelRef>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
+    pub(super) fallbacks: Vec<ModelRef>,
 }
 
 /// What a run may use up, with its sub-agents. What is not said is not limited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct BudgetConfig {
+pub(super) struct BudgetConfig {
     /// Tokens, in and out.
-    pub tokens: Option<u64>,
+    pub(super) tokens: Option<u64>,
     /// Money, in US dollars.
     #[schemars(range(min = 0.0))]
-    pub cost_usd: Option<f64>,
+    pub(super) cost_usd: Option<f64>,
     /// Model calls, counting each attempt.
-    pub model_calls: Option<u64>,
+    pub(super) model_calls: Option<u64>,
     /// Tool calls, counting each attempt.
-    pub tool_calls: Option<u64>,
+    pub(super) tool_calls: Option<u64>,
     /// Seconds for which a run is under way; waiting for an answer is not part of it.
     #[schemars(range(min = 0.001))]
-    pub wall_time: Option<f64>,
+    pub(super) wall_time: Option<f64>,
     /// Levels of sub-agents: 0 allows none.
-    pub depth: Option<u32>,
+    pub(super) depth: Option<u32>,
     /// Sub-agents that a run may start, in all.
-    pub fan_out: Option<u32>,
+    pub(super) fan_out: Option<u32>,
 }
 
 impl BudgetConfig {

@@ -70,7 +70,6 @@ mod store;
 mod text;
 
 pub use self::{
-    file::{BudgetConfig, ModelConfig, ModelRef},
     loader::{Loaded, Loader, to_yaml},
     nexau::{Difference, DifferenceKind},
     problem::{Problem, Problems},

@@ -85,6 +85,10 @@ fn a_reference_has_the_type_that_is_expected_where_it_stands() {
         .expect("reads");
     let definition = loaded.definition();
     assert_eq!((definition.max_steps, definition.streaming, definition.system.as_deref()), (5, true, Some("5")));
+    let told = wrong("name: a\nmodel: small\nwhen_busy: ${env.SECRET}\nbudget: {wall_time: '${env.MINUS}'}\n");
+    assert!(told.contains("agent:3:12: what this refers to is not known here"), "{told}");
+    assert!(told.contains("agent:4:21: what this refers to is out of range"), "{told}");
+    assert!(!told.contains("SECRET123") && !told.contains("-7"), "{told}");
     let told = wrong("name: a\nmodel: small\nmax_steps: ${env.SECRET}\n");
     assert!(told.contains("agent:3:12: a whole number is expected here") && !told.contains("SECRET123"), "{told}");
 }

@@ -38,7 +38,7 @@ async fn every_file_is_one_that_editors_accept_and_answers_with_the_offline_mode
         // Without its store, which would lie beside the file.
         let agent = loaded.into_builder().build().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let end = agent.run("What is this?").await.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        assert!(!matches!(end, RunEnd::Cancelled(_)), "{}: {end:?}", path.display());
+        assert!(matches!(end, RunEnd::Finished(_) | RunEnd::Interrupted(_)), "{}: {end:?}", path.display());
     }
     assert!(seen >= 10, "{seen} files");
 }

@@ -29,6 +29,7 @@ fn loader_of(model: &ScriptedModel) -> Loader {
     Loader::new().registry(registry).environment(|name| match name {
         "SECRET" => Some("SECRET123".to_owned()),
         "FIVE" => Some("5".to_owned()),
+        "MINUS" => Some("-7".to_owned()),
         "YES" => Some("true".to_owned()),
         _ => None,
     })

@@ -14,7 +14,6 @@ pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
 }
 
 /// The models of a file under names of its own, and those of the program.
-#[derive(Debug)]
 pub(in crate::config) struct Models {
     of_file: BTreeMap<String, ModelConfig>,
     of_program: Registry,

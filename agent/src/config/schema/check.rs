@@ -84,6 +84,10 @@ impl<'a> Checker<'a> {
         if known.contains(&&value) {
             return;
         }
+        if node.referred {
+            // What a reference leads to may be a secret.
+            return self.wrong(node, "what this refers to is not known here".to_owned());
+        }
         let words: Vec<_> = known.iter().filter_map(|value| value.as_str()).collect();
         let written = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut problem = Problem::new(node.place.clone(), format!("'{written}' is not known here"));
@@ -157,7 +161,8 @@ impl<'a> Checker<'a> {
             (.., Some(most)) => format!("{number} is too large; it is less than {most}"),
             _ => return,
         };
-        self.wrong(node, why);
+        // What a reference leads to may be a secret.
+        self.wrong(node, if node.referred { "what this refers to is out of range".to_owned() } else { why });
     }
 
     fn text(&mut self, node: &mut Node, schema: &Map<String, Value>) {
