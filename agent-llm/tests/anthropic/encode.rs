@@ -299,7 +299,7 @@ fn media_that_no_model_takes_are_refused_before_the_call() {
         let history = History::from_messages([Message::User(UserMessage::new(vec![part]))]).expect("paired");
         codec().encode(&req_of(history))
     };
-    for mime in ["audio/mpeg", "video/mp4", "image/heic", "image/heif"] {
+    for mime in ["audio/mpeg", "video/mp4", "image/heic", "image/heif", "image/bmp", "image/tiff", "application/json"] {
         let media = || Media::base64("QUJD", mime);
         for part in [Part::Document(media()), Part::Image(media())] {
             let error = refused(part).expect_err(mime);
@@ -308,6 +308,9 @@ fn media_that_no_model_takes_are_refused_before_the_call() {
         }
     }
     assert!(refused(Part::Image(Media::base64("QUJD", "image/webp"))).is_ok());
+    // What is at an address is looked at by the provider; no address makes it take a film.
+    let at = |mime| refused(Part::Document(Media::url("https://example.org/a").with_mime(mime)));
+    assert!(at("application/json").is_ok() && at("video/mp4").is_err());
 }
 
 #[test]

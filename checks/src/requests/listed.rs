@@ -19,6 +19,9 @@ type Listed = Vec<(String, ParsedRequest)>;
 pub(super) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// What a text processor writes.
+const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
 /// Requests, each with a name: one for each parameter and for each kind of content in each place where it may stand.
 pub(super) fn requests() -> Listed {
     let mut all = parameters();
@@ -131,10 +134,11 @@ fn parts() -> Vec<(String, Part)> {
             Part::Document(Media::base64("JVBERi0=", "application/pdf").with_cache(Cache::Long)),
         ),
     ];
-    for mime in ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic"] {
+    for mime in ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/bmp", "image/tiff"] {
         all.push((format!("an image in {mime}"), Part::Image(Media::base64(PNG, mime))));
     }
-    for mime in ["application/pdf", "text/plain", "text/csv", "text/html", "audio/wav", "audio/mpeg", "video/mp4"] {
+    let documents = ["application/pdf", "text/plain", "text/csv", "text/html", "application/json", DOCX];
+    for mime in documents.into_iter().chain(["audio/wav", "audio/mpeg", "video/mp4"]) {
         all.push((format!("a document in {mime}"), Part::Document(Media::base64("SGVsbG8=", mime))));
     }
     all

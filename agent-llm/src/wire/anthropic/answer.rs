@@ -1,4 +1,4 @@
-//! An answer under way.
+//! An answer under way. One that came whole is a message that begins with all that it says.
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
@@ -20,26 +20,41 @@ open_struct! {
         index: u64 = "index",
         delta: Delta<'a> = "delta",
         content_block: &'a RawValue = "content_block",
-        message: Start<'a> = "message",
+        message: MessageSaid<'a> = "message",
         usage: &'a RawValue = "usage",
         error: &'a RawValue = "error",
     }
 }
 
 open_struct! {
-    /// The message as it begins: empty.
-    Start {
+    /// The message: in a stream as it begins, without its content.
+    MessageSaid {
         _kind: &'a RawValue = "type",
         _role: &'a RawValue = "role",
-        _content: &'a RawValue = "content",
+        content: Vec<&'a RawValue> = "content",
         id: Str<'a> = "id",
         model: Str<'a> = "model",
         usage: &'a RawValue = "usage",
         stop_reason: Str<'a> = "stop_reason",
+        error: &'a RawValue = "error",
     }
 }
 
-/// Reads one streamed answer.
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
+    let mut message: MessageSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    if message.error.is_some() {
+        return Err(provider_error(body, origin));
+    }
+    let content = message.content.take().ok_or_else(unreadable)?;
+    let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
+    content.iter().for_each(|block| answer.fold.put(block.get(), &mut nobody));
+    answer.start(message);
+    Ok(answer.respond(&mut nobody))
+}
+
+/// Reads one answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
@@ -70,7 +85,7 @@ impl Answer {
                 Ok(())
             }
             "message_start" => {
-                self.start(frame.message);
+                frame.message.into_iter().for_each(|message| self.start(message));
                 Ok(())
             }
             "message_delta" | "message_stop" => {
@@ -88,8 +103,10 @@ impl Answer {
         }
     }
 
-    fn start(&mut self, message: Option<Start<'_>>) {
-        let Some(message) = message.filter(|_| !std::mem::replace(&mut self.begun, true)) else { return };
+    fn start(&mut self, message: MessageSaid<'_>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
         self.about.keep(&message.rest);
         if let Some(usage) = message.usage {
             self.about.used(usage);
@@ -97,6 +114,10 @@ impl Answer {
         self.about.stopped(message.stop_reason.as_ref().map_or("", |reason| &reason.0));
         (self.about.id, self.about.model) = (owned(message.id), owned(message.model));
         self.fold.response.clone_from(&self.about.id);
+    }
+
+    fn respond(self, chunks: &mut Vec<Chunk>) -> ModelResponse {
+        respond(self.fold.finish(chunks), self.about, &self.origin)
     }
 
     fn unreadable(&self, data: &str) -> Error {
@@ -142,7 +163,6 @@ impl Decoder for Answer {
         if !self.begun && self.fold.is_empty() && !self.about.has_stopped() {
             return Err(not_the_protocol(self.origin.provider(), "the stream held no answer", ""));
         }
-        let blocks = self.fold.finish(chunks);
-        Ok(respond(blocks.into_iter(), self.about, &self.origin))
+        Ok(self.respond(chunks))
     }
 }

@@ -95,6 +95,11 @@ impl BlockFold {
         Self { index, kind, has_started: false, fields: Map::new(), input: String::new(), json: String::new() }
     }
 
+    /// A block that came whole, as this JSON.
+    pub(super) fn whole(json: &str) -> Self {
+        Self { json: json.to_owned(), ..Self::unstarted(0, Kind::Other) }
+    }
+
     /// A block that begins as this JSON, and what it says already.
     pub(super) fn started(index: u64, json: &str) -> serde_json::Result<(Self, String)> {
         let mut fields: Map<String, Value> = serde_json::from_str(json)?;
@@ -201,7 +206,7 @@ impl BlockFold {
     }
 
     /// The JSON of the whole block, which has said this.
-    pub(super) fn whole(&self, said: &str) -> String {
+    pub(super) fn written(&self, said: &str) -> String {
         serde_json::to_string(&Whole { block: self, said }).expect("its keys are texts and its numbers finite")
     }
 

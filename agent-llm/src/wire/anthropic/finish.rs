@@ -1,48 +1,13 @@
-//! What an answer becomes: one that came whole, and one whose stream has ended.
+//! What an answer becomes when it has ended.
 
 use agent_core::{
-    AssistantMessage, Block, Error, FinishReason, ModelResponse, Result,
+    AssistantMessage, Block, Error, FinishReason, ModelResponse,
     message::{Origin, Raw},
 };
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{read, usage};
-use crate::{
-    ProviderError,
-    error::not_the_protocol,
-    wire::{lenient::Str, open_struct::open_struct},
-};
-
-open_struct! {
-    MessageSaid {
-        _kind: &'a RawValue = "type",
-        _role: &'a RawValue = "role",
-        id: Str<'a> = "id",
-        model: Str<'a> = "model",
-        content: Vec<&'a RawValue> = "content",
-        usage: &'a RawValue = "usage",
-        stop_reason: Str<'a> = "stop_reason",
-        error: &'a RawValue = "error",
-    }
-}
-
-/// Reads the body of an answer that came whole.
-pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
-    let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
-    let answer: MessageSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
-    if answer.error.is_some() {
-        return Err(provider_error(body, origin));
-    }
-    let content = answer.content.ok_or_else(unreadable)?;
-    let blocks = content.iter().map(|json| (json.get(), read::block(json.get(), origin)));
-    let mut about = About { id: owned(answer.id), model: owned(answer.model), ..About::default() };
-    about.keep(&answer.rest);
-    if let Some(usage) = answer.usage {
-        about.used(usage);
-    }
-    about.stopped(answer.stop_reason.as_ref().map_or("", |reason| &reason.0));
-    Ok(respond(blocks, about, origin))
-}
+use crate::{ProviderError, wire::lenient::Str};
 
 /// What is said of an answer beside its content.
 #[derive(Debug, Default)]
@@ -85,18 +50,14 @@ impl About {
 }
 
 /// The response of these blocks, each with the JSON that it was read from.
-pub(super) fn respond<S: AsRef<str>>(
-    blocks: impl Iterator<Item = (S, Block)>,
-    about: About,
-    origin: &Origin,
-) -> ModelResponse {
+pub(super) fn respond(blocks: Vec<(String, Block)>, about: About, origin: &Origin) -> ModelResponse {
     let mut json = String::from(r#"{"role":"assistant","content":["#);
     let mut said = Vec::new();
-    for (block_json, block) in blocks.filter(|(_, block)| !read::says_nothing(block)) {
+    for (block_json, block) in blocks.into_iter().filter(|(_, block)| !read::says_nothing(block)) {
         if !said.is_empty() {
             json.push(',');
         }
-        json += block_json.as_ref();
+        json += &block_json;
         said.push(block);
     }
     json += "]}";

@@ -4,7 +4,7 @@ use agent_core::{Block, Chunk, message::Origin};
 
 use super::{
     block_fold::{BlockFold, Delta, Kind},
-    read::says_nothing,
+    read::{self, says_nothing},
 };
 use crate::wire::blocks::Blocks;
 
@@ -32,6 +32,15 @@ impl Fold {
 
     pub(super) fn is_empty(&self) -> bool {
         self.drafts.is_empty()
+    }
+
+    /// A block that came whole.
+    pub(super) fn put(&mut self, json: &str, chunks: &mut Vec<Chunk>) {
+        let block = read::block(json, &self.origin);
+        if !says_nothing(&block) {
+            self.drafts.push(BlockFold::whole(json));
+            self.blocks.settle(self.drafts.len() - 1, block, chunks);
+        }
     }
 
     /// A block begins. A call that begins again under the same id, or under none, is the one that is under way.
@@ -139,7 +148,7 @@ impl Fold {
         self.drafts[at].end(&self.response, at, self.blocks.said(at).is_empty());
         self.call(at, chunks);
         let (draft, said) = (&mut self.drafts[at], self.blocks.said(at));
-        draft.json = draft.whole(said);
+        draft.json = draft.written(said);
         let block = draft.read(said, &self.origin);
         if !says_nothing(&block) {
             self.blocks.settle(at, block, chunks);

@@ -57,26 +57,38 @@ pub(super) fn media_json<'a>(origin: &Origin, media: &'a Media, is_document: boo
     }
 }
 
-/// Checks that the API has a form for every medium of the conversation.
+/// Checks that the API has a form for every medium of the conversation. What goes back as the provider sent it has one.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidRequest`] for sound, film and pictures of a phone's own form.
-pub(super) fn check(history: &History) -> Result<()> {
+/// [`ErrorKind::InvalidRequest`] for media that it does not take, such as sound and film, with those that it does.
+pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
     let parts = history.iter().flat_map(|message| match message {
         Message::User(message) => message.parts(),
         Message::Tool(message) => message.parts(),
         Message::System(_) | Message::Assistant(_) => &[],
     });
-    let mut types = parts.filter_map(|part| match part {
-        Part::Image(media) | Part::Document(media) => media.mime.as_deref(),
+    let mut refused = parts.filter_map(|part| match part {
+        Part::Image(media) => refused(media, origin, &["image/jpeg", "image/png", "image/gif", "image/webp"]),
+        Part::Document(media) => refused(media, origin, &["application/pdf", "text/"]),
         _ => None,
     });
-    let is_refused = |mime: &&str| {
-        ["audio/", "video/"].iter().any(|kind| mime.starts_with(kind)) || matches!(*mime, "image/heic" | "image/heif")
-    };
-    let Some(refused) = types.find(is_refused) else { return Ok(()) };
+    let Some(refused) = refused.next() else { return Ok(()) };
     let message = format!(
         "the model takes no {refused}: it takes images in JPEG, PNG, GIF and WebP, and documents in PDF and plain text"
     );
     Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
+}
+
+/// The type of a medium that is none of those `taken`. What is at an address or at the provider is what the provider finds there,
+/// but for sound and film.
+fn refused<'a>(media: &'a Media, origin: &Origin, taken: &[&str]) -> Option<&'a str> {
+    let mime = media.mime.as_deref()?;
+    let is_of =
+        |kinds: &[&str]| kinds.iter().any(|kind| mime == *kind || (kind.ends_with('/') && mime.starts_with(kind)));
+    let is_taken = match &media.source {
+        _ if own(origin, media.raw.as_ref()).is_some() => true,
+        MediaSource::Base64(_) => is_of(taken),
+        _ => !is_of(&["audio/", "video/", "image/heic", "image/heif"]),
+    };
+    (!is_taken).then_some(mime)
 }

@@ -18,7 +18,8 @@
 //!   [`effort`](agent_core::ModelParams::effort) is an error. Where a tool is forced on the model, it does not think.
 //! * A number of tokens to think is refused for a model that is told an effort, and the other way round it is worked out:
 //!   a share of the answer's limit.
-//! * Sound, film and HEIC pictures are an error; documents of text go as text.
+//! * Sound, film, pictures but JPEG, PNG, GIF and WebP, and documents but PDF and text are an error; documents of text go as
+//!   text.
 //! * The answer's limit is mandatory: without [`max_tokens`](agent_core::ModelParams::max_tokens), it is what
 //!   [`max_output`](crate::ModelBuilder::max_output) says, or else 32,000 tokens, or what the model can give if that is less.
 //! * Instructions inside the conversation stand in the user's message, between `<system>` and `</system>`: not all models
@@ -159,7 +160,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        media::check(&req.messages)?;
+        media::check(&req.messages, &self.origin)?;
         let betas = server_tools::betas(req, &self.claude);
         let head = self.profile.head(self.origin.model(), req.stream, &betas);
         let settings = Settings::of(req, head, &self.claude);
@@ -178,7 +179,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        finish::decode(&text_of(body), &self.origin)
+        answer::decode(&text_of(body), &self.origin)
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {

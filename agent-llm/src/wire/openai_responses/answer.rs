@@ -1,4 +1,6 @@
-//! An answer under way.
+//! An answer under way. One that came whole is what the last event of a stream holds.
+
+use std::mem::take;
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 use serde_json::value::RawValue;
@@ -36,6 +38,20 @@ open_struct! {
         _number: &'a RawValue = "sequence_number",
         response: &'a RawValue = "response",
     }
+}
+
+/// Reads the body of an answer that came whole.
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
+    let said: ResponseSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
+    let is_response = match said.output {
+        Some(output) => output.get().starts_with('['),
+        None => said.status.is_some(),
+    };
+    if !is_response && !said.is_error() {
+        return Err(unreadable());
+    }
+    Answer::new(origin.clone(), false).end(said, body, &mut Vec::new())
 }
 
 impl Answer {
@@ -82,6 +98,26 @@ impl Answer {
         }
     }
 
+    /// The response, which `said` ends; `json` is what `said` was read from.
+    fn end(mut self, mut said: ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        if said.is_error() {
+            return Err(provider_error(json, &self.origin));
+        }
+        // Some servers repeat the items at the end, some only a part of them, and some none.
+        let whole = said.output.filter(|output| {
+            let count = items(output.get()).len();
+            count > 0 && count >= self.fold.len()
+        });
+        let output = whole.map_or_else(|| self.fold.output(), RawValue::to_owned);
+        for (said, known) in [(&mut said.id, take(&mut self.id)), (&mut said.model, take(&mut self.model))] {
+            if said.as_ref().is_none_or(Str::is_empty) {
+                *said = Some(Str(known.into()));
+            }
+        }
+        let fold = self.fold;
+        Ok(respond(&said, output, &self.origin, |blocks| fold.finish(blocks, chunks)))
+    }
+
     fn unreadable(&self, data: &str) -> Error {
         not_the_protocol(self.origin.provider(), "an event of the stream is not one of a response", data)
     }
@@ -102,25 +138,13 @@ impl Decoder for Answer {
         if self.end.is_some() { Progress::Ended } else { Progress::Open }
     }
 
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        let Some(end) = &self.end else { return Err(truncated(self.origin.provider())) };
-        let unreadable = |e| self.unreadable(end).with_source(e);
-        let end: EndSaid<'_> = serde_json::from_str(end).map_err(unreadable)?;
+    fn finish(mut self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let Some(last) = self.end.take() else { return Err(truncated(self.origin.provider())) };
+        let unreadable = |e| self.unreadable(&last).with_source(e);
+        let end: EndSaid<'_> = serde_json::from_str(&last).map_err(unreadable)?;
         let json = end.response.map_or("{}", RawValue::get);
-        let mut answer: ResponseSaid<'_> = serde_json::from_str(json).map_err(unreadable)?;
-        if let Some(error) = answer.error(json, &self.origin) {
-            return Err(error);
-        }
-        // Some servers repeat the items at the end, some only a part of them, and some none.
-        let whole = answer.output.filter(|output| {
-            let count = items(output.get()).len();
-            count > 0 && count >= self.fold.len()
-        });
-        let output = whole.map_or_else(|| self.fold.output(), RawValue::to_owned);
-        answer.rest.extend(end.rest);
-        let (id, model) = (Str(self.id.as_str().into()), Str(self.model.as_str().into()));
-        (answer.id, answer.model) = (Some(id), Some(model));
-        let fold = self.fold;
-        Ok(respond(&answer, output, &self.origin, |blocks| fold.finish(blocks, chunks)))
+        let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(unreadable)?;
+        said.rest.extend(end.rest);
+        self.end(said, json, chunks)
     }
 }

@@ -1,9 +1,9 @@
-//! What an answer becomes: one that came whole, and one whose stream has ended.
+//! What an answer becomes when it has ended.
 
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Error, FinishReason, ModelResponse, Result,
+    AssistantMessage, Block, Error, FinishReason, ModelResponse,
     message::{Origin, Raw},
 };
 use serde_json::{Map, Value, value::RawValue};
@@ -11,7 +11,6 @@ use serde_json::{Map, Value, value::RawValue};
 use super::read::{items, name_calls, read};
 use crate::{
     ProviderError,
-    error::not_the_protocol,
     wire::{lenient::Str, open_struct::open_struct, usage},
 };
 
@@ -64,26 +63,6 @@ const REPEATED: [&str; 27] = [
     "user",
 ];
 
-/// Reads the body of an answer that came whole.
-pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
-    let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
-    let answer: ResponseSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
-    if let Some(error) = answer.error(body, origin) {
-        return Err(error);
-    }
-    let output = match answer.output {
-        Some(output) if output.get().starts_with('[') => output.to_owned(),
-        None if answer.status.is_some() => none(),
-        _ => return Err(unreadable()),
-    };
-    Ok(respond(&answer, output, origin, |blocks| blocks))
-}
-
-/// A list of no items.
-pub(super) fn none() -> Box<RawValue> {
-    RawValue::from_string("[]".into()).expect("it is JSON")
-}
-
 /// The response that `answer` is about, of these items. Those who listen are told by `tell` which blocks it has.
 pub(super) fn respond(
     answer: &ResponseSaid<'_>,
@@ -110,10 +89,9 @@ pub(super) fn respond(
 }
 
 impl ResponseSaid<'_> {
-    /// The error that the response is, if it is one. `json` is the response.
-    pub(super) fn error(&self, json: &str, origin: &Origin) -> Option<Error> {
-        let failed = self.status.as_ref().is_some_and(|status| status.0 == "failed");
-        (failed || self.error.is_some()).then(|| provider_error(json, origin))
+    /// True if it says that there is no answer.
+    pub(super) fn is_error(&self) -> bool {
+        self.error.is_some() || self.status.as_ref().is_some_and(|status| status.0 == "failed")
     }
 
     fn finish(&self, message: &AssistantMessage) -> FinishReason {

@@ -145,7 +145,7 @@ impl Codec for OpenAiResponsesCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        finish::decode(&text_of(body), self.origin())
+        answer::decode(&text_of(body), self.origin())
     }
 
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
