@@ -51,6 +51,8 @@ mod arguments;
 mod ask_user;
 #[cfg(any(feature = "macros", feature = "workspace"))]
 mod blocking;
+#[cfg(any(feature = "pdf", feature = "web"))]
+mod documents;
 #[cfg(feature = "workspace")]
 mod files;
 mod from_fn;
@@ -70,6 +72,9 @@ pub mod peers;
 pub mod plugin;
 #[cfg(any(feature = "acp", feature = "mcp"))]
 mod program;
+#[cfg(feature = "python")]
+#[doc(hidden)]
+pub mod python;
 mod resource;
 pub mod retrieval;
 #[cfg(feature = "sandbox")]
@@ -86,6 +91,7 @@ mod structured;
     feature = "acp",
     feature = "mcp",
     feature = "openapi",
+    feature = "pdf",
     feature = "sandbox",
     feature = "web"
 ))]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use agent_tools::python;
 use ruff_python_ast::{
-    Alias, Comprehension, Expr, ExprCall, ExprContext, Number, Parameter, Pattern, Stmt, UnaryOp,
+    Alias, Comprehension, Expr, ExprCall, ExprContext, Parameter, Pattern, Stmt,
     visitor::{self, Visitor},
 };
 use ruff_python_parser::parse_module;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a program does, as its text tells.
 #[derive(Debug, Default)]
@@ -155,33 +156,7 @@ fn variables(target: &Expr, found: &mut Vec<(usize, String)>) {
 
 /// The value of an expression that is the same whenever the program runs; what is nested in it is too.
 fn constant(expr: &Expr) -> Option<Value> {
-    match expr {
-        Expr::NoneLiteral(_) => Some(Value::Null),
-        Expr::BooleanLiteral(literal) => Some(literal.value.into()),
-        Expr::StringLiteral(literal) => Some(literal.value.to_str().into()),
-        Expr::NumberLiteral(literal) => match &literal.value {
-            Number::Int(number) => number.as_i64().map(Value::from),
-            Number::Float(number) => serde_json::Number::from_f64(*number).map(Value::Number),
-            Number::Complex { .. } => None,
-        },
-        Expr::UnaryOp(negative) if negative.op == UnaryOp::USub => match constant(&negative.operand)? {
-            Value::Number(number) => match number.as_i64() {
-                Some(whole) => whole.checked_neg().map(Value::from),
-                None => serde_json::Number::from_f64(-number.as_f64()?).map(Value::Number),
-            },
-            _ => None,
-        },
-        Expr::List(list) => list.elts.iter().map(constant).collect::<Option<_>>().map(Value::Array),
-        Expr::Tuple(tuple) => tuple.elts.iter().map(constant).collect::<Option<_>>().map(Value::Array),
-        Expr::Dict(dict) => {
-            let fields = dict.items.iter().map(|item| match constant(item.key.as_ref()?)? {
-                Value::String(name) => Some((name, constant(&item.value)?)),
-                _ => None,
-            });
-            fields.collect::<Option<Map<_, _>>>().map(Value::Object)
-        }
-        _ => None,
-    }
+    python::value(expr, &mut |_| None).ok()
 }
 
 #[cfg(test)]

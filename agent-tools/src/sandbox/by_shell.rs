@@ -177,7 +177,7 @@ async fn try_script<S: Sandbox + ?Sized>(
     })
 }
 
-fn explained(path: &str, code: i32) -> Error {
+pub(super) fn explained(path: &str, code: i32) -> Error {
     let why = match code {
         MISSING => return Error::tool(format!("'{path}' does not exist")),
         FOLDER => "it is a directory",

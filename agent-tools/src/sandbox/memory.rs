@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    io::{self, Read},
     path::{Component, Path},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -10,7 +11,11 @@ use std::{
 use agent_core::{Error, Result, async_trait, run::new_id};
 use bytes::Bytes;
 
-use super::{Command, Entry, EntryKind, Exit, Guarantees, Process, Sandbox};
+use super::{
+    Command, Copied, Entry, EntryKind, Exit, Guarantees, LARGEST_FILE, Process, Sandbox,
+    tree::{self, Folder, Sink, Tally, uncopied},
+};
+use crate::blocking::blocking;
 
 type Files = BTreeMap<String, Bytes>;
 
@@ -62,6 +67,21 @@ impl MemorySandbox {
         Ok(Self { files: Arc::new(Mutex::new(files)), ..self.clone() })
     }
 
+    fn put(&self, path: &str, content: Bytes) -> Result<()> {
+        super::check_size(path, content.len())?;
+        let name = name(path)?;
+        let mut files = self.files();
+        let above = name.match_indices('/').map(|(end, _)| &name[..end]).find(|above| files.contains_key(*above));
+        if let Some(above) = above {
+            return Err(Error::tool(format!("'{path}' cannot be used: '{above}' is a file")));
+        }
+        if is_folder(&files, &name) {
+            return Err(Error::tool(format!("'{path}' cannot be used: it is a directory")));
+        }
+        files.insert(name, content);
+        Ok(())
+    }
+
     fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,18 +116,7 @@ impl Sandbox for MemorySandbox {
     }
 
     async fn write(&self, path: &str, content: Bytes) -> Result<()> {
-        super::check_size(path, content.len())?;
-        let name = name(path)?;
-        let mut files = self.files();
-        let above = name.match_indices('/').map(|(end, _)| &name[..end]).find(|above| files.contains_key(*above));
-        if let Some(above) = above {
-            return Err(Error::tool(format!("'{path}' cannot be used: '{above}' is a file")));
-        }
-        if is_folder(&files, &name) {
-            return Err(Error::tool(format!("'{path}' cannot be used: it is a directory")));
-        }
-        files.insert(name, content);
-        Ok(())
+        self.put(path, content)
     }
 
     async fn list(&self, path: &str) -> Result<Vec<Entry>> {
@@ -145,6 +154,32 @@ impl Sandbox for MemorySandbox {
         removed.map(drop).ok_or_else(|| Error::tool(format!("'{path}' is no file that is there")))
     }
 
+    async fn upload(&self, from: &Path, to: &str) -> Result<Copied> {
+        let (from, sandbox, folder) = (tree::open(from, false)?, self.clone(), name(to)?);
+        blocking(move || tree::walk(&from, &mut Held { sandbox, folder }).map_err(|e| uncopied(&e))).await
+    }
+
+    async fn download(&self, from: &str, to: &Path) -> Result<Copied> {
+        let folder = name(from)?;
+        let files = self.files().clone();
+        if !is_folder(&files, &folder) {
+            return Err(Error::tool(format!("'{from}' is no directory of the sandbox")));
+        }
+        let mut to = Folder::new(tree::open(to, true)?);
+        let copy = move || {
+            let mut tally = Tally::new();
+            for (path, content) in files.iter().filter_map(|(path, content)| Some((below(path, &folder)?, content))) {
+                let path = Path::new(path);
+                let above: Vec<_> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+                above.into_iter().rev().try_for_each(|above| to.folder(above, 0o755))?;
+                tally.file(content.len() as u64)?;
+                to.file(path, 0o644, content.len() as u64, &mut &content[..])?;
+            }
+            to.finish().map(|()| tally.copied())
+        };
+        blocking(move || copy().map_err(|e: io::Error| uncopied(&e))).await
+    }
+
     async fn pause(&self) -> Result<()> {
         Ok(())
     }
@@ -170,6 +205,25 @@ impl Sandbox for MemorySandbox {
 
     fn guarantees(&self) -> &Guarantees {
         &self.guarantees
+    }
+}
+
+/// A folder that copies go to. Empty folders are none here.
+struct Held {
+    sandbox: MemorySandbox,
+    folder: String,
+}
+
+impl Sink for Held {
+    fn folder(&mut self, _: &Path, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, _: u32, size: u64, content: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        content.take(size.min(LARGEST_FILE + 1)).read_to_end(&mut bytes)?;
+        let path = format!("{}/{}", self.folder, path.display());
+        self.sandbox.put(&path, bytes.into()).map_err(io::Error::other)
     }
 }
 

@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod archive;
 mod by_shell;
 mod command;
 #[cfg(feature = "container")]
@@ -33,8 +34,9 @@ mod memory;
 mod owner;
 mod process;
 mod tool;
+mod tree;
 
-use std::fmt::Debug;
+use std::{fmt::Debug, path::Path};
 
 use agent_core::{Error, Result, async_trait};
 use bytes::Bytes;
@@ -52,6 +54,7 @@ pub use self::{
     memory::MemorySandbox,
     process::{Driver, Exit, Input, Process},
     tool::ProgramTool,
+    tree::Copied,
 };
 pub use crate::files::place::{Entry, EntryKind};
 
@@ -110,7 +113,41 @@ pub trait Sandbox: Debug + Send + Sync + 'static {
         by_shell::remove(self, path).await
     }
 
-    /// Halts all programs where they are, until [`resume`](Self::resume).
+    /// Copies what lies in a folder of the host into a folder of the sandbox, which is made: folders, and files with their modes. What is there already
+    /// stays, and a file of the same path is replaced. Links, pipes, sockets and devices are left out; 4 GiB and a million entries are the most.
+    ///
+    /// By default it is done by the `tar` that is there, in one stream.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> agent_core::Result<()> {
+    /// use agent_tools::sandbox::{MemorySandbox, Sandbox};
+    ///
+    /// let project = tempfile::tempdir().expect("a directory");
+    /// std::fs::write(project.path().join("notes"), "1").expect("writes");
+    /// let sandbox = MemorySandbox::new();
+    /// assert_eq!(sandbox.upload(project.path(), "project").await?.files, 1);
+    /// assert_eq!(sandbox.read("project/notes").await?, "1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if a folder cannot be read or written, or there is too much: some of it may have been copied then.
+    async fn upload(&self, from: &Path, to: &str) -> Result<Copied> {
+        archive::upload(self, from, to).await
+    }
+
+    /// Copies what lies in a folder of the sandbox into a folder of the host, which is made, as [`upload`](Self::upload) does the other way. Nothing
+    /// is written outside of that folder, whatever the sandbox says, and no file becomes one that runs as another user.
+    ///
+    /// # Errors
+    /// As for [`upload`](Self::upload).
+    async fn download(&self, from: &str, to: &Path) -> Result<Copied> {
+        archive::download(self, from, to).await
+    }
+
+    /// Halts all programs where they are, until [`resume`](Self::resume). Meanwhile nothing starts, and files may be out of reach.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: this sandbox cannot.

@@ -7,13 +7,15 @@ use moka::sync::Cache;
 
 use super::{
     SearchEngine, Shared, USER_AGENT, Web,
-    apart::Apart,
     fetch::{Fetcher, Limits},
     page::Page,
     polite::Polite,
     rules::Rules,
 };
-use crate::http::{Http, Reach, Resolver, System};
+use crate::{
+    documents::apart::Apart,
+    http::{Http, Reach, Resolver, System},
+};
 
 /// Sites whose `robots.txt` is kept, and for how long.
 const ROBOTS: (u64, Duration) = (1_000, Duration::from_secs(3600));

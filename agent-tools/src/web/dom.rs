@@ -10,8 +10,8 @@ use html5ever::{
 };
 use markup5ever_rcdom::{Node, NodeData};
 
-use super::{apart::in_time, bounded_dom::BoundedDom};
-use crate::text::cut;
+use super::bounded_dom::BoundedDom;
+use crate::{documents::apart::in_time, text::cut};
 
 /// Bytes that are parsed between two looks at the clock. Each tag may cost as much as the page is deep.
 const CHUNK: usize = 4 << 10;

@@ -8,13 +8,15 @@ use reqwest::{StatusCode, header::ACCEPT};
 use url::Url;
 
 use super::{
-    apart::Apart,
     page::{Page, Source},
     polite::Polite,
     robots::{self, Robots},
     rules::Rules,
 };
-use crate::http::{Call, Exchange, Http, Redirects, TooMuch, host};
+use crate::{
+    documents::apart::Apart,
+    http::{Call, Exchange, Http, Redirects, TooMuch, host},
+};
 
 /// Longest address that is read.
 pub(super) const LONGEST_URL: usize = 4_000;

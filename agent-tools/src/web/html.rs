@@ -12,10 +12,10 @@ use markup5ever_rcdom::{Node, NodeData};
 use url::Url;
 
 use super::{
-    apart::in_time,
     dom::{attribute, parse, set_attribute, tag, text, walk},
     table,
 };
+use crate::documents::apart::in_time;
 
 /// Deepest element that is shown.
 const DEEPEST: usize = 128;

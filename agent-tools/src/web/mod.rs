@@ -32,7 +32,6 @@
 //! keeps honest pages honest; against hostile ones, `PromptInjection` of `agent-middleware` keeps what is secret apart from what is
 //! not trusted.
 
-mod apart;
 mod bounded_dom;
 mod builder;
 mod charset;
@@ -43,7 +42,6 @@ mod fetch_tool;
 mod html;
 mod page;
 mod pattern;
-mod pdf;
 mod polite;
 mod robots;
 mod rules;

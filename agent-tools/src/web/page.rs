@@ -6,7 +6,8 @@ use agent_core::{Error, Result, message::Media};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use url::Url;
 
-use super::{apart::Apart, charset, fetch::Limits, html, pdf};
+use super::{charset, fetch::Limits, html};
+use crate::documents::{apart::Apart, pdf};
 
 /// What a model is shown of an address.
 #[derive(Clone, Debug)]
@@ -93,9 +94,10 @@ impl Source {
                 Content::Text(page.markdown)
             }
             Kind::Pdf => {
-                let (named, text) = pdf::read(body, most, end)?;
-                title = named;
-                Content::Text(text)
+                let read = pdf::read(body, 1..=u32::MAX, most, end)?;
+                title = read.title;
+                note = (read.last < read.pages).then_some("the rest of the PDF is longer than what is read");
+                Content::Text(read.text)
             }
             Kind::Text => Content::Text(charset::decode(body, &self.content_type, false)),
             Kind::Image => Content::Image(Media::base64(STANDARD.encode(body), mime)),

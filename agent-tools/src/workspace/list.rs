@@ -52,7 +52,7 @@ fn list(files: &Files, args: &ListFiles, cx: RunCx) -> Result<String> {
             lines.push(format!("{} holds nothing that is neither hidden nor ignored", shown(&start)));
         }
         Ended::Complete => {}
-        Ended::Enough => lines.push("[there is more: list a folder below, or use find_files]".to_owned()),
+        Ended::Enough => lines.push("[there is more: list a folder below, or use glob]".to_owned()),
         Ended::Late => lines.push("[the time was up: there may be more]".to_owned()),
     }
     Ok(lines.join("\n"))

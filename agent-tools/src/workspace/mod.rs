@@ -2,14 +2,16 @@
 
 mod change;
 mod edit;
-mod find;
+mod glob;
+mod grep;
 #[cfg(feature = "sandbox")]
 mod in_sandbox;
 mod list;
 mod notebook;
 mod patch;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod read;
-mod search;
 pub(crate) mod text;
 mod write;
 
@@ -22,7 +24,7 @@ use crate::{
     files::{self, Files, place, seen, walk},
 };
 
-/// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `find_files`, `search_files`, `write_file`, `edit_file`,
+/// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `glob`, `grep`, `write_file`, `edit_file`,
 /// `multi_edit`, `apply_patch` and `edit_notebook`.
 ///
 /// No path leads out of the directory: not `..`, not an absolute path, not a symbolic link, even one that is changed between
@@ -41,7 +43,7 @@ use crate::{
 ///
 /// let dir = tempfile::tempdir().expect("a directory");
 /// let tools = Workspace::open(dir.path())?.read_only().max_file_bytes(1 << 20).tools();
-/// assert_eq!(tools.names(), ["read_file", "read_many_files", "list_files", "find_files", "search_files"]);
+/// assert_eq!(tools.names(), ["read_file", "read_many_files", "list_files", "glob", "grep"]);
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -136,8 +138,8 @@ impl Workspace {
             .tool(read::tool(files()))
             .tool(read::many(files()))
             .tool(list::tool(files()))
-            .tool(find::tool(files()))
-            .tool(search::tool(files()));
+            .tool(glob::tool(files()))
+            .tool(grep::tool(files()));
         if self.read_only {
             return reading;
         }

@@ -1,5 +1,7 @@
 //! `read_file` and `read_many_files`.
 
+#[cfg(feature = "pdf")]
+use std::sync::Arc;
 use std::{
     borrow::Cow,
     fmt::Write,
@@ -15,9 +17,11 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+#[cfg(feature = "pdf")]
+use super::pdf;
 use super::{
     files::{Files, shown},
-    find::Names,
+    glob::Names,
     seen::Seen,
     text::{cut, is_binary},
     walk::{Ended, Stop, walk},
@@ -37,31 +41,78 @@ struct ReadFile {
     /// The last line to show.
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
+    /// Of a PDF: the pages to show, such as "3", "2-5" or "6-".
+    #[cfg(feature = "pdf")]
+    pages: Option<String>,
 }
 
 pub(super) fn tool(files: Files) -> impl Tool {
-    let description = "Reads a text file, or shows an image (PNG, JPEG, GIF, WebP). Each line is shown with its number: `   12| text`; only the text after `| ` is in \
-                       the file.";
+    let others = if cfg!(feature = "pdf") { "the text of a PDF's pages, or an image" } else { "or an image" };
+    let description = format!(
+        "Reads a text file, {others} (PNG, JPEG, GIF, WebP). Each line is shown with its number: `   12| text`; only the text after `| ` is in the file."
+    );
+    #[cfg(feature = "pdf")]
+    let pdfs = pdf::Pdfs::new();
     from_fn("read_file", description, move |args: ReadFile, req: ToolRequest| {
         let files = files.clone();
-        blocking(move || read(&files, &args, &Seen::new(&files, &req.cx)))
+        #[cfg(feature = "pdf")]
+        let pdfs = pdfs.clone();
+        async move {
+            let (of, cx) = (files.clone(), req.cx.clone());
+            let read = blocking(move || read(&of, &args, &Seen::new(&of, &cx))).await?;
+            match read {
+                Read::Shown(output) => Ok::<_, Error>(output),
+                #[cfg(feature = "pdf")]
+                Read::Pdf { path, bytes, pages } => {
+                    let (most, name) = (files.limits.output_bytes, shown(&path));
+                    let read = pdfs.read(name, bytes.clone(), pages.as_deref(), most).await?;
+                    if read.are_all {
+                        Seen::new(&files, &req.cx).read(&path, &bytes);
+                    }
+                    Ok(ToolOutput::text(read.text))
+                }
+            }
+        }
     })
     .with_options(|o| o.effect(Effect::Pure))
 }
 
-fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<ToolOutput> {
+/// What a file turned out to be.
+enum Read {
+    Shown(ToolOutput),
+    /// It is read elsewhere: that may take long.
+    #[cfg(feature = "pdf")]
+    Pdf {
+        path: PathBuf,
+        bytes: Arc<[u8]>,
+        pages: Option<String>,
+    },
+}
+
+fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<Read> {
     let path = files.relative(&args.path)?;
     let bytes = files.read(&path)?;
+    #[cfg(feature = "pdf")]
+    match (pdf::is_pdf(&bytes), args.start_line.or(args.end_line)) {
+        (true, None) => return Ok(Read::Pdf { path, bytes: bytes.into(), pages: args.pages.clone() }),
+        (true, Some(_)) => {
+            return Err(Error::tool(format!("'{}' is a PDF, which has no lines: choose by pages", shown(&path))));
+        }
+        (false, _) if args.pages.is_some() => {
+            return Err(Error::tool(format!("'{}' is no PDF, and has no pages: choose by start_line", shown(&path))));
+        }
+        (false, _) => {}
+    }
     if let Some(mime) = image_type(&bytes) {
         let image = image(&shown(&path), mime, &bytes)?;
         seen.read(&path, &bytes);
-        return Ok(image);
+        return Ok(Read::Shown(image));
     }
     let lines = lines(&path, &bytes, (args.start_line, args.end_line), files.limits.output_bytes)?;
     if lines.are_all {
         seen.read(&path, &bytes);
     }
-    Ok(ToolOutput::text(lines.text))
+    Ok(Read::Shown(ToolOutput::text(lines.text)))
 }
 
 /// The largest image that providers take, in bytes: five MiB of base64, which makes four bytes of three.
@@ -98,6 +149,10 @@ struct Lines {
 /// Lines of a file with their numbers, of about `most` bytes, and what is left out.
 fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>), most: usize) -> Result<Lines> {
     let shown = shown(path);
+    #[cfg(feature = "pdf")]
+    if pdf::is_pdf(bytes) {
+        return Err(Error::tool(format!("'{shown}' is a PDF: read it with read_file")));
+    }
     if is_binary(bytes) {
         return Err(Error::tool(format!("'{shown}' is not text: it is a binary file of {} bytes", bytes.len())));
     }

@@ -55,6 +55,12 @@ async fn a_container_is_paused_and_goes_on_and_its_files_begin_another_one() {
 }
 
 #[tokio::test]
+async fn folders_are_copied_in_and_out_of_a_container() {
+    let Some(sandbox) = sandbox(|b| b).await else { return };
+    suite::folders_are_copied_in_and_out(&sandbox, true).await;
+}
+
+#[tokio::test]
 async fn limits_of_a_container_hold() {
     let mut limits = Limits::default();
     (limits.memory, limits.processes, limits.file, limits.cpu) = (128 << 20, 40, 10 << 20, Duration::from_secs(1));

@@ -51,6 +51,12 @@ async fn a_kill_and_an_end_leave_nothing_of_a_command_running() {
 }
 
 #[tokio::test]
+async fn folders_are_copied_in_and_out_of_a_machine() {
+    let service = Service::start().await;
+    suite::folders_are_copied_in_and_out(&service.sandbox().await, true).await;
+}
+
+#[tokio::test]
 async fn a_machine_is_paused_and_goes_on_and_its_files_begin_another_one() {
     let service = Service::start().await;
     let first = service.sandbox().await;

@@ -16,8 +16,8 @@ mod running;
 #[cfg(feature = "e2b")]
 #[path = "../support/e2b/mod.rs"]
 mod service;
-#[cfg(any(feature = "container", feature = "e2b"))]
 mod suite;
+mod whole;
 
 use std::{path::Path, time::Duration};
 

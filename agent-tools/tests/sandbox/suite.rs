@@ -1,6 +1,16 @@
-//! What holds of every sandbox that is elsewhere.
+//! What holds of every sandbox; some of it, of those that are elsewhere alone.
 
-use std::time::{Duration, Instant};
+#![cfg_attr(
+    not(all(feature = "container", feature = "e2b")),
+    allow(dead_code, reason = "what is elsewhere is a feature each")
+)]
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use agent_core::ErrorKind;
 use agent_tools::sandbox::{Command, EntryKind, Exit, Sandbox};
@@ -91,7 +101,9 @@ pub(crate) async fn what_is_paused_halts_and_goes_on(sandbox: &dyn Sandbox) {
     let line = "while read -r word; do echo $word; done";
     let mut echo = sandbox.start(Command::shell(line)).await.expect("starts");
     let input = echo.take_input().expect("is there");
-    let mut beats = sandbox.start(Command::shell("while :; do echo; sleep 0.05; done")).await.expect("starts");
+    // One that its own parent has let go of beats, too.
+    let orphan = "(setsid sh -c 'while :; do echo; sleep 0.05; done' &); sleep 1000";
+    let mut beats = sandbox.start(Command::shell(orphan)).await.expect("starts");
     beats.output().await.expect("writes");
     sandbox.pause().await.expect("pauses");
     assert!(sandbox.start(Command::new("true")).await.is_err(), "nothing starts meanwhile");
@@ -106,4 +118,56 @@ pub(crate) async fn what_is_paused_halts_and_goes_on(sandbox: &dyn Sandbox) {
     drop(input);
     assert_eq!(echo.output().await, None);
     assert!(echo.exit().await.expect("ends").is_success());
+}
+
+/// Where the sandbox keeps modes: a sandbox in memory does not.
+pub(crate) async fn folders_are_copied_in_and_out(sandbox: &dyn Sandbox, keeps_modes: bool) {
+    let host = tempfile::tempdir().expect("a directory");
+    let (from, to) = (host.path().join("from"), host.path().join("to"));
+    let long = format!("{}/{}/{}", "l".repeat(90), "o".repeat(90), "n".repeat(90));
+    let large = vec![b'x'; 3 << 20];
+    for (path, content) in [("-a b", &b"1"[..]), ("deep/er/run.sh", b"#!/bin/sh"), ("large", &large), (&long, b"2")] {
+        let path = from.join(path);
+        fs::create_dir_all(path.parent().expect("is below")).expect("creates");
+        fs::write(path, content).expect("writes");
+    }
+    fs::set_permissions(from.join("deep/er/run.sh"), fs::Permissions::from_mode(0o4750)).expect("sets");
+    fs::write(host.path().join("secret"), "SECRET").expect("writes");
+    symlink("../secret", from.join("link")).expect("links");
+    sandbox.write("kept/-a b", "old".into()).await.expect("writes");
+    sandbox.write("kept/other", "stays".into()).await.expect("writes");
+    let copied = sandbox.upload(&from, "kept").await.expect("copies");
+    assert_eq!((copied.files, copied.bytes, copied.left_out), (4, 11 + large.len() as u64, 1));
+    assert_eq!(sandbox.read("kept/-a b").await.expect("reads"), "1");
+    assert_eq!(sandbox.read("kept/other").await.expect("reads"), "stays");
+    assert_eq!(sandbox.read(&format!("kept/{long}")).await.expect("reads"), "2");
+    assert_eq!(sandbox.read("kept/large").await.expect("reads").len(), large.len());
+    assert_eq!(sandbox.stat("kept/link").await.expect("is told"), None);
+    if keeps_modes {
+        let line = "ln -s /etc/passwd kept/out; mkfifo kept/pipe; stat -c %a kept/deep/er/run.sh";
+        assert_eq!(run(sandbox, Command::shell(line)).await.0, "750\n");
+    }
+    fs::create_dir_all(to.join("deep")).expect("creates");
+    fs::write(to.join("mine"), "stays").expect("writes");
+    let copied = sandbox.download("kept", &to).await.expect("copies");
+    assert_eq!((copied.files, copied.left_out), (5, if keeps_modes { 2 } else { 0 }));
+    let content = |path: &str| fs::read(to.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    assert_eq!(
+        (content("-a b"), content(&long), content("large"), content("mine")),
+        (b"1".into(), b"2".into(), large, b"stays".into())
+    );
+    let mode = fs::metadata(to.join("deep/er/run.sh")).expect("is there").mode();
+    assert_eq!(mode & 0o7777, if keeps_modes { 0o750 } else { 0o644 });
+    assert!(to.join("out").symlink_metadata().is_err() && to.join("pipe").symlink_metadata().is_err());
+    let temp = format!("{}/copied", sandbox.temp_dir());
+    assert_eq!(sandbox.upload(&to.join("deep"), &temp).await.expect("copies").files, 1);
+    assert_eq!(sandbox.read(&format!("{temp}/er/run.sh")).await.expect("reads"), "#!/bin/sh");
+    for (wrong, error) in [
+        (sandbox.download("gone", &to).await, "gone"),
+        (sandbox.upload(Path::new("/no/such/folder"), "x").await, "/no/such/folder"),
+        (sandbox.upload(&from, "kept/other").await, "kept/other"),
+    ] {
+        let wrong = wrong.expect_err(error);
+        assert!(wrong.kind() == ErrorKind::Tool, "{wrong}");
+    }
 }

@@ -3,6 +3,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/document.rs"]
+mod document;
+
 #[path = "../support/server.rs"]
 mod server;
 

@@ -63,9 +63,9 @@ async fn no_path_reads_or_writes_outside() {
 async fn searching_and_finding_do_not_follow_links() {
     let fixture = fixture().with("inside", "SECRET of the inside");
     escapes(&fixture);
-    let found = fixture.call("search_files", json!({"pattern": "SECRET"})).await;
+    let found = fixture.call("grep", json!({"pattern": "SECRET"})).await;
     assert_eq!(found, "inside:1: SECRET of the inside\n[1 file could not be read, or too large]");
-    assert!(!fixture.call("find_files", json!({"glob": "**/secret"})).await.contains("secret\n"));
+    assert!(!fixture.call("glob", json!({"pattern": "**/secret"})).await.contains("secret\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +97,7 @@ async fn a_link_that_is_swapped_between_check_and_use_leads_nowhere() {
             let read = fixture.call("read_file", json!({"path": path})).await;
             assert!(!read.contains("SECRET"), "{read}");
         }
-        let searched = fixture.call("search_files", json!({"pattern": "SECRET|inside"})).await;
+        let searched = fixture.call("grep", json!({"pattern": "SECRET|inside"})).await;
         assert!(!searched.contains("SECRET"), "{searched}");
         fixture.call("write_file", json!({"path": "link/file", "content": "inside"})).await;
     }
@@ -120,7 +120,7 @@ async fn what_is_not_a_regular_file_is_refused_without_waiting() {
         assert_eq!(written, format!("ERROR '{path}' cannot be used: it is not a regular file"));
     }
     assert_eq!(fixture.call("list_files", json!({})).await, "pipe (not a regular file)\nsocket (not a regular file)");
-    assert_eq!(fixture.call("search_files", json!({"pattern": "."})).await, "no line matches '.'");
+    assert_eq!(fixture.call("grep", json!({"pattern": "."})).await, "no line matches '.'");
 }
 
 #[tokio::test]

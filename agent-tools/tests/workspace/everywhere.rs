@@ -153,8 +153,8 @@ async fn files_are_listed_found_and_searched_wherever_they_lie() {
         for (tool, args, expected) in [
             ("list_files", json!({}), "a b.txt (4 bytes)\nsrc/"),
             ("list_files", json!({"path": "src"}), "src/d.rs (7 bytes)"),
-            ("find_files", json!({"glob": "**/*.rs"}), "src/d.rs"),
-            ("search_files", json!({"pattern": "^hit$"}), "a b.txt:1: hit\nsrc/d.rs:2: hit"),
+            ("glob", json!({"pattern": "**/*.rs"}), "src/d.rs"),
+            ("grep", json!({"pattern": "^hit$"}), "a b.txt:1: hit\nsrc/d.rs:2: hit"),
             (
                 "read_many_files",
                 json!({"paths": ["*.txt", "src/d.rs"]}),

@@ -5,11 +5,16 @@ mod confinement;
 #[cfg(feature = "container")]
 #[path = "../support/containers.rs"]
 mod containers;
+#[cfg(feature = "pdf")]
+#[path = "../support/document.rs"]
+mod document;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod everywhere;
 mod notebooks;
 #[cfg(unix)]
 mod patching;
+#[cfg(feature = "pdf")]
+mod pdfs;
 mod reading;
 mod searching;
 #[cfg(all(feature = "e2b", target_os = "linux"))]
@@ -102,11 +107,16 @@ fn the_tools_have_their_names_parameters_and_effects() {
         })
         .collect();
     let expected = [
-        ("read_file", "end_line path start_line", r#"["path"]"#, Effect::Pure),
+        (
+            "read_file",
+            if cfg!(feature = "pdf") { "end_line pages path start_line" } else { "end_line path start_line" },
+            r#"["path"]"#,
+            Effect::Pure,
+        ),
         ("read_many_files", "paths", r#"["paths"]"#, Effect::Pure),
         ("list_files", "depth path", "null", Effect::Pure),
-        ("find_files", "glob max_results", r#"["glob"]"#, Effect::Pure),
-        ("search_files", "context glob max_results pattern", r#"["pattern"]"#, Effect::Pure),
+        ("glob", "max_results path pattern", r#"["pattern"]"#, Effect::Pure),
+        ("grep", "context glob max_results path pattern", r#"["pattern"]"#, Effect::Pure),
         ("write_file", "content path", r#"["path","content"]"#, Effect::Idempotent),
         ("edit_file", "new_text old_text path replace_all", r#"["path","old_text","new_text"]"#, Effect::Reconcilable),
         ("multi_edit", "edits path", r#"["path","edits"]"#, Effect::Reconcilable),
@@ -118,7 +128,7 @@ fn the_tools_have_their_names_parameters_and_effects() {
         assert_eq!((&**name, &**params, &**required, *effect), expected);
     }
     let read_only = fixture.workspace.clone().read_only().tools();
-    assert_eq!(read_only.names(), ["read_file", "read_many_files", "list_files", "find_files", "search_files"]);
+    assert_eq!(read_only.names(), ["read_file", "read_many_files", "list_files", "glob", "grep"]);
 }
 
 #[test]

@@ -165,6 +165,7 @@ impl LocalSandboxBuilder {
             jail: Arc::new(jail),
             guarantees,
             snapshots,
+            programs: Arc::default(),
             _temp: Arc::new(temp_dir),
         })
     }

@@ -73,6 +73,14 @@ impl Cgroup {
         self.0.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
+    /// What is in it now.
+    pub(super) fn processes(&self) -> Vec<Pid> {
+        let listed = self.0.iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
+        listed
+            .flat_map(|list| list.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect::<Vec<_>>())
+            .collect()
+    }
+
     /// Kills what is in it now. True if that was nothing.
     pub(super) fn kill(&self) -> bool {
         let mut was_empty = true;

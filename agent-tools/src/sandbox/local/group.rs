@@ -1,10 +1,12 @@
 //! [`Group`]: the processes of one command.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     process::{Child, ExitStatus},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
+    time::Duration,
 };
 
 use rustix::{
@@ -24,7 +26,14 @@ struct State {
     leader: Option<Pid>,
     cgroup: Option<Cgroup>,
     is_killed: bool,
+    is_halted: bool,
+    /// The processes that were halted, by their numbers: one that had stopped by itself does not go on with them.
+    halted: BTreeSet<i32>,
 }
+
+/// How often all processes of a command are looked at until none runs, and how long after the last time.
+const ROUNDS: usize = 2_000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Group {
     /// The leader has started.
@@ -34,7 +43,24 @@ impl Group {
         state.cgroup = cgroup;
         if state.is_killed {
             state.kill();
+        } else if state.is_halted {
+            // Whoever halts waits for that; who starts does not know what to do about it.
+            let _ = state.halt();
         }
+    }
+
+    /// Halts all of them, or as soon as they have started.
+    pub(super) fn halt(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        state.is_halted = true;
+        state.halt()
+    }
+
+    /// Lets those go on that were halted.
+    pub(super) fn go_on(&self) {
+        let mut state = self.lock();
+        state.is_halted = false;
+        state.go_on();
     }
 
     /// Kills all of them, at once or as soon as they have started. It does not wait until they have ended.
@@ -78,6 +104,7 @@ impl State {
             // The first process inside a sandbox is in no group of its starter's, and ends with it only from some moment of its own
             // start on. So it is ended first, while its starter cannot start another. Each fails if there is none.
             let _ = kill_process(leader, Signal::STOP);
+            wait_until_stopped(leader);
             for child in children(leader) {
                 let _ = kill_process(child, Signal::KILL);
             }
@@ -87,25 +114,81 @@ impl State {
             cgroup.kill();
         }
     }
+
+    /// A process that has stopped starts no other, so at last a round finds none that runs. One whose parent ends meanwhile is found in the next round.
+    fn halt(&mut self) -> io::Result<()> {
+        for _ in 0..ROUNDS {
+            let mut is_quiet = true;
+            for pid in self.members() {
+                let is_new = !self.halted.contains(&pid.as_raw_pid());
+                match state_of(pid) {
+                    // It stopped by itself, or has.
+                    Some('T' | 't') | None => {}
+                    // One that waits for a disk, or is gone but for its threads, stops when it can.
+                    Some('D' | 'Z') if !is_new => {}
+                    Some(_) => {
+                        is_quiet = false;
+                        self.halted.insert(pid.as_raw_pid());
+                        // It may have ended.
+                        let _ = kill_process(pid, Signal::STOP);
+                    }
+                }
+            }
+            if is_quiet {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(io::Error::other("its programs start others faster than they are halted"))
+    }
+
+    fn go_on(&mut self) {
+        // What is no member any more has ended, and its number may be another's.
+        for pid in self.members().into_iter().filter(|pid| self.halted.contains(&pid.as_raw_pid())) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        self.halted.clear();
+    }
+
+    /// All processes of the command that can be found: those below the leader, and those of its control group.
+    fn members(&self) -> Vec<Pid> {
+        let mut found: Vec<_> = self.leader.into_iter().collect();
+        let mut at = 0;
+        while let Some(parent) = found.get(at).copied() {
+            found.extend(children(parent));
+            at += 1;
+        }
+        let grouped = self.cgroup.iter().flat_map(Cgroup::processes);
+        found.extend(grouped.filter(|_| self.leader.is_some()));
+        found.sort_unstable_by_key(|pid| pid.as_raw_pid());
+        found.dedup();
+        found
+    }
 }
 
 /// How often it is looked whether a process has stopped: it does so within microseconds, unless the system holds it up.
 const LOOKS: usize = 1_000;
 
-/// The processes that a process has started itself, once it can start no other.
-fn children(parent: Pid) -> Vec<Pid> {
-    let place = format!("/proc/{}", parent.as_raw_nonzero());
-    let runs = || {
-        let stat = fs::read_to_string(format!("{place}/stat")).unwrap_or_default();
-        // The name before the state may hold anything, a bracket too.
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['T', 'Z', 'X']))
-    };
+/// The letter of a process's state; none if there is no such process.
+fn state_of(pid: Pid) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name before the state may hold anything, a bracket too.
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn wait_until_stopped(pid: Pid) {
+    let runs = || state_of(pid).is_some_and(|state| !matches!(state, 'T' | 'Z' | 'X'));
     for _ in 0..LOOKS {
         if !runs() {
-            break;
+            return;
         }
         thread::yield_now();
     }
+}
+
+/// The processes that a process has started itself, and those that were left to it.
+fn children(parent: Pid) -> Vec<Pid> {
+    let place = format!("/proc/{}", parent.as_raw_nonzero());
     let tasks = fs::read_dir(format!("{place}/task")).into_iter().flatten().flatten();
     let listed = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let numbers =

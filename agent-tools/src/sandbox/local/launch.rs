@@ -15,7 +15,7 @@ use bytes::Bytes;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::sync::mpsc as channel;
 
-use super::{cgroup::Cgroup, group::Group, jail::Jail};
+use super::{cgroup::Cgroup, group::Group, jail::Jail, programs::Programs};
 use crate::sandbox::{Exit, Limits, Process, process::Driver};
 
 /// Waits for a line before it becomes what follows: until then, limits are set. What the application left open for others is closed: these, and
@@ -45,6 +45,7 @@ pub(super) struct Plan {
     pub(super) env: Vec<(String, String)>,
     pub(super) limits: Limits,
     pub(super) jail: Arc<Jail>,
+    pub(super) programs: Arc<Programs>,
 }
 
 /// A program that has started, and its ends of the pipes.
@@ -59,6 +60,7 @@ struct Started {
 /// Starts it. A thread keeps it until it has ended.
 pub(super) fn launch(plan: Plan) -> Result<Process> {
     let group = Arc::new(Group::default());
+    plan.programs.add(&group)?;
     let killed = group.clone();
     let (process, driver) = Process::new(move || killed.kill());
     let (tell, told) = mpsc::channel();

@@ -7,6 +7,7 @@ mod group;
 mod jail;
 mod landlock;
 mod launch;
+mod programs;
 mod room;
 mod seccomp;
 mod snapshot;
@@ -19,10 +20,14 @@ use std::{
 
 use agent_core::{Error, Result, async_trait};
 use bytes::Bytes;
+use cap_std::fs::Dir;
 
 pub use self::{builder::LocalSandboxBuilder, jail::Isolation};
-use self::{jail::Jail, launch::Plan, snapshot::Snapshots, temp::Temp};
-use super::{Command, Entry, Guarantees, Limits, Process, Sandbox};
+use self::{jail::Jail, launch::Plan, programs::Programs, snapshot::Snapshots, temp::Temp};
+use super::{
+    Command, Copied, Entry, Guarantees, Limits, Process, Sandbox,
+    tree::{self, Folder, uncopied},
+};
 use crate::{blocking::blocking, files::Files};
 
 /// Programs of this machine, kept in a directory by what its kernel has to keep them. Linux only.
@@ -68,6 +73,7 @@ pub struct LocalSandbox {
     jail: Arc<Jail>,
     guarantees: Guarantees,
     snapshots: Option<Snapshots>,
+    programs: Arc<Programs>,
     /// Removed with the last clone.
     _temp: Arc<Temp>,
 }
@@ -106,7 +112,17 @@ impl LocalSandbox {
         launch::check_env(command.env.keys())?;
         let env = self.env.iter().cloned().chain(command.env).collect();
         let program = [command.program].into_iter().chain(command.args).collect();
-        Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone() })
+        Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone(), programs: self.programs.clone() })
+    }
+
+    /// A handle of a folder of the sandbox. No link leads out of it.
+    fn folder(&self, path: &str, make: bool) -> Result<Dir> {
+        let (files, below) = self.place(path)?;
+        let root = tree::open(files.root_path(), false)?;
+        let below = if below.as_os_str().is_empty() { PathBuf::from(".") } else { below };
+        let made = if make { root.create_dir_all(&below) } else { Ok(()) };
+        let opened = made.and_then(|()| root.open_dir(&below));
+        opened.map_err(|e| Error::tool(format!("'{path}' is no directory of the sandbox: {e}")))
     }
 }
 
@@ -143,6 +159,32 @@ impl Sandbox for LocalSandbox {
         blocking(move || files.remove(&path)).await
     }
 
+    async fn upload(&self, from: &Path, to: &str) -> Result<Copied> {
+        let (from, to) = (tree::open(from, false)?, self.folder(to, true)?);
+        blocking(move || copy(&from, to)).await
+    }
+
+    async fn download(&self, from: &str, to: &Path) -> Result<Copied> {
+        let (from, to) = (self.folder(from, false)?, tree::open(to, true)?);
+        blocking(move || copy(&from, to)).await
+    }
+
+    /// Halts all programs, with all that they have started. Files are read and written meanwhile. With [`Isolation::None`] and without control groups, what
+    /// a command has let go of is not found, and goes on.
+    async fn pause(&self) -> Result<()> {
+        let programs = self.programs.clone();
+        blocking(move || programs.pause()).await
+    }
+
+    async fn resume(&self) -> Result<()> {
+        let programs = self.programs.clone();
+        blocking(move || {
+            programs.resume();
+            Ok(())
+        })
+        .await
+    }
+
     /// A copy of the directory, in [the folder of snapshots](LocalSandboxBuilder::snapshots), for [`restored`](LocalSandboxBuilder::restored): at most 4 GiB and
     /// a million entries. Programs that write meanwhile may be caught in the middle. Links stay links; pipes, sockets and devices are left out.
     async fn snapshot(&self) -> Result<String> {
@@ -162,4 +204,10 @@ impl Sandbox for LocalSandbox {
     fn guarantees(&self) -> &Guarantees {
         &self.guarantees
     }
+}
+
+fn copy(from: &Dir, to: Dir) -> Result<Copied> {
+    let mut to = Folder::new(to);
+    let copied = tree::walk(from, &mut to).and_then(|copied| to.finish().map(|()| copied));
+    copied.map_err(|e| uncopied(&e))
 }

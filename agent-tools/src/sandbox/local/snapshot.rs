@@ -6,15 +6,9 @@ use std::{
 };
 
 use agent_core::{Error, Result, run::new_id};
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, DirEntry},
-};
+use cap_std::{ambient_authority, fs::Dir};
 
-/// Most bytes and most entries of one snapshot, and how deep its folders lie in each other.
-const MOST_BYTES: u64 = 4 << 30;
-const MOST_ENTRIES: u64 = 1_000_000;
-const DEEPEST: usize = 200;
+use crate::sandbox::tree::{Folder, walk};
 
 /// Where the snapshots of a sandbox lie.
 #[derive(Clone, Debug)]
@@ -64,62 +58,10 @@ fn failed(what: &str, e: &io::Error) -> Error {
     Error::tool(format!("the snapshot cannot {what}: {e}"))
 }
 
-/// What a copy may still have.
-struct Left {
-    bytes: u64,
-    entries: u64,
-}
-
-/// Copies what lies in a directory: files with their modes, folders, and links as links. No link is followed, since programs may be changing them
-/// meanwhile: each entry is opened below a handle of its folder. A pipe, a socket or a device is left out.
+/// Copies what lies in a directory: files with their modes, folders, and links as links.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let open = |path| Dir::open_ambient_dir(path, ambient_authority());
-    let mut left = Left { bytes: MOST_BYTES, entries: MOST_ENTRIES };
-    copy_folder(&open(from)?, &open(to)?, DEEPEST, &mut left)
-}
-
-fn copy_folder(from: &Dir, to: &Dir, depth: usize, left: &mut Left) -> io::Result<()> {
-    if depth == 0 {
-        return Err(io::Error::other(format!("its folders lie more than {DEEPEST} deep")));
-    }
-    for entry in from.entries()? {
-        left.entries = left.entries.checked_sub(1).ok_or_else(|| io::Error::other("it has too many files"))?;
-        match copy_entry(&entry?, from, to, depth, left) {
-            // One that is gone again is passed over.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            done => done?,
-        }
-    }
-    Ok(())
-}
-
-fn copy_entry(entry: &DirEntry, from: &Dir, to: &Dir, depth: usize, left: &mut Left) -> io::Result<()> {
-    let (name, kind) = (entry.file_name(), entry.file_type()?);
-    if kind.is_dir() {
-        let folder = cap_fs_ext::DirExt::open_dir_nofollow(from, &name)?;
-        to.create_dir(&name)?;
-        copy_folder(&folder, &to.open_dir(&name)?, depth - 1, left)?;
-        return to.set_permissions(&name, folder.dir_metadata()?.permissions());
-    }
-    if kind.is_symlink() {
-        let target = from.read_link_contents(&name)?;
-        return cap_fs_ext::DirExt::symlink(to, target, &name);
-    }
-    if !kind.is_file() {
-        return Ok(());
-    }
-    let mut options = cap_std::fs::OpenOptions::new();
-    cap_fs_ext::OpenOptionsSyncExt::nonblock(options.read(true), true);
-    cap_fs_ext::OpenOptionsFollowExt::follow(&mut options, cap_fs_ext::FollowSymlinks::No);
-    let source = from.open_with(&name, &options)?;
-    let metadata = source.metadata()?;
-    if !metadata.is_file() {
-        return Ok(());
-    }
-    let mut target = to.create(&name)?;
-    let most = left.bytes;
-    let copied = io::copy(&mut io::Read::take(source, most.saturating_add(1)), &mut target)?;
-    left.bytes =
-        most.checked_sub(copied).ok_or_else(|| io::Error::other(format!("it has more than {MOST_BYTES} bytes")))?;
-    target.set_permissions(metadata.permissions())
+    let mut folder = Folder::new(open(to)?).keeping_links();
+    walk(&open(from)?, &mut folder)?;
+    folder.finish()
 }

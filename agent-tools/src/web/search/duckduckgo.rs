@@ -15,11 +15,9 @@ use url::{Url, form_urlencoded};
 
 use super::{Hit, Query, SearchEngine, api::Api};
 use crate::{
+    documents::apart::Apart,
     http::Call,
-    web::{
-        apart::Apart,
-        dom::{attribute, has_class, parse, tag, text, walk},
-    },
+    web::dom::{attribute, has_class, parse, tag, text, walk},
 };
 
 const URL: &str = "https://html.duckduckgo.com/html/";

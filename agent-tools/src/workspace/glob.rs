@@ -1,4 +1,4 @@
-//! `find_files`, and the patterns of names that searching uses too.
+//! `glob`, and the patterns of names that searching uses too.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -16,30 +16,33 @@ use crate::{ToolExt, blocking::blocking, from_fn};
 const DEFAULT_RESULTS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
-struct FindFiles {
-    /// A pattern such as `*.rs`, `src/**/*.{ts,tsx}` or `docs/`. Without a `/` it is for the name in any folder.
-    glob: String,
+struct Glob {
+    /// A glob pattern such as `*.rs`, `src/**/*.{ts,tsx}` or `docs/`. Without a `/` it is for the name in any folder.
+    pattern: String,
+    /// The folder to look in; the root of the workspace if it is left out.
+    path: Option<String>,
     /// Most paths to show. Default: 100.
     #[schemars(range(min = 1, max = 1000))]
     max_results: Option<usize>,
 }
 
 pub(super) fn tool(files: Files) -> impl Tool {
-    let description = "Finds files by their path, one path per line. Hidden files and those that .gitignore leaves out are \
+    let description = "Finds files whose path matches a glob pattern, one path per line. Hidden files and those that .gitignore leaves out are \
                        not found.";
-    from_fn("find_files", description, move |args: FindFiles, req: ToolRequest| {
+    from_fn("glob", description, move |args: Glob, req: ToolRequest| {
         let files = files.clone();
         blocking(move || find(&files, &args, req.cx))
     })
     .with_options(|o| o.effect(Effect::Pure))
 }
 
-fn find(files: &Files, args: &FindFiles, cx: RunCx) -> Result<String> {
-    let wanted = Names::new(&args.glob)?;
+fn find(files: &Files, args: &Glob, cx: RunCx) -> Result<String> {
+    let wanted = Names::new(&args.pattern)?;
+    let start = files.relative(args.path.as_deref().unwrap_or_default())?;
     let most = args.max_results.unwrap_or(DEFAULT_RESULTS);
     let mut paths = Vec::new();
-    let ended = walk(files, Path::new(""), usize::MAX, &Stop::new(cx, files), &mut |found| {
-        if found.entry.is_folder() || !wanted.contains(found.path) {
+    let ended = walk(files, &start, usize::MAX, &Stop::new(cx, files), &mut |found| {
+        if found.entry.is_folder() || !wanted.contains(below(found.path, &start)) {
             return Ok(ControlFlow::Continue(()));
         }
         if paths.len() == most {
@@ -49,12 +52,17 @@ fn find(files: &Files, args: &FindFiles, cx: RunCx) -> Result<String> {
         Ok(ControlFlow::Continue(()))
     })?;
     match ended {
-        Ended::Complete if paths.is_empty() => paths.push(format!("no file matches '{}'", args.glob)),
+        Ended::Complete if paths.is_empty() => paths.push(format!("no file matches '{}'", args.pattern)),
         Ended::Complete => {}
-        Ended::Enough => paths.push(format!("[cut at {most}: narrow the glob, or set max_results]")),
+        Ended::Enough => paths.push(format!("[cut at {most}: narrow the pattern, or set max_results]")),
         Ended::Late => paths.push("[the time was up: there may be more]".to_owned()),
     }
     Ok(paths.join("\n"))
+}
+
+/// The path as it is written in the folder that was looked in.
+pub(super) fn below<'a>(path: &'a Path, folder: &Path) -> &'a Path {
+    path.strip_prefix(folder).unwrap_or(path)
 }
 
 /// The paths that a pattern stands for.

@@ -1,6 +1,6 @@
-//! `search_files`.
+//! `grep`.
 
-use std::{fmt::Write, io, ops::ControlFlow, path::Path};
+use std::{fmt::Write, io, ops::ControlFlow};
 
 use agent_core::{Effect, Error, Result, RunCx, Tool, ToolRequest};
 use grep_matcher::LineTerminator;
@@ -11,9 +11,10 @@ use serde::Deserialize;
 
 use super::{
     files::{Files, shown},
-    find::Names,
+    glob::{Names, below},
+    place::Entry,
     text::{count, cut, is_binary},
-    walk::{Ended, Stop, walk},
+    walk::{Ended, Found, Stop, walk},
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
 
@@ -26,9 +27,11 @@ const LONGEST_LINE: usize = 500;
 const LARGEST_REGEX: usize = 4 << 20;
 
 #[derive(Deserialize, JsonSchema)]
-struct SearchFiles {
+struct Grep {
     /// A regular expression for a line. `(?i)` at the start ignores case.
     pattern: String,
+    /// The file or the folder to search in; the root of the workspace if it is left out.
+    path: Option<String>,
     /// Only files whose path fits, such as `*.rs` or `src/**`.
     glob: Option<String>,
     /// Most matching lines to show. Default: 100.
@@ -42,14 +45,14 @@ struct SearchFiles {
 pub(super) fn tool(files: Files) -> impl Tool {
     let description = "Searches the text of files for a regular expression. Shows `path:line: text`. Hidden files, binary \
                        files and those that .gitignore leaves out are not searched.";
-    from_fn("search_files", description, move |args: SearchFiles, req: ToolRequest| {
+    from_fn("grep", description, move |args: Grep, req: ToolRequest| {
         let files = files.clone();
         blocking(move || search(&files, &args, req.cx))
     })
     .with_options(|o| o.effect(Effect::Pure))
 }
 
-fn search(files: &Files, args: &SearchFiles, cx: RunCx) -> Result<String> {
+fn search(files: &Files, args: &Grep, cx: RunCx) -> Result<String> {
     let matcher = matcher(&args.pattern)?;
     let wanted = args.glob.as_deref().map(Names::new).transpose()?;
     let context = args.context.unwrap_or(0);
@@ -62,8 +65,10 @@ fn search(files: &Files, args: &SearchFiles, cx: RunCx) -> Result<String> {
     let mut hits =
         Hits { path: String::new(), lines: String::new(), left: most, most_bytes: files.limits.output_bytes };
     let mut passed_over = 0_u64;
-    let ended = walk(files, Path::new(""), usize::MAX, &Stop::new(cx, files), &mut |found| {
-        if !found.entry.is_file() || wanted.as_ref().is_some_and(|names| !names.contains(found.path)) {
+    let start = files.relative(args.path.as_deref().unwrap_or_default())?;
+    let mut visit = |found: &Found<'_>| {
+        let is_wanted = wanted.as_ref().is_none_or(|names| names.contains(below(found.path, &start)));
+        if !found.entry.is_file() || !is_wanted {
             return Ok(ControlFlow::Continue(()));
         }
         let Ok(bytes) = files.read_quietly(found.path) else {
@@ -76,7 +81,15 @@ fn search(files: &Files, args: &SearchFiles, cx: RunCx) -> Result<String> {
             searcher.search_slice(&matcher, &bytes, &mut hits).map_err(failed)?;
         }
         Ok(if hits.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?;
+    };
+    let ended = if files.is_file(&start) {
+        match visit(&Found { path: &start, entry: &Entry::file("", 0) })? {
+            ControlFlow::Continue(()) => Ended::Complete,
+            ControlFlow::Break(()) => Ended::Enough,
+        }
+    } else {
+        walk(files, &start, usize::MAX, &Stop::new(cx, files), &mut visit)?
+    };
     let mut report = hits.lines;
     if report.is_empty() {
         writeln!(report, "no line matches '{}'", args.pattern).expect("a string takes everything");

@@ -18,14 +18,14 @@ const MOST: usize = 2;
 
 /// Runs work that may take long, panic, or use much of the stack.
 #[derive(Clone, Debug)]
-pub(super) struct Apart {
+pub(crate) struct Apart {
     free: Arc<Semaphore>,
     longest: Duration,
 }
 
 impl Apart {
     /// Work may take this long; it is given the moment at which it is to end by itself.
-    pub(super) fn new(longest: Duration) -> Self {
+    pub(crate) fn new(longest: Duration) -> Self {
         Self { free: Arc::new(Semaphore::new(MOST)), longest }
     }
 
@@ -33,7 +33,7 @@ impl Apart {
     ///
     /// # Errors
     /// Those of the work; of kind [`Tool`](ErrorKind::Tool) if it panicked. What the panic said is for logs alone.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         what: &'static str,
         work: impl FnOnce(Instant) -> Result<T> + Send + 'static,
@@ -51,12 +51,12 @@ impl Apart {
             let _ = done.send(worked);
         };
         let busy = |e| Error::tool("the machine has no thread left").with_retry(Retry::Temporary(None)).with_source(e);
-        thread::Builder::new().name("agent-web".to_owned()).stack_size(STACK).spawn(run).map_err(busy)?;
+        thread::Builder::new().name("agent-documents".to_owned()).stack_size(STACK).spawn(run).map_err(busy)?;
         result.await.map_err(|_| Error::new(ErrorKind::Unexpected, "a thread ended without a result"))?
     }
 }
 
 /// An error if the moment is over.
-pub(super) fn in_time(end: Instant, what: &str) -> Result<()> {
+pub(crate) fn in_time(end: Instant, what: &str) -> Result<()> {
     if Instant::now() < end { Ok(()) } else { Err(Error::tool(format!("{what} takes too long to read"))) }
 }

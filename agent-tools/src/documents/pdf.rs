@@ -1,6 +1,6 @@
 //! PDF to text.
 
-use std::{cell::Cell, panic::resume_unwind, time::Instant};
+use std::{cell::Cell, ops::RangeInclusive, panic::resume_unwind, time::Instant};
 
 use agent_core::{Error, Result};
 use lopdf::{Document, LoadOptions, Object, ObjectId};
@@ -21,12 +21,24 @@ thread_local! {
     static LEFT: Cell<Option<(usize, Instant)>> = const { Cell::new(None) };
 }
 
-/// The title, and the text of the pages, each under its number. To be called where panics are caught: it is by one that a
+/// What is read of a document.
+#[derive(Debug)]
+pub(crate) struct Pdf {
+    pub(crate) title: Option<String>,
+    /// The text of the pages, each under its number.
+    pub(crate) text: String,
+    /// The last page that is in it.
+    pub(crate) last: u32,
+    /// How many pages the document has.
+    pub(crate) pages: u32,
+}
+
+/// Reads the pages that are wanted, until their text has more than `most` bytes. To be called where panics are caught: it is by one that a
 /// document is given up that takes too much.
 ///
 /// # Errors
-/// If it is no PDF, is encrypted, or is not read at `end`.
-pub(super) fn read(bytes: &[u8], most: usize, end: Instant) -> Result<(Option<String>, String)> {
+/// If it is no PDF, is encrypted, has none of the pages, or is not read at `end`.
+pub(crate) fn read(bytes: &[u8], wanted: RangeInclusive<u32>, most: usize, end: Instant) -> Result<Pdf> {
     // What is encrypted is loaded past the filter, so it is refused before.
     if is_encrypted(bytes) {
         return Err(Error::tool("the PDF is encrypted, so it is not read"));
@@ -36,23 +48,25 @@ pub(super) fn read(bytes: &[u8], most: usize, end: Instant) -> Result<(Option<St
     let options = LoadOptions { max_decompressed_size: Some(LARGEST_STREAM), filter, ..LoadOptions::default() };
     let unread = |e| Error::tool("the PDF is damaged, or is none").with_source(e);
     let pdf = Document::load_mem_with_options(bytes, options).map_err(unread)?;
-    let mut text = String::new();
-    for (number, page) in pdf.get_pages().into_iter().take(MOST_PAGES) {
+    let all = pdf.get_pages();
+    let (mut text, mut last, pages) = (String::new(), 0, u32::try_from(all.len()).unwrap_or(u32::MAX));
+    for (&number, &page) in all.range(wanted.clone()).take(MOST_PAGES) {
         in_time(end, "the PDF")?;
         let few_fonts = pdf.get_page_fonts(page).is_ok_and(|fonts| fonts.len() <= MOST_FONTS);
         let read = few_fonts.then(|| pdf.extract_text_with_limit(&[number], LARGEST_STREAM).ok()).flatten();
         // A page that cannot be read says so; the others may still.
         let page = read.unwrap_or_else(|| "[not readable]".to_owned());
         text.push_str(&format!("[page {number}]\n{}\n\n", page.trim()));
+        last = number;
         if text.len() > most {
-            text.push_str("[cut: the rest is longer than what is read]");
             break;
         }
     }
-    if text.is_empty() {
-        return Err(Error::tool("the PDF has no pages"));
+    match (text.is_empty(), pages) {
+        (true, 0) => Err(Error::tool("the PDF has no pages")),
+        (true, _) => Err(Error::tool(format!("the PDF has {pages} pages: page {} is after the last", wanted.start()))),
+        _ => Ok(Pdf { title: title(&pdf), text: text.trim_end().to_owned(), last, pages }),
     }
-    Ok((title(&pdf), text.trim_end().to_owned()))
 }
 
 fn title(pdf: &Document) -> Option<String> {
@@ -118,7 +132,7 @@ mod tests {
     #[test]
     fn what_is_encrypted_is_refused_however_it_says_so() {
         for said in ["/Encrypt 5 0 R", "/#45ncrypt 5 0 R", "/Encr#79pt<<>>"] {
-            let e = read(format!("%PDF-1.4\ntrailer << {said} >>").as_bytes(), 100, soon()).expect_err(said);
+            let e = read(format!("%PDF-1.4\ntrailer << {said} >>").as_bytes(), 1..=9, 100, soon()).expect_err(said);
             assert!(e.message().contains("is encrypted"), "{e}");
         }
         for other in ["/Encoding", "Encrypt", "/#4", "/Encryp"] {
@@ -140,9 +154,9 @@ mod tests {
     fn a_document_that_would_take_all_memory_is_given_up() {
         let file = repeated(2_000);
         assert!(file.len() < 300_000);
-        let ended = catch_unwind(|| read(&file, 100, soon()).map(drop));
+        let ended = catch_unwind(|| read(&file, 1..=9, 100, soon()).map(drop));
         assert!(ended.is_err(), "{ended:?}");
-        let late = catch_unwind(|| read(&repeated(2), 100, Instant::now()).map(drop));
+        let late = catch_unwind(|| read(&repeated(2), 1..=9, 100, Instant::now()).map(drop));
         assert!(late.is_err(), "{late:?}");
     }
 }
