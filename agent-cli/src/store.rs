@@ -3,9 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agent::{
-    Error, Result,
+    Error, Message, Result,
     config::{Loader, StoreAddress},
     core::Journal,
+    journal::SessionInfo,
 };
 
 use crate::cli::Global;
@@ -45,6 +46,24 @@ pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
         }
         _ => address.open().await,
     }
+}
+
+/// What a session is about: the title that it was given, or else what the user said first.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn title(journal: &dyn Journal, session: &str, info: &SessionInfo) -> Result<String> {
+    if let Some(title) = &info.title {
+        return Ok(title.clone());
+    }
+    let index = journal.whole_index(session).await?;
+    let first = |agent: &Arc<str>| {
+        index.look(|index| {
+            let history = index.history(agent);
+            history.iter().find(|message| matches!(message, Message::User(_))).map(Message::text)
+        })
+    };
+    Ok(info.agents.iter().find_map(first).unwrap_or_default())
 }
 
 /// The agent whose side of a session is meant: the one that was named, or the first that came.
