@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, AgentBuilder, Model, Result, Tool, async_trait,
-    config::Loader,
-    core::{Journal, ModelInfo},
+    Agent, AgentBuilder, Model, Result, Tool,
+    config::{self, Loader},
+    core::Journal,
     llm::{self, Providers, offline::OfflineModel},
     middleware::Approval,
     tools::{Shell, Workspace, sandbox::LocalSandbox},
@@ -14,7 +14,7 @@ use agent::{
 use crate::{
     cli::Global,
     output::{Paint, plain},
-    store::Place,
+    store, telemetry,
 };
 
 /// The agent that the options mean, and where its sessions are.
@@ -40,12 +40,19 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
-    let (mut builder, description, store) = match &global.file {
-        Some(file) => of_file(file, global)?,
+    let (mut builder, description, of_file) = match &global.file {
+        Some(file) => {
+            let loaded = of_file(file, global)?;
+            if let Some(exporter) = loaded.exporter() {
+                telemetry::send(exporter.clone())?;
+            }
+            let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
+            let store = loaded.store().cloned();
+            (loaded.into_builder(), description, store)
+        }
         None => (Agent::builder("agent", model(global.model.as_deref())?), None, None),
     };
-    let store = global.store.clone().or(store);
-    let journal = Place::of(&Global { store, ..global.clone() })?.open().await?;
+    let journal = store::address(global, of_file.as_ref())?.open().await?;
     if let Some(name) = &global.name {
         builder = builder.name(name);
     }
@@ -59,8 +66,8 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
     Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, description })
 }
 
-/// What a file says, with the model that the options name: the builder, what the agent is good for, and its store.
-fn of_file(file: &Path, global: &Global) -> Result<(AgentBuilder, Option<String>, Option<String>)> {
+/// What a file says, with the model that the options name.
+fn of_file(file: &Path, global: &Global) -> Result<config::Loaded> {
     let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
     let loaded = loader.load(file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
@@ -70,18 +77,16 @@ fn of_file(file: &Path, global: &Global) -> Result<(AgentBuilder, Option<String>
     if loaded.definition().model.name.starts_with("offline:") {
         tell("agent: the offline stand-in answers, which only finds and quotes; --model names another");
     }
-    let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
-    let store = loaded.store().map(str::to_owned);
-    Ok((loaded.into_builder(), description, store))
+    Ok(loaded)
 }
 
 /// The model of this name; without one, the offline model, of which the user is told.
 ///
 /// # Errors
 /// If there is no such provider, or what it needs is not set.
-pub(crate) fn model(name: Option<&str>) -> Result<Named> {
+pub(crate) fn model(name: Option<&str>) -> Result<Arc<dyn Model>> {
     if let Some(name) = name {
-        return Ok(Named(Arc::new(llm::model(name).build()?)));
+        return Ok(Arc::new(llm::model(name).build()?));
     }
     let keys = keys();
     let advice = if keys.is_empty() {
@@ -91,7 +96,7 @@ pub(crate) fn model(name: Option<&str>) -> Result<Named> {
     };
     let note = format!("agent: no --model, so the offline stand-in answers, which only finds and quotes; {advice}");
     eprintln!("{}", Paint::stderr().dim(&plain(&note)));
-    Ok(Named(Arc::new(OfflineModel)))
+    Ok(Arc::new(OfflineModel))
 }
 
 /// The providers whose keys are set.
@@ -99,20 +104,6 @@ fn keys() -> Vec<String> {
     let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
     let has_key = |provider: &&llm::Provider| provider.keys.iter().any(|key| is_set(&key.variable));
     Providers::builtin().iter().filter(has_key).map(|provider| provider.name.clone()).collect()
-}
-
-/// A model of whatever kind.
-pub(crate) struct Named(Arc<dyn Model>);
-
-#[async_trait]
-impl Model for Named {
-    fn info(&self) -> ModelInfo {
-        self.0.info()
-    }
-
-    async fn call(&self, req: agent::ModelRequest) -> Result<agent::ModelResponse> {
-        self.0.call(req).await
-    }
 }
 
 fn tools(global: &Global) -> Result<Vec<Arc<dyn Tool>>> {

@@ -1,17 +1,19 @@
 //! The program `agent`: runs, chats with, inspects and serves agents in a terminal.
 //!
 //! Each command is a file. What they share, from the ground up: `cli` (what can be said), `output` (what is shown, and how the
-//! program ends), `store`, `load` (the agent that is meant), `run` (a run, with its progress and its questions).
+//! program ends), `store`, `telemetry`, `load` (the agent that is meant), `run` (a run, with its progress and its questions).
 
 mod chat;
 mod cli;
 mod commands;
 mod export;
 mod inspect;
+mod listing;
 mod load;
 mod output;
 mod run;
 mod store;
+mod telemetry;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,7 @@ fn on_runtime(cli: Cli) -> Result<End> {
     let ended = runtime.block_on(command(cli));
     // A thread that waits for a line of the terminal must not keep the program.
     runtime.shutdown_background();
+    telemetry::finish();
     ended
 }
 

@@ -2,67 +2,24 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agent::{Error, PostgresJournal, Result, SqliteJournal, core::Journal, core::MemoryJournal};
+use agent::{
+    Error, Message, Result,
+    config::{Loader, StoreAddress},
+    core::Journal,
+    journal::SessionInfo,
+};
 
-use crate::{cli::Global, output::cannot};
+use crate::cli::Global;
 
-/// Where sessions are kept: what `--store` and `AGENT_STORE` name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    File(PathBuf),
-    Postgres(String),
-    Memory,
-}
-
-impl Place {
-    /// What the options name; without one, a file in the user's data directory.
-    ///
-    /// # Errors
-    /// If nothing is named and the user has no such directory.
-    pub(crate) fn of(global: &Global) -> Result<Self> {
-        let Some(url) = &global.store else { return default_file().map(Self::File) };
-        Ok(match url.split_once(':') {
-            _ if url == "memory" => Self::Memory,
-            Some(("postgres" | "postgresql", _)) => Self::Postgres(url.clone()),
-            Some(("sqlite", path)) => Self::File(path.trim_start_matches("//").into()),
-            Some((scheme, rest)) if rest.starts_with("//") => {
-                let known = "a path, sqlite:PATH, postgres://.. or memory";
-                return Err(Error::config(format!("no store is known for '{scheme}://': --store takes {known}")));
-            }
-            _ => Self::File(url.into()),
-        })
-    }
-
-    /// Opens it; a file is made if there is none.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Journal>> {
-        Ok(match self {
-            Self::Memory => Arc::new(MemoryJournal::default()),
-            Self::Postgres(url) => Arc::new(PostgresJournal::connect(url).await?),
-            Self::File(path) => {
-                if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                    std::fs::create_dir_all(folder).map_err(|e| cannot(folder.display(), e))?;
-                }
-                Arc::new(SqliteJournal::open(path)?)
-            }
-        })
-    }
-
-    /// As the user would write it, without a password.
-    pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::Memory => "memory".into(),
-            Self::Postgres(url) => {
-                let shown = url.split(['?', '#']).next().unwrap_or_default();
-                match (shown.split_once("//"), shown.rsplit_once('@')) {
-                    (Some((scheme, _)), Some((_, host))) => format!("{scheme}//{host}"),
-                    _ => shown.to_owned(),
-                }
-            }
-        }
+/// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
+///
+/// # Errors
+/// If the address is none, or nothing is named and the user has no such directory.
+pub(crate) fn address(global: &Global, of_file: Option<&StoreAddress>) -> Result<StoreAddress> {
+    match (&global.store, of_file) {
+        (Some(address), _) => address.parse(),
+        (None, Some(of_file)) => Ok(of_file.clone()),
+        (None, None) => default_file().map(StoreAddress::Sqlite),
     }
 }
 
@@ -78,13 +35,35 @@ fn default_file() -> Result<PathBuf> {
 /// # Errors
 /// Those of the store, and if there is none.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
-    let place = Place::of(global)?;
-    match &place {
-        Place::File(path) if !path.exists() => {
+    let of_file = match (&global.store, &global.file) {
+        (None, Some(file)) => Loader::new().load(file)?.store().cloned(),
+        _ => None,
+    };
+    let address = address(global, of_file.as_ref())?;
+    match &address {
+        StoreAddress::Sqlite(path) if !path.exists() => {
             Err(Error::config(format!("there is no store '{}': name one with --store", path.display())))
         }
-        _ => place.open().await,
+        _ => address.open().await,
     }
+}
+
+/// What a session is about: the title that it was given, or else what the user said first.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn title(journal: &dyn Journal, session: &str, info: &SessionInfo) -> Result<String> {
+    if let Some(title) = &info.title {
+        return Ok(title.clone());
+    }
+    let index = journal.whole_index(session).await?;
+    let first = |agent: &Arc<str>| {
+        index.look(|index| {
+            let history = index.history(agent);
+            history.iter().find(|message| matches!(message, Message::User(_))).map(Message::text)
+        })
+    };
+    Ok(info.agents.iter().find_map(first).unwrap_or_default())
 }
 
 /// The agent whose side of a session is meant: the one that was named, or the first that came.
@@ -98,24 +77,5 @@ pub(crate) async fn agent_of(journal: &dyn Journal, session: &str, named: Option
     match named {
         Some(name) => Ok(name.into()),
         None => info.agents.first().cloned().ok_or_else(|| Error::config(format!("session '{session}' holds no run"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn place(url: &str) -> Result<Place> {
-        Place::of(&Global { store: Some(url.into()), ..Global::default() })
-    }
-
-    #[test]
-    fn a_store_is_a_path_or_a_url_and_its_password_is_not_shown() {
-        assert_eq!(place("a/b.db").expect("a store"), Place::File("a/b.db".into()));
-        assert_eq!(place("sqlite:///tmp/b.db").expect("a store"), Place::File("/tmp/b.db".into()));
-        assert_eq!(place("memory").expect("a store"), Place::Memory);
-        let postgres = place("postgres://ada:secret@db:5432/agent?password=secret").expect("a store");
-        assert_eq!(postgres.shown(), "postgres://db:5432/agent");
-        assert!(place("mysql://x").expect_err("it is none").message().contains("postgres://"));
     }
 }

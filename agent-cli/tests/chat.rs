@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use support::{Gate, Model, Reply};
 
@@ -225,4 +226,64 @@ fn a_run_asks_at_the_terminal_and_what_is_refused_is_not_done() {
     assert!(screen.contains("One of two."), "{screen}");
     assert!(terminal.dir().join("a.md").exists() && !terminal.dir().join("b.md").exists());
     assert!(model.last().contains("not that one"));
+}
+
+#[test]
+fn an_image_goes_along_and_is_drawn_and_none_is_where_there_are_no_colours() {
+    let model = Model::new([Reply::Text("A square.")]);
+    let Some(terminal) = Terminal::begin(&model, "") else { return };
+    fs::write(terminal.dir().join("a square.png"), STANDARD.decode(SQUARE).unwrap()).unwrap();
+    terminal.say("/attach a square.png");
+    let screen = terminal.wait("▣ a square.png, 2 x 2");
+    assert!(screen.contains("▀▀"), "{screen}");
+    terminal.say("What is this?");
+    terminal.wait("A square.");
+    assert!(model.last().contains("data:image/png;base64,"), "{}", model.last());
+    terminal.say("/theme none");
+    terminal.until("no image", |screen| screen.contains("▣ a square.png") && !screen.contains('▀'));
+    terminal.say("/attach none.png");
+    terminal.wait("! none.png: ");
+}
+
+/// Two by two points.
+const SQUARE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4zwAE/xkgFAAb8gP91pbyKwAAAABJRU5ErkJggg==";
+
+/// The pictures of the guide are what the program shows: `AGENT_SCREENSHOTS=1` makes them anew.
+#[test]
+fn the_pictures_of_the_guide_are_screens_of_this_program() {
+    let read = Reply::Call("read_file", json!({"path": "bees.md"}));
+    let write = Reply::Call("write_file", json!({"path": "summary.md", "content": "Bees hum all day."}));
+    let said =
+        "They **hum**, says `bees.md`:\n\n- all day, while they fly\n- at night, to air the hive\n\nI wrote that down.";
+    let model = Model::new([read, write, Reply::Text(said)]);
+    let Some(terminal) = Terminal::begin(&model, "--dir . --session garden") else { return };
+    fs::write(terminal.dir().join("bees.md"), "Bees hum all day.\n").unwrap();
+    terminal.tmux(&["resize-window", "-x", "84", "-y", "22"]);
+    terminal.say("What do bees do? Write it down.");
+    terminal.wait("[e]dit");
+    let asks = terminal.tmux(&["capture-pane", "-p", "-e"]);
+    terminal.press("y");
+    terminal.wait("I wrote that down.");
+    terminal.press("C-o");
+    terminal.wait("\"path\": \"summary.md\"");
+    terminal.until("nothing under way", |screen| !screen.contains("Esc interrupts"));
+    let ended = terminal.tmux(&["capture-pane", "-p", "-e"]);
+    for (name, screen) in [("chat-asks", asks), ("chat", ended)] {
+        // Where the model is, is another place each time.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/guide/{name}.svg"));
+        let picture = support::svg::picture(&screen, 84);
+        if std::env::var_os("AGENT_SCREENSHOTS").is_some() {
+            fs::write(&file, picture).unwrap();
+        } else {
+            let known = fs::read_to_string(&file).unwrap_or_default();
+            assert_eq!(words(&known), words(&picture), "{name}.svg: make it anew with AGENT_SCREENSHOTS=1");
+        }
+    }
+}
+
+/// What a picture says, without what moves while a run is under way.
+fn words(picture: &str) -> Vec<String> {
+    let texts = picture.lines().filter_map(|line| Some(line.split_once("\">")?.1.split_once("</text>")?.0));
+    texts.filter(|text| !text.contains("Esc interrupts")).map(|text| text.trim().to_owned()).collect()
 }

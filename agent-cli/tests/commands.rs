@@ -325,6 +325,83 @@ fn the_doctor_says_what_is_set_and_never_a_key() {
 }
 
 #[test]
+fn the_doctor_says_what_is_wrong_with_a_file_and_what_each_part_of_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "name: keeper\ndescription: d\nmodel: offline:any\nstore: sqlite:kept.db\ntools:\n  - workspace: {root: ., read_only: true}\n";
+    let doctor = |text: &str| {
+        fs::write(dir.path().join("keeper.yaml"), text).unwrap();
+        let (code, out, err) = end(agent(dir.path()).env_remove("AGENT_STORE"), &["doctor", "--json", "keeper.yaml"]);
+        (code, json_lines(&out), err)
+    };
+    let of = |found: &[Value], what: &str| found.iter().find(|line| line["what"] == what).cloned().unwrap_or_default();
+    let (code, found, err) =
+        doctor(&format!("{file}sub_agents: {{helper: {{description: h, agent: {{name: h, model: 'offline:h'}}}}}}\n"));
+    assert_eq!(code, 0, "{found:?} {err}");
+    assert_eq!(of(&found, "sub-agents")["found"], "of keeper: helper; offered to its model");
+    assert!(of(&found, "store")["found"].as_str().unwrap().contains("kept.db: not there yet"));
+    assert!(of(&found, "tools")["found"].as_str().unwrap().contains("read_file"));
+    let (code, found, _) = doctor(&format!("{file}  - mcp: {{name: files, command: [/no/such/program]}}\n"));
+    let server = of(&found, "server");
+    assert!(
+        code == 1 && server["well"] == false && server["found"].as_str().unwrap().contains("/no/such/program"),
+        "{server}"
+    );
+    let (code, found, _) = doctor(&file.replace("tools:", "tolls:").replace("offline:any", "nobody:x"));
+    assert_eq!(code, 1);
+    assert!(found[0]["found"].as_str().unwrap().contains("keeper.yaml:5:1: unknown key 'tolls'"), "{found:?}");
+    assert!(found[0]["do"].as_str().unwrap().contains("did you mean 'tools'?"));
+    let (code, found, _) = doctor(&file.replace("offline:any", "anthropic:claude-opus-4-5"));
+    assert!(code == 1 && found[0]["found"].as_str().unwrap().contains("ANTHROPIC_API_KEY"), "{found:?}");
+    assert_eq!(end(&mut agent(dir.path()), &["doctor", "none.yaml"]).0, 2);
+    let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/plugins/library");
+    let (code, out, _) = end(&mut agent(dir.path()), &["doctor", plugin]);
+    assert!(code == 0 && out.contains("script find_shelf") && out.contains("digest: '"), "{out}");
+}
+
+#[test]
+fn the_sessions_of_a_file_are_in_its_store_and_known_by_what_was_said_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let say = |args: &[&str]| end(agent(dir.path()).env_remove("AGENT_STORE"), args);
+    fs::write(dir.path().join("keeper.yaml"), "name: keeper\nmodel: offline:any\nstore: sqlite:kept.db\n").unwrap();
+    assert_eq!(say(&["run", "keeper.yaml", "-s", "garden", "What do bees do?"]).0, 0);
+    let (code, out, err) = say(&["sessions", "--file", "keeper.yaml"]);
+    assert!(code == 0 && out.contains("garden") && out.contains("What do bees do?"), "{out}{err}");
+    assert_eq!(say(&["inspect", "--file", "keeper.yaml", "garden"]).0, 0);
+    assert_eq!(say(&["sessions"]).0, 2, "nothing is kept elsewhere");
+}
+
+#[test]
+fn telemetry_of_a_file_is_sent_and_a_collector_that_is_not_there_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let (heard, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, heard) = (stream.unwrap(), heard.clone());
+            std::thread::spawn(move || {
+                let mut bytes = [0; 1 << 16];
+                let read = std::io::Read::read(&mut stream, &mut bytes).unwrap_or(0);
+                let _ = heard.send(String::from_utf8_lossy(&bytes[..read]).into_owned());
+                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            });
+        }
+    });
+    let file = |endpoint: &str| {
+        let text = format!("name: keeper\nmodel: offline:any\ntelemetry: {{endpoint: '{endpoint}', content: off}}\n");
+        fs::write(dir.path().join("keeper.yaml"), text).unwrap();
+        end(&mut agent(dir.path()), &["run", "keeper.yaml", "What do bees do?"])
+    };
+    let (code, _, err) = file(&endpoint);
+    assert_eq!(code, 0, "{err}");
+    let requests: Vec<_> = hears.try_iter().collect();
+    assert!(requests.iter().any(|request| request.starts_with("POST /v1/traces")), "{requests:?}");
+    assert!(!requests.iter().any(|request| request.contains("bees")), "no content unless the file says so");
+    let (code, out, _) = file("http://127.0.0.1:1");
+    assert!(code == 0 && !out.is_empty());
+}
+
+#[test]
 fn a_chat_without_a_terminal_says_what_to_use() {
     let dir = tempfile::tempdir().unwrap();
     let (code, _, err) = end(&mut agent(dir.path()), &["chat"]);
@@ -362,6 +439,7 @@ fn the_examples_of_the_help_work() {
         command.env("PATH", &path).env("AGENT_STORE", "s.db").env("HOME", dir.path());
         end(&mut command, &[])
     };
+    assert_eq!(shell("agent new librarian --model offline:any").0, 0);
     for session in ["garden", "garden-2"] {
         assert_eq!(shell(&format!("agent run -s {session} 'What do bees do?'")).0, 0);
     }
@@ -396,6 +474,8 @@ fn the_examples_of_the_help_work() {
             // The session has nothing to go on with, and is there no more after its deletion.
             "resume" => assert_eq!(shell(&line).0, 2, "{line}"),
             "sessions" if line.contains("delete") => {}
+            // The file is there already.
+            "new" => assert_eq!(shell(&format!("{line} --force")).0, 0, "{line}"),
             "fork" => assert_eq!(shell(&line.replace("garden-2", "garden-3")).0, 0, "{line}"),
             _ => {
                 let (code, _, err) = shell(&line);

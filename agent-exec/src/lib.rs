@@ -34,7 +34,10 @@ pub mod testing;
 
 pub use self::{
     agent::{Agent, AgentBuilder},
-    definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition, SubAgentDefinition},
+    definition::{
+        AgentDefinition, FieldDefinition, MarkedText, ModelDefinition, PartDefinition, SubAgentDefinition,
+        SystemDefinition, SystemPart,
+    },
     drain::{Drain, Drained, shutdown_signal},
     executor::Executor,
     pending::WaitingCall,

@@ -47,6 +47,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub struct Builtin {
     name: &'static str,
+    asks_model: bool,
     make: Make,
     #[cfg(feature = "schema")]
     schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
@@ -68,6 +69,11 @@ impl Builtin {
     /// What it is called in files, and what [`Middleware::name`] says.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// True if [`make`](Self::make) has use for a model.
+    pub fn asks_model(&self) -> bool {
+        self.asks_model
     }
 
     /// Makes it from its configuration; null is an empty one. `model` is who judges, picks, reads or summarises, if
@@ -105,6 +111,8 @@ macro_rules! builtins {
     ($($(#[$cfg:meta])* $name:literal: |$config:ident: $type:ty, $model:pat_param, $agents:pat_param| $made:expr;)+) => {
         const ALL: &[Builtin] = &[$($(#[$cfg])* Builtin {
             name: $name,
+            // Those that have no use for it write `_`.
+            asks_model: stringify!($model).as_bytes()[0] != b'_',
             make: |$config, $model, $agents| {
                 let $config: $type = read($name, $config)?;
                 Ok(Arc::new($made))
@@ -164,6 +172,9 @@ mod tests {
             let made = builtin.make(Value::Null, &model, &[]).unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
             assert_eq!(made.name(), builtin.name);
         }
+        let asking = Builtin::all().iter().filter(|builtin| builtin.asks_model()).map(Builtin::name);
+        let known = ["context_compaction", "judge", "prompt_injection", "tool_emulator", "tool_selector"];
+        assert!(asking.eq(known));
         assert!(Builtin::all().is_sorted_by_key(|builtin| builtin.name), "so that a list of names is easy to read");
     }
 }

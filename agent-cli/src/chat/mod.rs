@@ -4,6 +4,7 @@
 //! loop here only carries between them: keys come from a thread of their own, so that none waits for a drawing, and at most thirty
 //! pictures are drawn a second, however many events come.
 
+mod picture;
 mod runner;
 mod state;
 mod view;

@@ -1,20 +1,23 @@
 //! The agent of a chat: it runs, and its sessions are changed, as the user wishes.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, Error, Message, Result, RunEnd, RunHandle, RunRequest,
+    Agent, Error, Message, Part, Result, RunEnd, RunHandle, RunRequest,
     core::{Journal, MemoryJournal},
     event::Event,
     history::{History, ReplaceReason},
+    message::UserMessage,
 };
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use super::state::{Action, State};
 use crate::{
+    commands::attached,
     load,
-    output::{explained, moment},
+    output::{explained, line, moment},
+    store,
 };
 
 /// What a summary is asked for with.
@@ -35,11 +38,13 @@ pub(super) struct Runner {
     tell: mpsc::Sender<Told>,
     /// The run that is under way.
     handle: Option<RunHandle>,
+    /// What goes along with what is said next.
+    attached: Vec<Part>,
 }
 
 impl Runner {
     pub(super) fn new(agent: Agent, journal: Arc<dyn Journal>, tell: mpsc::Sender<Told>) -> Self {
-        Self { agent, journal, session: "".into(), tell, handle: None }
+        Self { agent, journal, session: "".into(), tell, handle: None, attached: Vec::new() }
     }
 
     /// Goes to a session and shows what was said in it; without a name, to a new one.
@@ -107,7 +112,17 @@ impl Runner {
     async fn try_to(&mut self, state: &mut State, action: Action) -> Result<()> {
         let is_free = self.handle.is_none() && !state.is_running;
         match action {
-            Action::Send(text) => self.start(state, RunRequest::user(text).session(self.session.clone())),
+            Action::Send(text) => {
+                let mut parts = std::mem::take(&mut self.attached);
+                parts.push(Part::text(text));
+                let message = Message::User(UserMessage::new(parts));
+                self.start(state, RunRequest::new(vec![message]).session(self.session.clone()));
+            }
+            Action::Attach(file) => {
+                let part = attached(Path::new(&file))?;
+                state.attached(&file, &part);
+                self.attached.push(part);
+            }
             Action::Steer(text) => match &self.handle {
                 Some(handle) => handle.steer(Message::user(text))?,
                 None => return Err(Error::config("wait until it is done")),
@@ -164,10 +179,8 @@ impl Runner {
         let mut lines = Vec::new();
         for name in self.journal.sessions().await? {
             if let Some(info) = self.journal.info(&name).await? {
-                lines.push((
-                    info.updated,
-                    format!("{}  {name}  {}", moment(info.updated), info.title.unwrap_or_default()),
-                ));
+                let title = line(&store::title(&*self.journal, &name, &info).await?, 60);
+                lines.push((info.updated, format!("{}  {name}  {title}", moment(info.updated))));
             }
         }
         lines.sort_by(|one, two| two.cmp(one));

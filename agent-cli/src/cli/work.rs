@@ -86,6 +86,7 @@ pub(crate) struct Models {
 #[command(after_help = "\
 Examples:
   agent tools --dir docs
+  agent tools --file librarian.yaml
   agent tools --dir docs call read_file '{\"path\": \"start.md\"}'")]
 pub(crate) struct Tools {
     #[command(subcommand)]
@@ -109,10 +110,17 @@ pub(crate) enum ToolsAct {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Of a file, its servers of tools are started or reached, and nothing is asked of a model. Of a plugin's folder, what it would be let do is
+shown, and the digest by which a file trusts it.
+
 Examples:
   agent doctor
+  agent doctor librarian.yaml
   agent doctor --network")]
 pub(crate) struct Doctor {
+    /// The agent's file that is looked at, or a plugin's folder; without one, this machine
+    #[arg(value_name = "FILE")]
+    pub(crate) place: Option<PathBuf>,
     /// Also try to reach the providers whose keys are set; nothing is sent but the beginning of a connection
     #[arg(long)]
     pub(crate) network: bool,

@@ -17,7 +17,7 @@ const MOST: u64 = 50 << 20;
 ///
 /// # Errors
 /// If it cannot be read, is too large, or is neither text nor of a kind that is known.
-pub(super) fn attached(file: &Path) -> Result<Part> {
+pub(crate) fn attached(file: &Path) -> Result<Part> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ending = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let bytes = read(file)?;

@@ -12,6 +12,7 @@ mod start;
 mod tools;
 
 pub(crate) use self::{
+    attach::attached,
     doctor::doctor,
     mcp::mcp,
     models::models,

@@ -58,7 +58,7 @@ pub(crate) async fn approve(wanted: Approve, global: &Global) -> Result<End> {
         if global.json {
             print_json(&json!({"session": wanted.session, "questions": open.questions}))?;
         } else {
-            print(&run::waiting(&open, global.store.as_deref()))?;
+            print(&run::waiting(&open, global))?;
         }
         return Ok(End::Waits);
     };

@@ -6,14 +6,14 @@ use serde_json::json;
 use crate::{
     cli::{Global, Sessions, SessionsAct},
     output::{End, line, moment, print, print_json, table},
-    store::existing,
+    store::{existing, title},
 };
 
 /// Lists, searches and deletes sessions.
 pub(crate) async fn sessions(wanted: Sessions, global: &Global) -> Result<End> {
     let journal = existing(global).await?;
     match wanted.act {
-        None => list(all(&*journal).await?, wanted.limit, global),
+        None => list(&*journal, all(&*journal).await?, wanted.limit, global).await,
         Some(SessionsAct::Search { text }) => {
             let mut found = Vec::new();
             for (name, info) in all(&*journal).await? {
@@ -21,7 +21,7 @@ pub(crate) async fn sessions(wanted: Sessions, global: &Global) -> Result<End> {
                     found.push((name, info));
                 }
             }
-            list(found, usize::MAX, global)
+            list(&*journal, found, usize::MAX, global).await
         }
         Some(SessionsAct::Delete { sessions }) => {
             let mut missing = Vec::new();
@@ -66,7 +66,12 @@ async fn has(journal: &dyn Journal, name: &str, info: &SessionInfo, text: &str) 
     Ok(info.agents.iter().any(|agent| said(agent)))
 }
 
-fn list(sessions: Vec<(String, SessionInfo)>, most: usize, global: &Global) -> Result<End> {
+async fn list(
+    journal: &dyn Journal,
+    sessions: Vec<(String, SessionInfo)>,
+    most: usize,
+    global: &Global,
+) -> Result<End> {
     let left_out = sessions.len().saturating_sub(most);
     let sessions = sessions.into_iter().take(most);
     if global.json {
@@ -76,10 +81,10 @@ fn list(sessions: Vec<(String, SessionInfo)>, most: usize, global: &Global) -> R
         return Ok(End::Finished);
     }
     let mut rows = vec![["session", "runs", "updated (UTC)", "agents", "title"].map(str::to_owned).to_vec()];
-    rows.extend(sessions.map(|(name, info)| {
-        let title = info.title.as_deref().unwrap_or_default();
-        vec![line(&name, 60), info.runs.to_string(), moment(info.updated), info.agents.join(", "), line(title, 60)]
-    }));
+    for (name, info) in sessions {
+        let title = line(&title(journal, &name, &info).await?, 60);
+        rows.push(vec![line(&name, 60), info.runs.to_string(), moment(info.updated), info.agents.join(", "), title]);
+    }
     let mut text = table(&rows);
     if left_out > 0 {
         text.push_str(&format!("and {left_out} older: --limit {}\n", left_out + rows.len() - 1));

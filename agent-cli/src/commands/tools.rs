@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Global, Tools, ToolsAct},
+    listing,
     load::load,
     output::{End, line, print, print_json, table},
     run::Driver,
@@ -21,9 +22,10 @@ pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
     let global = &Global { model: global.model.clone().or_else(|| Some("offline:any".into())), ..global.clone() };
     let loaded = load(global).await?;
     let agent = loaded.build()?;
+    let tools = listing::of_agent(&agent).await?;
     if let Some(ToolsAct::Call { tool: name, arguments }) = wanted.act {
-        if !agent.tools().iter().any(|tool| tool.name == name) {
-            let names: Vec<_> = agent.tools().iter().map(|tool| tool.name.as_str()).collect();
+        if !tools.iter().any(|tool| tool.name == name) {
+            let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
             return Err(Error::config(format!("the agent has no tool '{name}': it has {}", listed(&names))));
         }
         if !serde_json::from_str::<Value>(&arguments).is_ok_and(|arguments| arguments.is_object()) {
@@ -34,22 +36,22 @@ pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
         return Driver::new(&agent, global).drive(RunRequest::user("A call by hand.").streaming(true)).await;
     }
     if global.json {
-        for tool in agent.tools() {
+        for tool in &tools {
             print_json(&json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))?;
         }
         return Ok(End::Finished);
     }
-    if agent.tools().is_empty() {
+    if tools.is_empty() {
         eprintln!("agent: the agent has no tools; --dir gives it those for files");
     }
     if wanted.schemas {
-        for tool in agent.tools() {
+        for tool in &tools {
             let schema = serde_json::to_string_pretty(&tool.parameters).unwrap_or_default();
             print(&format!("{}\n{}\n{schema}\n\n", tool.name, tool.description))?;
         }
         return Ok(End::Finished);
     }
-    let rows: Vec<_> = agent.tools().iter().map(|t| vec![t.name.clone(), line(&t.description, 100)]).collect();
+    let rows: Vec<_> = tools.iter().map(|t| vec![t.name.clone(), line(&t.description, 100)]).collect();
     print(&table(&rows))?;
     Ok(End::Finished)
 }

@@ -25,7 +25,7 @@ pub(crate) struct Driver<'a> {
     /// Questions are asked at the terminal.
     asks: bool,
     despite_changes: bool,
-    store: Option<&'a str>,
+    global: &'a Global,
     /// The newest byte of the answer that was written, if any.
     last: Option<char>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Driver<'a> {
 impl<'a> Driver<'a> {
     pub(crate) fn new(agent: &'a Agent, global: &'a Global) -> Self {
         let asks = !global.json && ask::somebody_is_there();
-        Self { agent, json: global.json, asks, despite_changes: false, store: global.store.as_deref(), last: None }
+        Self { agent, json: global.json, asks, despite_changes: false, global, last: None }
     }
 
     /// Never asks at the terminal.
@@ -159,7 +159,7 @@ impl<'a> Driver<'a> {
             RunEnd::Finished(finished) if !is_plain(&finished.reason) => {
                 eprintln!("{}", paint.dim(&format!("agent: the run ended early: {}", finished.reason)));
             }
-            RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.store))),
+            RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.global))),
             RunEnd::Paused(checkpoint) | RunEnd::Cancelled(checkpoint) => {
                 let session = &checkpoint.ids.session;
                 eprintln!(
@@ -212,16 +212,18 @@ fn in_json(end: &RunEnd) -> Value {
 }
 
 /// What a run waits for, and how it is answered.
-pub(crate) fn waiting(checkpoint: &Checkpoint, store: Option<&str>) -> String {
+pub(crate) fn waiting(checkpoint: &Checkpoint, global: &Global) -> String {
     let session = quoted(&checkpoint.ids.session);
     // A URL may have a password in it: whoever said it knows it.
-    let store = store.filter(|store| !store.contains("://"));
+    let store = global.store.as_deref().filter(|store| !store.contains("://"));
     let store = store.map_or_else(String::new, |store| format!("--store {} ", quoted(store)));
+    let file =
+        global.file.as_ref().map_or_else(String::new, |file| format!("--file {} ", quoted(&file.to_string_lossy())));
     let mut text = format!("agent: session {session} waits for {} answer(s)\n", checkpoint.questions.len());
     for question in &checkpoint.questions {
         text.push_str(&format!("  {}  {}\n", question.id, line(&ask::about(question), 200)));
     }
-    text.push_str(&format!("Answer with: agent {store}approve {session} --allow (or --deny, --edit, --answer), and the options of the run\n"));
+    text.push_str(&format!("Answer with: agent {store}{file}approve {session} --allow (or --deny, --edit, --answer), and the options of the run\n"));
     text
 }
 

@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Error, Middleware, Model, Part, Result, StateField, SystemMessage, Tool, Toolset, storage::Merge};
+use agent_core::{Error, Middleware, Model, Result, StateField, Tool, Toolset, storage::Merge};
 
 use super::AgentBuilder;
 use crate::{
-    definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition, SubAgentDefinition},
+    definition::{
+        AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition, SubAgentDefinition, SystemDefinition,
+    },
     stack::Item,
 };
 
@@ -58,11 +60,15 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
     let inputs = inputs.filter_map(|(name, field)| nameless.field("run input", name, field, from)).collect();
     let state = builder.schema.keys().filter_map(|name| builder.schema.get(name).map(|field| (name, field)));
     let state = state.filter_map(|(name, field)| nameless.field("state key", name, field, from)).collect();
+    let system = builder.system.as_ref();
+    let system = system.and_then(|message| {
+        nameless.expect(SystemDefinition::of(message), || "a system prompt that is no text".to_owned())
+    });
     let model = model.filter(|_| nameless.0.is_empty()).ok_or_else(|| nameless.error())?;
     Ok(AgentDefinition {
         name: builder.name.clone(),
         model,
-        system: builder.system.as_ref().map(text),
+        system,
         system_prompt: builder.prompts.system.clone(),
         user_prompt: builder.prompts.user.clone(),
         required_variables: builder.prompts.required.clone(),
@@ -130,8 +136,4 @@ fn merge(rule: &Merge, from: &Provenance) -> Option<String> {
         }
         _ => return None,
     })
-}
-
-fn text(system: &SystemMessage) -> String {
-    system.parts().iter().filter_map(Part::as_text).collect()
 }

@@ -1,6 +1,7 @@
 //! Agents as data, and back.
 
 mod part;
+mod system;
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,10 @@ use agent_core::{Deadlines, ModelParams, WhenBusy, WhenWaiting, tool::ServerTool
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::part::{ModelDefinition, PartDefinition};
+pub use self::{
+    part::{ModelDefinition, PartDefinition},
+    system::{MarkedText, SystemDefinition, SystemPart},
+};
 use crate::{RequiredVariables, executor::Limits};
 
 /// An agent as data: what it is made of, by the names under which a [`Registry`](crate::Registry) has the parts.
@@ -39,9 +43,9 @@ pub struct AgentDefinition {
     pub name: String,
     /// The model.
     pub model: ModelDefinition,
-    /// The system prompt, as it is.
+    /// The system prompt, as it is: a text, or parts with marks for the provider's cache.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub system: Option<String>,
+    pub system: Option<SystemDefinition>,
     /// The template of the system prompt.
     #[serde(default, skip_serializing_if = "is_default")]
     pub system_prompt: Option<String>,

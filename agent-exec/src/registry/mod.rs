@@ -47,6 +47,8 @@ pub struct AgentSoFar<'a> {
     pub model: &'a Arc<dyn Model>,
     /// Its sub-agents. Those that a middleware has as [its own](Middleware::sub_agents) are that middleware's alone.
     pub sub_agents: &'a [SubAgent],
+    /// What it is made from, for a middleware that asks another model than the agent's.
+    pub registry: &'a Registry,
 }
 
 impl fmt::Debug for AgentSoFar<'_> {
@@ -54,7 +56,7 @@ impl fmt::Debug for AgentSoFar<'_> {
         f.debug_struct("AgentSoFar")
             .field("model", &self.model.info().name)
             .field("sub_agents", &self.sub_agents)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -300,7 +302,7 @@ impl Registry {
     pub fn builder(&self, definition: &AgentDefinition) -> Result<AgentBuilder> {
         let d = definition;
         let mut problems = Problems::default();
-        let model = problems.at("/model", self.model_of(&d.model));
+        let model = problems.at("/model", self.make_model(&d.model));
         let tools = d.tools.iter().enumerate().filter_map(|(i, part)| {
             let tools = find(&self.tools, PartKind::Tool, part).and_then(|make| make(part.made_from()));
             problems.at(format_args!("/tools/{i}"), tools).zip(Some(part))
@@ -323,7 +325,7 @@ impl Registry {
         let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {
             let make =
                 problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
-            let so_far = AgentSoFar { model: model.as_ref()?, sub_agents: &sub_agents };
+            let so_far = AgentSoFar { model: model.as_ref()?, sub_agents: &sub_agents, registry: self };
             let made = make?(part.made_from(), so_far);
             problems.at(format_args!("/middleware/{i}"), made).zip(Some(part))
         });
@@ -351,8 +353,8 @@ impl Registry {
         let taken: BTreeSet<_> = offered.into_iter().map(|agent| agent.key).collect();
         builder.sub_agents.extend(sub_agents.into_iter().filter(|agent| !taken.contains(&agent.key)));
         builder.provenance.sub_agents.clone_from(&d.sub_agents);
-        if let Some(text) = &d.system {
-            builder = builder.system(text);
+        if let Some(system) = &d.system {
+            builder = builder.system_message(system.message());
         }
         builder.prompts.system.clone_from(&d.system_prompt);
         builder.prompts.user.clone_from(&d.user_prompt);
@@ -385,7 +387,11 @@ impl Registry {
         }
     }
 
-    fn model_of(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
+    /// The model that a definition names, made as [`models_with`](Self::models_with) says if it is configured.
+    ///
+    /// # Errors
+    /// As [`find_model`](Self::find_model), and what making it says.
+    pub fn make_model(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
         match &self.make_model {
             _ if definition.config.is_empty() => self.find_model(&definition.name),
             Some(make) => make(&definition.made_from()),

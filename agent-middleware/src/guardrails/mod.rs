@@ -1,6 +1,6 @@
 //! Checks on what goes in and what comes out.
 //!
-//! [`Guardrails`] is the middleware, and [`Moderation`] a guard by categories and scores. Here is what authors of a [`Guard`] need:
+//! [`Guardrails`] is the middleware, [`Moderation`] a guard by categories and scores, [`ModelGuard`] one that asks a model. Here is what authors of a [`Guard`] need:
 //! what they are shown, when, and what they may say of it.
 //!
 //! ```
@@ -20,6 +20,7 @@
 mod guard;
 mod guarded;
 mod input;
+mod model_guard;
 mod moderation;
 mod output;
 
@@ -36,6 +37,7 @@ use serde_json::json;
 pub use self::{
     guard::{Guard, GuardStage, GuardSubject, GuardVerdict},
     guarded::{GuardConfig, Guarded, GuardrailsConfig, OnGuardError},
+    model_guard::ModelGuard,
     moderation::{Moderation, ModerationConfig, Moderator, WordList},
 };
 use crate::{run_value::RunValue, scan::Heard};

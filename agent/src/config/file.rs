@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::{store::StoreAddress, telemetry::TelemetryKeys};
+
 /// What a file says beside the definition of its agent.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,16 +26,30 @@ pub(super) struct FileKeys {
     /// Values of the storage that a run and its sub-agents share, at the start.
     pub(super) globals: BTreeMap<String, Value>,
     /// Where runs are kept: `memory`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: nowhere.
-    #[schemars(extend("format" = "store"))]
-    pub(super) store: Option<String>,
+    pub(super) store: Option<StoreAddress>,
+    /// Whether the model is offered the sub-agents, by the middleware `delegation`, where the file does not name that itself.
+    /// Default: true.
+    pub(super) offer_sub_agents: Option<bool>,
+    /// What others see of runs, by OpenTelemetry. Default: nothing.
+    pub(super) telemetry: Option<TelemetryKeys>,
 }
 
 impl FileKeys {
     /// The keys.
-    pub(super) const ALL: [&str; 7] = ["extends", "description", "variables", "models", "budget", "globals", "store"];
+    pub(super) const ALL: [&str; 9] = [
+        "extends",
+        "description",
+        "variables",
+        "models",
+        "budget",
+        "globals",
+        "store",
+        "offer_sub_agents",
+        "telemetry",
+    ];
 
     /// Those that a sub-agent has of its own.
-    pub(super) const OF_SUB_AGENTS: [&str; 3] = ["extends", "description", "variables"];
+    pub(super) const OF_SUB_AGENTS: [&str; 4] = ["extends", "description", "variables", "offer_sub_agents"];
 }
 
 /// A path of the file in which it stands.
@@ -42,12 +58,10 @@ impl FileKeys {
 pub(super) struct FilePath(pub(super) String);
 
 /// A secret, which a file refers to.
-#[cfg(any(feature = "openapi", feature = "web"))]
-#[derive(Clone, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(inline, extend("format" = "secret"))]
 pub(super) struct SecretText(pub(super) String);
 
-#[cfg(any(feature = "openapi", feature = "web"))]
 impl std::fmt::Debug for SecretText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[hidden]")

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         let mut written = self.extended(node)?;
         let mut live = written.clone();
         let references = self.of_agent(&written);
-        for entry in entries_mut(&mut live).iter_mut().filter(|entry| entry.key != "sub_agents") {
+        for entry in live.entries_mut().iter_mut().filter(|entry| entry.key != "sub_agents") {
             references.follow(&mut entry.node, &mut self.problems);
         }
         if let (Some(below), Some(live_below)) = (written.get_mut("sub_agents"), live.get_mut("sub_agents")) {
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         let described = |agent: &Node, from: &Node| -> Node {
             let mut agent = agent.clone();
             let own = agent.take("description");
-            for key in FileKeys::OF_SUB_AGENTS {
+            for key in FileKeys::OF_SUB_AGENTS.into_iter().filter(|key| *key != "offer_sub_agents") {
                 agent.take(key);
             }
             let mut entries: Vec<_> = from.entries().iter().filter(|entry| entry.key != "agent").cloned().collect();
@@ -180,13 +180,6 @@ impl<'a> Reader<'a> {
             Node::new(place.clone(), Tree::Map(entries))
         };
         Ok(Pair { written: described(&pair.written, written), live: described(&pair.live, live) })
-    }
-}
-
-fn entries_mut(node: &mut Node) -> &mut [Entry] {
-    match &mut node.tree {
-        Tree::Map(entries) => entries,
-        _ => &mut [],
     }
 }
 

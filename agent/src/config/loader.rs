@@ -20,6 +20,9 @@ use super::{
     references::References,
     registry::Registry,
     schema,
+    settle::Settled,
+    store::StoreAddress,
+    telemetry::Exporter,
     text::{self, Format, Node, Source, Tree},
 };
 
@@ -41,6 +44,7 @@ pub struct Loader {
     references: References,
     lenient: bool,
     model: Option<String>,
+    requires_servers: bool,
     schema: Arc<OnceLock<Value>>,
 }
 
@@ -58,6 +62,7 @@ impl Loader {
             references: References::default(),
             lenient: false,
             model: None,
+            requires_servers: false,
             schema: Arc::default(),
         }
     }
@@ -84,6 +89,12 @@ impl Loader {
     /// Sets the model of the agent and of all its sub-agents, by its name, in the place of what files say.
     pub fn every_model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
+        self
+    }
+
+    /// Has runs fail if a server of tools cannot be reached, whatever files say of it.
+    pub fn require_servers(mut self) -> Self {
+        self.requires_servers = true;
         self
     }
 
@@ -130,6 +141,10 @@ impl Loader {
         };
         let root = self.schema();
         schema::check(&mut pair.live, root, root, &mut problems);
+        if problems.is_empty() {
+            let settled = Settled { registry: &self.registry, requires_servers: self.requires_servers };
+            settled.agent(&mut pair.written, &mut pair.live, &mut problems);
+        }
         if !problems.is_empty() {
             return Err(Problems::new(problems));
         }
@@ -144,8 +159,6 @@ impl Loader {
         };
         keys(&mut pair.written);
         let own = keys(&mut pair.live);
-        self.sorted(&mut pair.written);
-        self.sorted(&mut pair.live);
         let problem_at = |node: &Node, why: String| Problems::from(Problem::new(node.place.clone(), why));
         let read: serde_json::Map<_, _> = own.iter().map(|(key, node)| (key.clone(), node.to_json())).collect();
         let read: FileKeys =
@@ -175,46 +188,16 @@ impl Loader {
         if !read.globals.is_empty() {
             builder = builder.globals(GlobalStorage::restore(read.globals));
         }
+        let exporter = read.telemetry.map(|telemetry| telemetry.exporter(&definition.name));
         Ok(Loaded {
             definition,
+            exporter,
             description: read.description.unwrap_or_default(),
             store: read.store,
             files,
             differences,
             builder,
         })
-    }
-
-    /// Puts what a set of tools is made from among the sets, here and in sub-agents.
-    fn sorted(&self, agent: &mut Node) {
-        let is_set = |node: &Node| {
-            let mut names = node.text().into_iter().chain(node.entries().iter().map(|entry| entry.key.as_str()));
-            names.any(|name| self.registry.toolsets.contains_key(name))
-        };
-        let Tree::Map(entries) = &mut agent.tree else { return };
-        let mut sets = Vec::new();
-        for entry in entries.iter_mut() {
-            match (entry.key.as_str(), &mut entry.node.tree) {
-                ("tools", Tree::List(tools)) => sets = tools.extract_if(.., |node| is_set(node)).collect(),
-                ("sub_agents", Tree::Map(below)) => {
-                    below
-                        .iter_mut()
-                        .filter_map(|entry| entry.node.get_mut("agent"))
-                        .for_each(|agent| self.sorted(agent));
-                }
-                _ => {}
-            }
-        }
-        let Some(first) = sets.first() else { return };
-        let place = first.place.clone();
-        match entries.iter_mut().find(|entry| entry.key == "toolsets").map(|entry| &mut entry.node.tree) {
-            Some(Tree::List(known)) => known.extend(sets),
-            _ => entries.push(text::Entry {
-                key: "toolsets".to_owned(),
-                place: place.clone(),
-                node: Node::new(place, Tree::List(sets)),
-            }),
-        }
     }
 }
 
@@ -265,7 +248,8 @@ fn keep_written(definition: &mut AgentDefinition, written: &Node) -> Result<(), 
 pub struct Loaded {
     definition: AgentDefinition,
     description: String,
-    store: Option<String>,
+    store: Option<StoreAddress>,
+    exporter: Option<Exporter>,
     files: Vec<PathBuf>,
     differences: Vec<Difference>,
     builder: AgentBuilder,
@@ -282,9 +266,14 @@ impl Loaded {
         &self.description
     }
 
-    /// The address of the store that it asks for; see [`open_store`](super::open_store).
-    pub fn store(&self) -> Option<&str> {
-        self.store.as_deref()
+    /// The store that it asks for.
+    pub fn store(&self) -> Option<&StoreAddress> {
+        self.store.as_ref()
+    }
+
+    /// Where what others see of its runs is to be sent, if it says `telemetry`. The spans are made whether or not somebody sends them.
+    pub fn exporter(&self) -> Option<&Exporter> {
+        self.exporter.as_ref()
     }
 
     /// The files that it was read from, in the order of reading.
@@ -305,10 +294,10 @@ impl Loaded {
     /// Opens the store, and builds the agent.
     ///
     /// # Errors
-    /// As [`open_store`](super::open_store) and [`AgentBuilder::build`].
+    /// As [`StoreAddress::open`] and [`AgentBuilder::build`].
     pub async fn into_agent(self) -> Result<agent_exec::Agent> {
         let builder = match &self.store {
-            Some(address) => self.builder.store(super::open_store(address).await?),
+            Some(address) => self.builder.store(address.open().await?),
             None => self.builder,
         };
         builder.build()
@@ -331,5 +320,21 @@ impl Loaded {
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a definition that is no data.
 pub fn to_yaml(definition: &AgentDefinition) -> Result<String> {
-    text::to_yaml(definition).map_err(agent_core::Error::config)
+    let mut file = serde_json::to_value(definition).map_err(|e| agent_core::Error::config(e.to_string()))?;
+    offered_as_it_says(&mut file);
+    text::to_yaml(&file).map_err(agent_core::Error::config)
+}
+
+/// A file offers sub-agents to the model by itself, a definition does what its middleware does: the file says so where the two differ.
+fn offered_as_it_says(agent: &mut Value) {
+    let has_delegation = agent["middleware"]
+        .as_array()
+        .is_some_and(|parts| parts.iter().any(|part| part == "delegation" || part.get("delegation").is_some()));
+    let Some(below) = agent.get_mut("sub_agents").and_then(Value::as_object_mut) else { return };
+    for sub_agent in below.values_mut() {
+        offered_as_it_says(&mut sub_agent["agent"]);
+    }
+    if !has_delegation && !below.is_empty() {
+        agent["offer_sub_agents"] = Value::Bool(false);
+    }
 }

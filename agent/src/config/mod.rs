@@ -66,7 +66,9 @@ mod references;
 mod registry;
 mod reload;
 mod schema;
+mod settle;
 mod store;
+mod telemetry;
 mod text;
 
 pub use self::{
@@ -75,7 +77,8 @@ pub use self::{
     problem::{Problem, Problems},
     registry::Registry,
     reload::Reloading,
-    store::open_store,
+    store::StoreAddress,
+    telemetry::Exporter,
     text::Format,
 };
 

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent_core::{Middleware, Model, Result, Tool, Toolset, storage::Merge, tool::ServerTool};
-use agent_exec::Registry as Parts;
+use agent_exec::{AgentSoFar, Registry as Parts};
 use agent_tools::ToolSet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::parts;
 
@@ -51,6 +52,19 @@ pub struct Registry {
     pub(super) tools: BTreeMap<String, SchemaOf>,
     pub(super) toolsets: BTreeMap<String, SchemaOf>,
     pub(super) middlewares: BTreeMap<String, SchemaOf>,
+    /// How tools are called of which a file may say a permission.
+    pub(super) naming: BTreeMap<String, Naming>,
+}
+
+/// How the tools are called that a part brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// One, by the key `name`, or else as the part is.
+    Tool,
+    /// Several, of which the key `change` speaks one by one.
+    Set,
+    /// Those of a server, which all begin with the key `prefix`, or with the key `name`.
+    Server,
 }
 
 impl Registry {
@@ -83,7 +97,7 @@ impl Registry {
             let change = move |change: parts::change::ToolChange| {
                 Ok(ToolSet::new(tool.spec().name).shared(change.applied(tool.clone())?))
             };
-            self = self.tools_with(name, change);
+            self = self.tools_with(name.as_str(), change).named(&name, Naming::Tool);
         }
         self
     }
@@ -96,7 +110,14 @@ impl Registry {
     ) -> Self {
         let name = name.into();
         self.tools.insert(name.clone(), Arc::new(schema_of::<C>));
+        self.naming.remove(&name);
         self.parts = self.parts.tools_with(name, make);
+        self
+    }
+
+    /// Says how the tools of a part are called.
+    pub(super) fn named(mut self, part: &str, naming: Naming) -> Self {
+        self.naming.insert(part.to_owned(), naming);
         self
     }
 
@@ -120,6 +141,7 @@ impl Registry {
     {
         let name = name.into();
         self.toolsets.insert(name.clone(), Arc::new(schema_of::<C>));
+        self.naming.remove(&name);
         self.parts = self.parts.toolset_with(name, make);
         self
     }
@@ -151,6 +173,19 @@ impl Registry {
         let name = name.into();
         self.middlewares.insert(name.clone(), Arc::new(schema_of::<C>));
         self.parts = self.parts.middleware_with(name, make);
+        self
+    }
+
+    /// Adds a middleware that is made from what a schema describes and from what there is of its agent.
+    pub(super) fn middleware_made<M: Middleware>(
+        mut self,
+        name: &str,
+        schema: impl Fn(&mut SchemaGenerator) -> Schema + Send + Sync + 'static,
+        make: impl Fn(&Value, AgentSoFar<'_>) -> Result<M> + Send + Sync + 'static,
+    ) -> Self {
+        self.middlewares.insert(name.to_owned(), Arc::new(schema));
+        let make = move |config: &Value, from: AgentSoFar<'_>| Ok(Arc::new(make(config, from)?) as Arc<dyn Middleware>);
+        self.parts = self.parts.middleware_by(name, make);
         self
     }
 

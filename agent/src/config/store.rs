@@ -1,55 +1,113 @@
 //! Stores by their address.
 
-use std::sync::Arc;
+use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
 use agent_core::{Error, Journal, Result, journal::MemoryJournal};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// Opens the store at an address: `memory`, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`. A path alone is a file of SQLite.
+/// Where something is kept: `memory`, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`. A path alone is a file of SQLite.
+///
+/// It is shown without a password.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> agent::Result<()> {
-/// let store = agent::config::open_store("memory").await?;
-/// # drop(store);
-/// # Ok(()) }
-/// ```
+/// use agent::config::StoreAddress;
 ///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for an address of no store, and for one whose feature (`sqlite`, `postgres`) is off;
-/// what the store says if it cannot be opened. The address of a database is in no message.
-pub async fn open_store(address: &str) -> Result<Arc<dyn Journal>> {
-    match address.split_once(':') {
-        _ if address == "memory" => Ok(Arc::new(MemoryJournal::default())),
-        Some(("postgres" | "postgresql", _)) => postgres(address).await,
-        Some(("sqlite", path)) => sqlite(path.strip_prefix("//").unwrap_or(path)),
-        Some((scheme, rest)) if rest.starts_with("//") => {
-            Err(Error::config(format!("'{scheme}' is no kind of store; there are: memory, sqlite:PATH, postgres://..")))
-        }
-        _ => sqlite(address),
+/// let address: StoreAddress = "postgres://ada:secret@db:5432/agents?password=secret".parse()?;
+/// assert_eq!(address.to_string(), "postgres://db:5432/agents");
+/// assert_eq!("runs.db".parse::<StoreAddress>()?, StoreAddress::Sqlite("runs.db".into()));
+/// assert!("mysql://db".parse::<StoreAddress>().is_err());
+/// # Ok::<(), agent::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline, extend("format" = "store"))]
+#[non_exhaustive]
+pub enum StoreAddress {
+    /// In this process, as long as it runs.
+    #[default]
+    Memory,
+    /// A file of SQLite.
+    Sqlite(PathBuf),
+    /// A database of PostgreSQL, by its URL.
+    Postgres(String),
+}
+
+impl StoreAddress {
+    /// Opens the journal there. A file and its folder are made if there are none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a store whose feature (`sqlite`, `postgres`) is off; what the store says if it
+    /// cannot be opened. The URL of a database is in no message.
+    pub async fn open(&self) -> Result<Arc<dyn Journal>> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryJournal::default()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => {
+                if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                    let failed = |e| Error::config(format!("the folder {} cannot be made: {e}", folder.display()));
+                    std::fs::create_dir_all(folder).map_err(failed)?;
+                }
+                Arc::new(crate::SqliteJournal::open(path)?)
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Arc::new(crate::PostgresJournal::connect(url).await?),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+            _ => return Err(self.off()),
+        })
+    }
+
+    /// Says that the feature is off that this store needs.
+    #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+    pub(super) fn off(&self) -> Error {
+        let feature = if matches!(self, Self::Postgres(_)) { "postgres" } else { "sqlite" };
+        Error::config(format!("this store needs the feature '{feature}' of the crate 'agent', which is off"))
     }
 }
 
-#[cfg(feature = "sqlite")]
-fn sqlite(path: &str) -> Result<Arc<dyn Journal>> {
-    Ok(Arc::new(crate::SqliteJournal::open(path)?))
+impl FromStr for StoreAddress {
+    type Err = Error;
+
+    fn from_str(address: &str) -> Result<Self> {
+        Ok(match address.split_once(':') {
+            _ if address == "memory" => Self::Memory,
+            Some(("postgres" | "postgresql", _)) => Self::Postgres(address.to_owned()),
+            Some(("sqlite", path)) => Self::Sqlite(path.strip_prefix("//").unwrap_or(path).into()),
+            Some((scheme, rest)) if rest.starts_with("//") => {
+                let known = "memory, sqlite:PATH, postgres://..";
+                return Err(Error::config(format!("'{scheme}' is no kind of store; there are: {known}")));
+            }
+            _ => Self::Sqlite(address.into()),
+        })
+    }
 }
 
-#[cfg(not(feature = "sqlite"))]
-fn sqlite(_: &str) -> Result<Arc<dyn Journal>> {
-    Err(off("sqlite"))
+impl TryFrom<String> for StoreAddress {
+    type Error = Error;
+
+    fn try_from(address: String) -> Result<Self> {
+        address.parse()
+    }
 }
 
-#[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<Arc<dyn Journal>> {
-    Ok(Arc::new(crate::PostgresJournal::connect(url).await?))
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(url) => {
+                let shown = url.split(['?', '#']).next().unwrap_or_default();
+                match (shown.split_once("//"), shown.rsplit_once('@')) {
+                    (Some((scheme, _)), Some((_, host))) => write!(f, "{scheme}//{host}"),
+                    _ => f.write_str(shown),
+                }
+            }
+        }
+    }
 }
 
-#[cfg(not(feature = "postgres"))]
-async fn postgres(_: &str) -> Result<Arc<dyn Journal>> {
-    Err(off("postgres"))
-}
-
-#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
-fn off(feature: &str) -> Error {
-    Error::config(format!("this store needs the feature '{feature}' of the crate 'agent', which is off"))
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreAddress({self})")
+    }
 }

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use agent::{
     ErrorKind, RunEnd,
+    config::StoreAddress,
     testing::{ScriptedModel, Turn},
 };
 
@@ -34,7 +35,7 @@ fn a_file_begins_with_another_and_replaces_what_it_says_itself() {
     let loaded = loader().load(files.path().join("agent.yaml")).expect("reads");
     let definition = loaded.definition();
     assert_eq!((definition.name.as_str(), definition.max_steps), ("clerk", 7));
-    assert_eq!(definition.system.as_deref(), Some("Be kind."), "of the folder of the file in which it stands");
+    assert_eq!(definition.system, Some("Be kind.".into()), "of the folder of the file in which it stands");
     assert_eq!((definition.params.temperature, definition.params.max_tokens), (Some(0.5), Some(10)));
     assert_eq!(definition.tools.len(), 1, "lists are replaced");
     assert_eq!(loaded.files().len(), 3);
@@ -55,15 +56,15 @@ async fn a_sub_agent_is_a_file_of_its_own_with_its_own_description_and_variables
     let model = ScriptedModel::new([Turn::text("done")]);
     let loaded = loader_of(&model).load(files.path().join("agent.yaml")).expect("reads");
     let helper = &loaded.definition().sub_agents["helper"];
-    assert_eq!((helper.description.as_str(), helper.agent.system.as_deref()), ("Helps.", Some("Be strict.")));
+    assert_eq!((helper.description.as_str(), helper.agent.system.clone()), ("Helps.", Some("Be strict.".into())));
     let agent = loaded.into_agent().await.expect("builds");
     assert!(matches!(agent.run("Hi").await, Ok(RunEnd::Finished(_))));
     assert_eq!(model.requests()[0].tools, ["delegate"], "the sub-agents are offered to the model");
     assert!(agent.definition().expect("is data").sub_agents.contains_key("helper"));
     let told = loader_of(&model).variable("tone", "brief").load(files.path().join("agent.yaml")).expect("reads");
     assert_eq!(
-        told.definition().sub_agents["helper"].agent.system.as_deref(),
-        Some("Be brief."),
+        told.definition().sub_agents["helper"].agent.system,
+        Some("Be brief.".into()),
         "what the program says wins"
     );
 }
@@ -101,14 +102,14 @@ async fn paths_are_of_the_file_in_which_they_stand() {
         ("shared/docs/a.txt", "hello"),
     ]);
     let loaded = loader().load(files.path().join("agent.yaml")).expect("reads");
-    assert_eq!(loaded.store(), Some(format!("sqlite:{}", files.path().join("runs.db").display()).as_str()));
+    assert_eq!(loaded.store(), Some(&StoreAddress::Sqlite(files.path().join("runs.db"))));
     loaded.into_agent().await.expect("builds");
     assert!(files.path().join("runs.db").is_file());
 }
 
 #[tokio::test]
 async fn a_store_that_there_is_not_is_an_error_that_names_those_that_there_are() {
-    let error = agent::config::open_store("redis://localhost").await.err().expect("no such store");
+    let error = "redis://localhost".parse::<StoreAddress>().expect_err("no such store");
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.message().contains("postgres://"), "{error}");
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod examples;
 mod files;
 mod keys;
+mod live;
 mod round_trip;
 mod spelling;
 

@@ -86,7 +86,8 @@ proptest! {
         let text = config::to_yaml(&definition).expect("writes");
         let loaded = loader().read(text.clone(), Format::Yaml).unwrap_or_else(|e| panic!("{e}\n{text}"));
         prop_assert_eq!(loaded.definition(), &definition, "{}", text);
-        let json = serde_json::to_string(&definition).expect("writes");
+        let json: Value = serde_saphyr::from_str(&text).expect("YAML");
+        let json = json.to_string();
         let loaded = loader().read(json.clone(), Format::Yaml).unwrap_or_else(|e| panic!("{e}\n{json}"));
         prop_assert_eq!(loaded.definition(), &definition, "{}", json);
         let agent = loaded.into_builder().build().expect("builds");

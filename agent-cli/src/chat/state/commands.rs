@@ -4,7 +4,8 @@ use super::{Action, State};
 use crate::cli::ThemeName;
 
 /// The commands: name, what follows it, what it does.
-const COMMANDS: [(&str, &str, &str); 12] = [
+const COMMANDS: [(&str, &str, &str); 13] = [
+    ("/attach", "FILE", "send a file along with what you say next"),
     ("/compact", "", "sum up the conversation"),
     ("/fork", "NAME", "go on in a copy of this session"),
     ("/help", "", "commands and keys"),
@@ -54,6 +55,7 @@ impl State {
             ("/undo", _) => return Some(Action::Undo),
             ("/compact", _) => return Some(Action::Compact),
             ("/new", _) => return Some(Action::Session(None)),
+            ("/attach", Some(file)) => return Some(Action::Attach(file)),
             ("/session", Some(name)) => return Some(Action::Session(Some(name))),
             ("/fork", Some(name)) => return Some(Action::Fork(name)),
             ("/model", Some(name)) => return Some(Action::Model(name)),

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, collections::VecDeque};
 
-use agent::{Block, Message};
+use agent::{Block, Message, Part};
+
+use crate::chat::picture::Picture;
 
 /// Things that are kept at most.
 const MOST_ITEMS: usize = 2_000;
@@ -19,6 +21,7 @@ pub(in crate::chat) enum Kind {
     Thought,
     Tool { name: String, arguments: String, stage: Stage },
     Agent,
+    Image(Picture),
     Note,
     Problem,
 }
@@ -105,7 +108,10 @@ impl Items {
     /// Shows a message of an earlier run.
     pub(super) fn message(&mut self, message: &Message) {
         match message {
-            Message::User(_) => self.push(Kind::User, 0, &message.text()),
+            Message::User(said) => {
+                self.push(Kind::User, 0, &message.text());
+                self.images(said.parts(), 0);
+            }
             Message::System(_) => self.push(Kind::Note, 0, &message.text()),
             Message::Assistant(said) => {
                 for block in said.blocks() {
@@ -122,6 +128,7 @@ impl Items {
             Message::Tool(result) => {
                 self.output("", result.call_id(), &message.text(), true);
                 self.stage("", result.call_id(), if result.is_error() { Stage::Failed } else { Stage::Done });
+                self.images(result.parts(), 0);
             }
         }
     }
@@ -167,6 +174,13 @@ impl Items {
         self.push(Kind::Tool { name: name.to_owned(), arguments, stage: Stage::Waits }, depth, "");
         if let Some(item) = self.all.back_mut() {
             item.call = Some((run.to_owned(), id.to_owned()));
+        }
+    }
+
+    /// Shows the images among the parts of a message.
+    pub(super) fn images(&mut self, parts: &[Part], depth: u32) {
+        for picture in Picture::all(parts) {
+            self.push(Kind::Image(picture), depth, "");
         }
     }
 

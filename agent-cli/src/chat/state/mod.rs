@@ -7,7 +7,7 @@ mod items;
 mod keys;
 
 use agent::{
-    EventKind, Message, Question, Result, RunEnd, Usage, core::Chunk, event::Event, history::History, run::Answer,
+    EventKind, Message, Part, Question, Result, RunEnd, Usage, core::Chunk, event::Event, history::History, run::Answer,
 };
 
 pub(super) use self::{
@@ -26,6 +26,8 @@ const SHOWN: usize = 200;
 pub(super) enum Action {
     Send(String),
     Steer(String),
+    /// A file goes along with what is said next.
+    Attach(String),
     Interrupt,
     Answer(Vec<(String, Answer)>),
     Resume,
@@ -134,6 +136,12 @@ impl State {
         self.items.settle();
     }
 
+    /// A file goes along with what is said next.
+    pub(super) fn attached(&mut self, name: &str, part: &Part) {
+        self.note(&format!("{name} goes along with what you say next."));
+        self.items.images(std::slice::from_ref(part), 0);
+    }
+
     pub(super) fn note(&mut self, text: &str) {
         self.items.push(Kind::Note, 0, text);
     }
@@ -198,6 +206,7 @@ impl State {
             EventKind::ToolAnswered { call_id, output, .. } => {
                 self.items.output(run, call_id, &output.to_text(), true);
                 self.items.stage(run, call_id, if output.is_error() { Stage::Failed } else { Stage::Done });
+                self.items.images(output.content(), depth);
             }
             EventKind::SubAgentStarted { key, .. } => self.items.push(Kind::Agent, depth, key),
             EventKind::Retry { attempt, delay, error, .. } => {

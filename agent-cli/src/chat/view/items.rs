@@ -6,7 +6,7 @@ use ratatui::{
 };
 
 use super::{
-    markdown,
+    markdown, picture,
     theme::Theme,
     wrap::{Prefix, wrap},
 };
@@ -30,6 +30,7 @@ pub(super) fn rows(item: &Item, has_focus: bool, theme: Theme, width: usize) -> 
         Kind::Problem => wrap(&[(text.to_owned(), theme.bad)], &Prefix::hanging("! ", theme.bad), width),
         Kind::Agent => vec![Line::styled(cut(&format!("{}▸ {text}", indent(item)), width), theme.accent)],
         Kind::Thought => thought(item, text, theme, width),
+        Kind::Image(shown) => picture::rows(shown, theme, width),
         Kind::Tool { name, arguments, stage } => tool(item, (name, arguments, *stage), text, theme, width),
     };
     if has_focus {
@@ -37,7 +38,7 @@ pub(super) fn rows(item: &Item, has_focus: bool, theme: Theme, width: usize) -> 
             span.style = span.style.add_modifier(Modifier::REVERSED);
         }
     }
-    if matches!(item.kind, Kind::User | Kind::Answer | Kind::Note | Kind::Problem) {
+    if matches!(item.kind, Kind::User | Kind::Answer | Kind::Note | Kind::Problem | Kind::Image(_)) {
         rows.push(Line::default());
     }
     rows
@@ -52,7 +53,7 @@ fn clean(text: &str) -> String {
     plain(text).replace('\t', "    ")
 }
 
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
 

@@ -3,6 +3,7 @@
 mod bottom;
 mod items;
 mod markdown;
+mod picture;
 mod theme;
 mod wrap;
 

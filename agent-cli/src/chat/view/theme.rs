@@ -1,8 +1,20 @@
 //! Colours.
 
+use std::sync::LazyLock;
+
+use image::Rgb;
 use ratatui::style::{Color, Modifier, Style};
 
+use super::picture;
+
 use crate::cli::ThemeName;
+
+/// True if the terminal says that it has all colours.
+fn has_all_colours() -> bool {
+    static ALL: LazyLock<bool> =
+        LazyLock::new(|| std::env::var("COLORTERM").is_ok_and(|says| ["truecolor", "24bit"].contains(&says.as_str())));
+    *ALL
+}
 
 /// How each kind of text looks.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +26,8 @@ pub(super) struct Theme {
     pub(super) accent: Style,
     pub(super) good: Style,
     pub(super) bad: Style,
+    /// How the colours of images are shown; without it, none is drawn.
+    pub(super) image: Option<fn(Rgb<u8>) -> Color>,
 }
 
 impl Theme {
@@ -28,6 +42,7 @@ impl Theme {
                 accent: of(accent),
                 good: of(good),
                 bad: of(bad),
+                image: Some(if has_all_colours() { picture::full } else { picture::of_cube }),
             }
         };
         match name {
@@ -50,6 +65,7 @@ impl Theme {
                 accent: Style::new().add_modifier(Modifier::BOLD),
                 good: Style::new(),
                 bad: Style::new().add_modifier(Modifier::BOLD),
+                image: None,
             },
         }
     }

@@ -138,6 +138,23 @@ impl AgentBuilder {
         self
     }
 
+    /// As [`system`](Self::system), of several parts, each of which may be marked for the provider's cache.
+    ///
+    /// ```
+    /// use agent_core::{Part, SystemMessage, message::{Cache, Text}, testing::ScriptedModel};
+    /// use agent_exec::Agent;
+    ///
+    /// let rules = Part::Text(Text::new("The rules of the house: ..").with_cache(Cache::Long));
+    /// let system = SystemMessage::new(vec![rules, Part::text(" Today is Monday.")]);
+    /// let agent = Agent::builder("host", ScriptedModel::new([])).system_message(system).build()?;
+    /// # drop(agent);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn system_message(mut self, prompt: SystemMessage) -> Self {
+        self.system = Some(prompt);
+        self
+    }
+
     /// Sets a template of the system prompt, in the syntax of Jinja. Its variables become inputs of each run; what they are
     /// given stands in the prompt as it is, even if it looks like a template. The prompt stays the same for all of a run, also
     /// where the run goes on in another process.

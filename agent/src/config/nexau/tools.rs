@@ -122,7 +122,11 @@ fn builtin(
         }
         Place::Middleware(middleware, tool) => {
             let config = match middleware {
-                "long_term_memory" => json!({"tool": true, "keep": "nothing"}),
+                "long_term_memory" => {
+                    let here = "they are kept in memories.db beside the file, under the run's user, or else 'default'";
+                    differences.otherwise(entry.path("binding"), "writes memories into a file of Markdown", here);
+                    json!({"tool": true, "keep": "nothing", "store": "sqlite:memories.db", "user": "default"})
+                }
                 _ => json!({}),
             };
             draft.middleware(middleware, config.as_object().cloned().unwrap_or_default());

@@ -25,6 +25,21 @@ pub(in crate::config) struct ToolChange {
     timeout: Option<f64>,
     /// How often a call may happen.
     effect: Option<EffectName>,
+    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    #[allow(dead_code, reason = "it became a rule before")]
+    permission: Option<Permission>,
+}
+
+/// Whether a call runs.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Permission {
+    /// It runs.
+    Allow,
+    /// A person is asked first.
+    Ask,
+    /// It never runs, and nobody is asked.
+    Deny,
 }
 
 /// How often a call may happen.

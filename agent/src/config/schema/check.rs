@@ -10,6 +10,7 @@ use super::branch;
 use crate::config::{
     near,
     problem::Problem,
+    store::StoreAddress,
     text::{Node, Tree},
 };
 
@@ -169,11 +170,14 @@ impl<'a> Checker<'a> {
         let Tree::Text(text) = &mut node.tree else { return };
         match schema.get("format").and_then(Value::as_str) {
             Some("path") => *text = node.place.dir().join(&text).to_string_lossy().into_owned(),
-            Some("store") => {
-                if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.starts_with("//")) {
-                    *text = format!("sqlite:{}", node.place.dir().join(path).display());
+            Some("store") => match text.parse() {
+                Ok(StoreAddress::Sqlite(path)) => *text = format!("sqlite:{}", node.place.dir().join(path).display()),
+                Ok(_) => {}
+                Err(_) if node.referred => {
+                    self.problems.push(Problem::new(node.place.clone(), "what this refers to is no store"))
                 }
-            }
+                Err(error) => self.problems.push(Problem::new(node.place.clone(), error.message())),
+            },
             Some("secret") if !node.referred => {
                 let problem = Problem::new(node.place.clone(), "a secret is not written into a file");
                 self.problems.push(problem.help("refer to it: ${env.NAME}, or ${file.PATH}"));

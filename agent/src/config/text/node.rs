@@ -54,6 +54,27 @@ impl Node {
         }
     }
 
+    pub(in crate::config) fn entries_mut(&mut self) -> &mut [Entry] {
+        match &mut self.tree {
+            Tree::Map(entries) => entries,
+            _ => &mut [],
+        }
+    }
+
+    pub(in crate::config) fn list(&self) -> &[Self] {
+        match &self.tree {
+            Tree::List(nodes) => nodes,
+            _ => &[],
+        }
+    }
+
+    pub(in crate::config) fn list_mut(&mut self) -> &mut [Self] {
+        match &mut self.tree {
+            Tree::List(nodes) => nodes,
+            _ => &mut [],
+        }
+    }
+
     pub(in crate::config) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
@@ -62,6 +83,13 @@ impl Node {
         match &mut self.tree {
             Tree::Map(entries) => entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node),
             _ => None,
+        }
+    }
+
+    /// Adds an entry to a map.
+    pub(in crate::config) fn put(&mut self, key: &str, node: Self) {
+        if let Tree::Map(entries) = &mut self.tree {
+            entries.push(Entry { key: key.to_owned(), place: node.place.clone(), node });
         }
     }
 

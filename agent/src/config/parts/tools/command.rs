@@ -12,7 +12,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::shell::Place;
-use crate::config::{file::seconds, parts::change::EffectName};
+use crate::config::{
+    file::seconds,
+    parts::change::{EffectName, Permission},
+};
 
 /// One program as a tool: it reads the arguments as JSON from its standard input, and what it writes is the result.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -34,6 +37,10 @@ pub(super) struct CommandConfig {
     #[serde(default)]
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
+    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    #[serde(default)]
+    #[allow(dead_code, reason = "it became a rule before")]
+    permission: Option<Permission>,
     #[serde(flatten)]
     place: Place,
 }

@@ -10,7 +10,10 @@ use agent_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::file::{FilePath, seconds};
+use crate::config::{
+    file::{FilePath, seconds},
+    parts::change::Permission,
+};
 
 /// The tools of a server of the Model Context Protocol: a program that is started, or an address.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -37,6 +40,9 @@ pub(super) struct McpConfig {
     allow: Vec<String>,
     /// Patterns of the server's tools that are not offered.
     deny: Vec<String>,
+    /// Whether calls of its tools run, are asked about, or never run: a rule of the middleware `approval`.
+    #[allow(dead_code, reason = "it became a rule before")]
+    permission: Option<Permission>,
     /// Seconds that a call may take. Default: 60.
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,

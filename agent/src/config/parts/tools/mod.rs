@@ -7,7 +7,7 @@ mod mcp;
 #[cfg(feature = "openapi")]
 mod openapi;
 #[cfg(all(feature = "plugins", target_os = "linux"))]
-mod plugin;
+pub(in crate::config) mod plugin;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod shell;
 #[cfg(feature = "skills")]
@@ -19,24 +19,32 @@ mod workspace;
 
 use agent_tools::AskUser;
 
-use crate::config::Registry;
+use crate::config::{Registry, parts::knowledge, registry::Naming};
 
 /// Adds all whose features are on.
 pub(in crate::config) fn register(registry: Registry) -> Registry {
-    let registry = registry.tool(AskUser::new());
+    let registry = registry.tool(AskUser::new()).tools_with("knowledge", knowledge::tools);
     #[cfg(feature = "workspace")]
-    let registry = registry.tools_with("workspace", workspace::tools);
+    let registry = registry.tools_with("workspace", workspace::tools).named("workspace", Naming::Set);
     #[cfg(all(feature = "sandbox", target_os = "linux"))]
-    let registry = registry.tools_with("shell", shell::tools).tools_with("command", command::tools);
+    let registry = registry
+        .tools_with("shell", shell::tools)
+        .named("shell", Naming::Set)
+        .tools_with("command", command::tools)
+        .named("command", Naming::Tool);
     #[cfg(feature = "skills")]
     let registry = registry.tools_with("skills", skills::tools);
     #[cfg(feature = "web")]
-    let registry = registry.tools_with("web", web::tools);
+    let registry = registry
+        .tools_with("web", web::tools)
+        .named("web", Naming::Set)
+        .tools_with("web_fetch", web::fetch)
+        .tools_with("web_search", web::search);
     #[cfg(feature = "openapi")]
-    let registry = registry.tools_with("openapi", openapi::tools);
+    let registry = registry.tools_with("openapi", openapi::tools).named("openapi", Naming::Set);
     #[cfg(all(feature = "plugins", target_os = "linux"))]
-    let registry = registry.tools_with("plugin", plugin::tools);
+    let registry = registry.toolset_with("plugin", plugin::tools).named("plugin", Naming::Set);
     #[cfg(feature = "mcp")]
-    let registry = registry.toolset_with("mcp", mcp::tools);
+    let registry = registry.toolset_with("mcp", mcp::tools).named("mcp", Naming::Server);
     registry
 }

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, Result};
-use agent_tools::{ToolSet, plugin::Plugin, sandbox::Sandbox};
+use agent_core::{Error, Result, RunCx, Tool, Toolset, async_trait};
+use agent_tools::{
+    mcp::Client,
+    plugin::{Parts, Plugin},
+    sandbox::Sandbox,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,38 +15,83 @@ use serde_json::Value;
 use super::shell::Place;
 use crate::config::{file::FilePath, parts::change::Choice};
 
-/// The scripts and operations of a plugin, which run in a sandbox of their own.
+/// What a plugin brings: its scripts and servers in a sandbox of their own, operations and skills; its sub-agents are among the agent's,
+/// and what it wants asked about becomes a rule of the middleware `approval`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub(super) struct PluginConfig {
+pub(in crate::config) struct PluginConfig {
     /// The plugin's folder.
     folder: FilePath,
-    /// The digest that the plugin had when somebody looked at it and trusted it. `agent plugin FOLDER` shows both.
+    /// The digest that the plugin had when somebody looked at it and trusted it. `agent doctor FOLDER` shows both.
     digest: String,
     /// What the plugin is told, by name.
     #[serde(default)]
     config: Value,
-    /// Where its scripts run.
+    /// Where its programs run.
     #[serde(default)]
     sandbox: Place,
+    /// The sub-agent of the plugin whose tools these are. Default: none, the tools are the agent's own.
+    #[serde(default)]
+    pub(in crate::config) agent: Option<String>,
     #[serde(flatten)]
     choice: Choice,
 }
 
-pub(super) fn tools(config: PluginConfig) -> Result<ToolSet> {
-    let plugin = Plugin::load(&config.folder.0)?;
-    let sandbox: Arc<dyn Sandbox> = Arc::new(config.sandbox.builder().build()?);
-    let parts = plugin.trust(&config.digest, &config.config, &sandbox)?;
-    let alone = [
-        ("servers of tools", parts.servers.is_empty()),
-        ("skills", parts.skills.iter().next().is_none()),
-        ("sub-agents", parts.agents.is_empty()),
-        ("rules for asking", parts.ask.is_empty()),
-    ];
-    if let Some((what, _)) = alone.iter().find(|(_, none)| !none) {
-        return Err(Error::config(format!(
-            "the plugin '{}' brings {what}, which a file cannot take from it yet: use the plugin from a program",
-            plugin.name()
-        )));
+impl PluginConfig {
+    /// # Errors
+    /// A plugin that cannot be read, or is not the one that was trusted.
+    pub(in crate::config) fn open(&self) -> Result<Parts> {
+        let plugin = Plugin::load(&self.folder.0)?;
+        let mut place = self.sandbox.clone();
+        place.readable.push(FilePath(plugin.dir().to_string_lossy().into_owned()));
+        let sandbox: Arc<dyn Sandbox> = Arc::new(place.builder().build()?);
+        plugin.trust(&self.digest, &self.config, &sandbox)
     }
-    config.choice.of(parts.tools)
+}
+
+/// The tools of a plugin, and those of its servers.
+pub(super) struct PluginTools {
+    own: Vec<Arc<dyn Tool>>,
+    servers: Vec<Client>,
+}
+
+pub(super) fn tools(config: PluginConfig) -> Result<PluginTools> {
+    let parts = config.open()?;
+    let Some(name) = &config.agent else {
+        let own = config.choice.of(parts.tools)?.into_iter().chain(parts.skills.tools()).collect();
+        return Ok(PluginTools { own, servers: parts.servers });
+    };
+    let agent = parts.agents.into_iter().find(|agent| agent.name == *name);
+    let agent = agent.ok_or_else(|| Error::config(format!("the plugin has no sub-agent '{name}'")))?;
+    Ok(PluginTools { own: agent.tools.into_iter().collect(), servers: Vec::new() })
+}
+
+#[async_trait]
+impl Toolset for PluginTools {
+    async fn tools(&self, cx: &RunCx) -> Result<Vec<Arc<dyn Tool>>> {
+        let mut tools = self.own.clone();
+        for server in &self.servers {
+            tools.extend(server.tools(cx).await?);
+        }
+        Ok(tools)
+    }
+
+    async fn warm_up(&self) -> Result<()> {
+        for tool in &self.own {
+            tool.warm_up().await?;
+        }
+        for server in &self.servers {
+            server.warm_up().await?;
+        }
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<()> {
+        for tool in &self.own {
+            tool.close().await?;
+        }
+        for server in &self.servers {
+            server.close().await?;
+        }
+        Ok(())
+    }
 }

@@ -46,7 +46,7 @@ pub(super) struct Place {
     /// Whether commands reach the network. Default: false.
     network: bool,
     /// Other folders that commands may read.
-    readable: Vec<FilePath>,
+    pub(super) readable: Vec<FilePath>,
     /// Other folders that commands may change.
     writable: Vec<FilePath>,
     /// Variables of the environment of commands.

@@ -19,6 +19,26 @@ use crate::config::{
 pub(super) struct WebConfig {
     /// Who searches.
     search: Option<Search>,
+    #[serde(flatten)]
+    reach: Reach,
+    #[serde(flatten)]
+    choice: Choice,
+}
+
+/// Search alone.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct SearchConfig {
+    /// Who searches. Default: DuckDuckGo's pages, which need no key.
+    search: Option<Search>,
+    #[serde(flatten)]
+    reach: Reach,
+}
+
+/// Which pages are reached.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Reach {
     /// Hosts that may be reached; `*.example.com` covers those below it. Default: all.
     allow: Vec<String>,
     /// Hosts that may not be reached.
@@ -32,8 +52,6 @@ pub(super) struct WebConfig {
     /// Seconds that a page may take.
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
-    #[serde(flatten)]
-    choice: Choice,
 }
 
 /// A search engine.
@@ -60,31 +78,45 @@ enum Search {
 }
 
 pub(super) fn tools(config: WebConfig) -> Result<ToolSet> {
+    config.choice.of(made(config.search, config.reach)?)
+}
+
+/// The tool that reads a page.
+pub(super) fn fetch(reach: Reach) -> Result<ToolSet> {
+    made(None, reach)
+}
+
+/// The tool that searches.
+pub(super) fn search(config: SearchConfig) -> Result<ToolSet> {
+    made(Some(config.search.unwrap_or(Search::Duckduckgo {})), config.reach)?.named(&["web_search"])
+}
+
+fn made(search: Option<Search>, reach: Reach) -> Result<ToolSet> {
     let mut web = Web::builder();
-    web = match config.search {
+    web = match search {
         None => web,
         Some(Search::Brave { api_key }) => web.search(Brave::new(api_key.0)?),
         Some(Search::Tavily { api_key }) => web.search(Tavily::new(api_key.0)?),
         Some(Search::Searxng { url }) => web.search(Searxng::new(&url)?),
         Some(Search::Duckduckgo {}) => web.search(DuckDuckGo::new()?),
     };
-    for host in config.allow {
+    for host in reach.allow {
         web = web.allow(host);
     }
-    for host in config.deny {
+    for host in reach.deny {
         web = web.deny(host);
     }
-    for address in config.allow_private {
+    for address in reach.allow_private {
         web = web.allow_private(address);
     }
-    if config.ignore_robots {
+    if reach.ignore_robots {
         web = web.ignore_robots();
     }
-    if let Some(most) = config.max_bytes {
+    if let Some(most) = reach.max_bytes {
         web = web.max_bytes(most);
     }
-    if let Some(time) = config.timeout {
+    if let Some(time) = reach.timeout {
         web = web.timeout(seconds(time)?);
     }
-    config.choice.of(web.build()?.tools())
+    Ok(web.build()?.tools())
 }

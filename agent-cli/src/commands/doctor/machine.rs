@@ -1,4 +1,4 @@
-//! `agent doctor`.
+//! What agents need of this machine: keys, a model, a store, a sandbox, a terminal.
 
 use std::{
     env,
@@ -8,45 +8,24 @@ use std::{
 };
 
 use agent::{
-    Result,
+    config::StoreAddress,
     llm::{Provider, Providers},
     tools::sandbox::{LocalSandbox, Sandbox},
 };
-use serde_json::json;
 
+use super::Finding;
 use crate::{
     cli::{Doctor, Global},
-    output::{End, explained, plain, print, print_json, wants_colour},
-    store::Place,
+    output::{explained, wants_colour},
+    store,
 };
 
-/// Something that was looked at.
-struct Finding {
-    what: String,
-    /// False if it keeps something from working.
-    is_well: bool,
-    found: String,
-    /// What to do, if it is not well.
-    advice: Option<String>,
-}
-
-impl Finding {
-    fn well(what: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { what: what.into(), is_well: true, found: found.into(), advice: None }
-    }
-
-    fn ill(what: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { what: what.into(), is_well: false, found: found.into(), advice: Some(advice.into()) }
-    }
-}
-
-/// Looks at what agents need here. It ends with 1 if something does not work.
-pub(crate) async fn doctor(wanted: &Doctor, global: &Global) -> Result<End> {
+pub(super) async fn findings(wanted: &Doctor, global: &Global) -> Vec<Finding> {
     let mut findings = vec![Finding::well("program", format!("agent {}", env!("CARGO_PKG_VERSION")))];
     let (set, unset): (Vec<_>, Vec<_>) = Providers::builtin().iter().cloned().partition(|p| key_of(p).is_some());
     findings.extend(keys(&set, &unset));
     findings.push(model(global));
-    findings.push(store(global).await);
+    findings.push(store_of(global).await);
     findings.push(sandbox(global.shell));
     findings.push(terminal());
     if wanted.network {
@@ -54,26 +33,7 @@ pub(crate) async fn doctor(wanted: &Doctor, global: &Global) -> Result<End> {
             findings.push(reach(provider).await);
         }
     }
-    let is_well = findings.iter().all(|finding| finding.is_well);
-    for finding in &findings {
-        if global.json {
-            let Finding { what, is_well, found, advice } = finding;
-            print_json(&json!({"what": what, "well": is_well, "found": found, "do": advice}))?;
-        } else {
-            print(&plain(&shown(finding)))?;
-        }
-    }
-    Ok(if is_well { End::Finished } else { End::Failed })
-}
-
-fn shown(finding: &Finding) -> String {
-    let mark = if finding.is_well { "ok" } else { "!!" };
-    let found = finding.found.trim_end().replace('\n', "\n                 ");
-    let mut text = format!("{mark}  {:<12} {found}\n", finding.what);
-    if let Some(advice) = &finding.advice {
-        text.push_str(&format!("                 do: {advice}\n"));
-    }
-    text
+    findings
 }
 
 fn is_set(variable: &str) -> bool {
@@ -126,30 +86,37 @@ fn model(global: &Global) -> Finding {
     }
 }
 
-async fn store(global: &Global) -> Finding {
-    let place = match Place::of(global) {
-        Ok(place) => place,
-        Err(error) => return Finding::ill("store", "none", explained(&error)),
-    };
-    if let Place::File(path) = &place
+async fn store_of(global: &Global) -> Finding {
+    match store::address(global, None) {
+        Ok(address) => store_at(&address).await,
+        Err(error) => Finding::ill("store", "none", explained(&error)),
+    }
+}
+
+pub(super) async fn store_at(address: &StoreAddress) -> Finding {
+    if let StoreAddress::Sqlite(path) = address
         && !path.exists()
     {
-        return Finding::well("store", format!("{}: not there yet; the first run makes it", place.shown()));
+        return Finding::well("store", format!("{address}: not there yet; the first run makes it"));
     }
-    let sessions = async { place.open().await?.sessions().await };
+    let sessions = async { address.open().await?.sessions().await };
     match sessions.await {
-        Ok(sessions) => Finding::well("store", format!("{}: opens, {} sessions", place.shown(), sessions.len())),
-        Err(error) => Finding::ill("store", place.shown(), explained(&error)),
+        Ok(sessions) => Finding::well("store", format!("{address}: opens, {} sessions", sessions.len())),
+        Err(error) => Finding::ill("store", address.to_string(), explained(&error)),
     }
 }
 
 /// What cannot be had is only ill if it is wanted.
-fn sandbox(is_wanted: bool) -> Finding {
+pub(super) fn sandbox(is_wanted: bool) -> Finding {
     match LocalSandbox::builder(".").build() {
         Ok(sandbox) => Finding::well("sandbox", Sandbox::guarantees(&sandbox).to_string()),
         Err(error) => Finding {
             is_well: !is_wanted,
-            ..Finding::ill("sandbox", "programs cannot be kept in: --shell does not work", explained(&error))
+            ..Finding::ill(
+                "sandbox",
+                "programs cannot be kept in: --shell, `shell` and `command` do not work",
+                explained(&error),
+            )
         },
     }
 }

@@ -1,0 +1,151 @@
+//! What an agent's file needs: its keys, models, tools and their servers, sub-agents, store and collector.
+
+use std::{collections::BTreeMap, path::Path};
+
+use agent::{
+    Agent, AgentDefinition,
+    config::{Loaded, Loader},
+    llm::Catalogue,
+};
+
+use super::{Finding, machine};
+use crate::{
+    cli::Global,
+    listing,
+    output::{count, explained},
+    store,
+};
+
+pub(super) async fn findings(file: &Path, global: &Global) -> Vec<Finding> {
+    let loader = global.model.iter().fold(Loader::new().require_servers(), Loader::every_model);
+    let loaded = match loader.load(file) {
+        Ok(loaded) => loaded,
+        Err(problems) => return problems.iter().map(problem).collect(),
+    };
+    let mut findings = vec![Finding::well("file", about_files(&loaded))];
+    if loaded.description().is_empty() {
+        findings.push(Finding::well(
+            "description",
+            "none: an agent that this is a sub-agent of must say what it is good for",
+        ));
+    }
+    let differences = loaded.differences().iter();
+    findings
+        .extend(differences.map(|difference| Finding::well("NexAU", difference.to_string().trim_start_matches(": "))));
+    let mut models = BTreeMap::new();
+    gather_models(loaded.definition(), "", &mut models);
+    findings.extend(models.iter().map(|(name, whose)| model(name, whose)));
+    findings.extend(sub_agents(loaded.definition(), ""));
+    findings.push(store_of(&loaded, global).await);
+    if uses(loaded.definition(), &|definition| {
+        definition.tools.iter().any(|tool| ["shell", "command"].contains(&tool.name.as_str()))
+    }) {
+        findings.push(machine::sandbox(true));
+    }
+    if let Some(exporter) = loaded.exporter() {
+        findings.push(Finding::well(
+            "telemetry",
+            format!(
+                "runs are told to {}",
+                exporter.endpoint.as_deref().unwrap_or("the collector that the environment names")
+            ),
+        ));
+    }
+    match loaded.into_builder().build() {
+        Ok(agent) => findings.extend(tools(&agent).await),
+        Err(error) => {
+            findings.push(Finding::ill("agent", explained(&error), "change the file so that its parts go together"))
+        }
+    }
+    findings
+}
+
+fn problem(problem: &agent::config::Problem) -> Finding {
+    let place = format!("{}:{}:{}", problem.file().display(), problem.line(), problem.column());
+    Finding {
+        what: "file".to_owned(),
+        is_well: false,
+        found: format!("{place}: {}", problem.message()),
+        advice: problem.advice().map(str::to_owned),
+    }
+}
+
+fn about_files(loaded: &Loaded) -> String {
+    let files: Vec<_> = loaded.files().iter().map(|file| file.display().to_string()).collect();
+    format!("agent '{}', read from {}", loaded.definition().name, files.join(", "))
+}
+
+/// Models by name, with the agents that ask them.
+fn gather_models(definition: &AgentDefinition, above: &str, models: &mut BTreeMap<String, Vec<String>>) {
+    let name = format!("{above}{}", definition.name);
+    models.entry(definition.model.name.clone()).or_default().push(name.clone());
+    for below in definition.sub_agents.values() {
+        gather_models(&below.agent, &format!("{name} > "), models);
+    }
+}
+
+/// That it can be made was seen when the file was read.
+fn model(name: &str, whose: &[String]) -> Finding {
+    let plain = name.split_once(':').map_or(name, |(_, model)| model.split('@').next().unwrap_or(model));
+    let known = Catalogue::builtin().iter().find(|(known, _)| *known == plain).map(|(_, entry)| {
+        let window = entry.max_context.map_or_else(String::new, |tokens| format!(", {} tokens", count(tokens)));
+        let can = |has: Option<bool>, what: &str| if has == Some(true) { format!(", {what}") } else { String::new() };
+        let priced = if entry.price.is_some() { ", priced" } else { "" };
+        format!("{window}{}{}{priced}", can(entry.tools, "tools"), can(entry.json_schema, "JSON Schema"))
+    });
+    let known = known.unwrap_or_else(|| match name.starts_with("offline:") {
+        true => ": the offline stand-in, which only finds and quotes".to_owned(),
+        false => ": not in the catalogue, so neither its window nor its price is known".to_owned(),
+    });
+    Finding::well("model", format!("{name}{known} (for {})", whose.join(", ")))
+}
+
+fn sub_agents(definition: &AgentDefinition, above: &str) -> Vec<Finding> {
+    let name = format!("{above}{}", definition.name);
+    let offered = definition.middleware.iter().any(|part| part.name == "delegation");
+    let mut findings = Vec::new();
+    if !definition.sub_agents.is_empty() {
+        let keys: Vec<_> = definition.sub_agents.keys().map(String::as_str).collect();
+        let how = if offered { "offered to its model" } else { "for code alone: the model is not offered them" };
+        findings.push(Finding::well("sub-agents", format!("of {name}: {}; {how}", keys.join(", "))));
+    }
+    let below = definition.sub_agents.values().flat_map(|below| sub_agents(&below.agent, &format!("{name} > ")));
+    findings.extend(below);
+    findings
+}
+
+fn uses(definition: &AgentDefinition, is_so: &dyn Fn(&AgentDefinition) -> bool) -> bool {
+    is_so(definition) || definition.sub_agents.values().any(|below| uses(&below.agent, is_so))
+}
+
+async fn store_of(loaded: &Loaded, global: &Global) -> Finding {
+    match store::address(global, loaded.store()) {
+        Ok(address) => machine::store_at(&address).await,
+        Err(error) => Finding::ill("store", "none", explained(&error)),
+    }
+}
+
+/// The agent's own tools, and set by set those of servers, which are started or reached for it.
+async fn tools(agent: &Agent) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let names = |specs: &[agent::tool::ToolSpec]| match specs {
+        [] => "none".to_owned(),
+        specs => specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", "),
+    };
+    findings.push(Finding::well("tools", names(agent.tools())));
+    for tools in agent.toolsets() {
+        findings.push(match listing::of_toolset(tools).await {
+            Ok(specs) => Finding::well("server", names(&specs)),
+            Err(error) => Finding::ill(
+                "server",
+                explained(&error),
+                "see that the program is installed or the address is right, and what it needs",
+            ),
+        });
+    }
+    if !agent.model().tools && !(agent.tools().is_empty() && agent.toolsets().is_empty()) {
+        let advice = "say 'xml_tools: true' below the model, or take another";
+        findings.push(Finding::ill("model", format!("{} takes no tools", agent.model().name), advice));
+    }
+    findings
+}

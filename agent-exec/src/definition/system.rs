@@ -1,0 +1,102 @@
+//! The system prompt as data.
+
+use agent_core::{
+    Part, SystemMessage,
+    message::{Cache, Text},
+};
+use serde::{Deserialize, Serialize};
+
+/// A system prompt as data: a text, or a list of texts of which each may be marked for the provider's cache.
+///
+/// ```
+/// use agent_exec::SystemDefinition;
+/// use serde_json::json;
+///
+/// let system: SystemDefinition = serde_json::from_value(json!([
+///     {"text": "The rules of the house: ..", "cache": "long"},
+///     " Today is Monday.",
+/// ]))?;
+/// assert_eq!(system.text(), "The rules of the house: .. Today is Monday.");
+/// assert_eq!(SystemDefinition::from("Be kind.").text(), "Be kind.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum SystemDefinition {
+    /// The whole, as it is.
+    Text(String),
+    /// One after the other.
+    Parts(Vec<SystemPart>),
+}
+
+/// A part of a system prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum SystemPart {
+    /// A text, as it is.
+    Text(String),
+    /// A text up to whose end the provider is asked to keep the prompt.
+    Marked(MarkedText),
+}
+
+/// A text up to whose end the provider is asked to keep the prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MarkedText {
+    /// The text, as it is.
+    pub text: String,
+    /// For how long.
+    pub cache: Cache,
+}
+
+impl SystemDefinition {
+    /// What the model reads.
+    pub fn text(&self) -> String {
+        self.message().text()
+    }
+
+    pub(crate) fn message(&self) -> SystemMessage {
+        let part = |part: &SystemPart| match part {
+            SystemPart::Text(text) => Part::text(text),
+            SystemPart::Marked(marked) => Part::Text(Text::new(&marked.text).with_cache(marked.cache)),
+        };
+        SystemMessage::new(match self {
+            Self::Text(text) => vec![Part::text(text)],
+            Self::Parts(parts) => parts.iter().map(part).collect(),
+        })
+    }
+
+    /// None if the message holds what is no text.
+    pub(crate) fn of(message: &SystemMessage) -> Option<Self> {
+        let part = |part: &Part| match part {
+            Part::Text(text) => Some(match text.cache {
+                None => SystemPart::Text(text.text.clone()),
+                Some(cache) => SystemPart::Marked(MarkedText { text: text.text.clone(), cache }),
+            }),
+            _ => None,
+        };
+        let mut parts: Vec<_> = message.parts().iter().map(part).collect::<Option<_>>()?;
+        Some(match parts.as_mut_slice() {
+            [SystemPart::Text(text)] => Self::Text(std::mem::take(text)),
+            _ => Self::Parts(parts),
+        })
+    }
+}
+
+impl From<&str> for SystemDefinition {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for SystemDefinition {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
