@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use agent::{
     Agent, AgentBuilder, Model, Result, Tool,
-    config::{self, Loader},
+    config::{self, Loader, StoreAddress},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
     middleware::Approval,
@@ -40,6 +40,16 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
+    let (builder, description, of_file) = assemble(global)?;
+    let journal = store::address(global, of_file.as_ref())?.open().await?;
+    Ok(Loaded { builder: builder.store(journal.clone()), journal, description })
+}
+
+/// What the options mean, without a store: the builder, what the agent is good for, and the store that its file names.
+///
+/// # Errors
+/// What cannot be, with what to do.
+pub(crate) fn assemble(global: &Global) -> Result<(AgentBuilder, Option<String>, Option<StoreAddress>)> {
     let (mut builder, description, of_file) = match &global.file {
         Some(file) => {
             let loaded = of_file(file, global)?;
@@ -52,7 +62,6 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
         }
         None => (Agent::builder("agent", model(global.model.as_deref())?), None, None),
     };
-    let journal = store::address(global, of_file.as_ref())?.open().await?;
     if let Some(name) = &global.name {
         builder = builder.name(name);
     }
@@ -63,7 +72,7 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
     if !tools.is_empty() {
         builder = builder.tools(tools).middleware(approval(global)?);
     }
-    Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, description })
+    Ok((builder.streaming(true), description, of_file))
 }
 
 /// What a file says, with the model that the options name.

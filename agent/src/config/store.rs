@@ -1,6 +1,6 @@
 //! Stores by their address.
 
-use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
+use std::{fmt, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use agent_core::{Error, Journal, Result, journal::MemoryJournal};
 use schemars::JsonSchema;
@@ -40,6 +40,15 @@ impl StoreAddress {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a store whose feature (`sqlite`, `postgres`) is off; what the store says if it
     /// cannot be opened. The URL of a database is in no message.
     pub async fn open(&self) -> Result<Arc<dyn Journal>> {
+        self.open_leased(Duration::from_secs(30)).await
+    }
+
+    /// As [`open`](Self::open), where a process that dies keeps its sessions from others for so long; without a word, 30 seconds.
+    ///
+    /// # Errors
+    /// As there, and for a lease that is too short to be kept.
+    #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(unused_variables, reason = "no store has leases"))]
+    pub async fn open_leased(&self, lease: Duration) -> Result<Arc<dyn Journal>> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryJournal::default()),
             #[cfg(feature = "sqlite")]
@@ -48,10 +57,10 @@ impl StoreAddress {
                     let failed = |e| Error::config(format!("the folder {} cannot be made: {e}", folder.display()));
                     std::fs::create_dir_all(folder).map_err(failed)?;
                 }
-                Arc::new(crate::SqliteJournal::open(path)?)
+                Arc::new(crate::SqliteJournal::builder(path).lease_ttl(lease).open()?)
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => Arc::new(crate::PostgresJournal::connect(url).await?),
+            Self::Postgres(url) => Arc::new(crate::PostgresJournal::builder(url).lease_ttl(lease).connect().await?),
             #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
             _ => return Err(self.off()),
         })
