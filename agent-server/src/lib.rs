@@ -18,15 +18,20 @@
 //! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `app` (the
 //! agents, their runs, their sessions: what every protocol stands on), `auth`, `api` (the Runs API), `router`, `server`.
 
+pub mod ag_ui;
 mod api;
 mod app;
 mod auth;
 mod caller;
+mod client_tools;
 mod error;
 mod extract;
+mod follow;
 mod health;
+mod openai;
 mod router;
 mod server;
+mod speech;
 mod sse;
 
 pub use self::{

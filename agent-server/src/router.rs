@@ -2,10 +2,14 @@
 
 use axum::{Router, middleware};
 
-use crate::{api, app::App, auth, health};
+use crate::{ag_ui, api, app::App, auth, health, openai};
 
 /// All protocols, with what guards them around.
 pub(crate) fn router(app: App) -> Router {
-    let guarded = Router::new().nest("/api", api::router()).layer(middleware::from_fn(auth::open));
+    let guarded = Router::new()
+        .nest("/api", api::router())
+        .merge(ag_ui::router())
+        .merge(openai::router())
+        .layer(middleware::from_fn(auth::open));
     Router::new().merge(health::router()).merge(guarded).with_state(app)
 }
