@@ -18,12 +18,14 @@
 //! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `app` (the
 //! agents, their runs, their sessions: what every protocol stands on), `auth`, `api` (the Runs API), `router`, `server`.
 
+mod a2a;
 pub mod ag_ui;
 mod api;
 mod app;
 mod auth;
 mod caller;
 mod client_tools;
+mod conversation;
 mod error;
 mod extract;
 mod follow;
@@ -33,12 +35,14 @@ mod router;
 mod server;
 mod speech;
 mod sse;
+mod ui_stream;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
     caller::{Caller, Scope},
     error::ApiError,
     server::{Server, ServerBuilder},
+    ui_stream::UiStream,
 };
 
 /// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.

@@ -1,6 +1,6 @@
 //! `POST /ag-ui/{agent}`.
 
-use agent::{Checkpoint, Message, RunRequest, WhenWaiting, tool::ToolSpec};
+use agent::RunRequest;
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -10,11 +10,12 @@ use axum::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Projection, event::AgUiEvent, input::RunAgentInput, news::News, resume, state::ClientState};
+use super::{Projection, event::AgUiEvent, input::RunAgentInput, state::ClientState};
 use crate::{
-    ApiError, App, Caller, FoundRun, Scope, Start, client_tools,
+    ApiError, App, Caller, Scope,
+    conversation::Began,
     extract::JsonBody,
-    follow::{self, Teller, WhenGone, follow},
+    follow::{Teller, WhenGone, follow},
     speech::Ending,
     sse::{self, Frame},
 };
@@ -56,77 +57,14 @@ async fn run(
         false => WhenGone::Cancel,
     };
     let projection = Projection::new(&input.thread_id, &input.run_id).with_messages(input.messages.clone());
-    let (run, after) = begin(&app, &caller, &agent, &input).await?;
+    let state = input.state.clone();
+    let shape = |request: RunRequest| match state.is_object() {
+        true => request.resource(ClientState(state)),
+        false => request,
+    };
+    let Began { run, after } = input.turn()?.begin(&app, &caller, &agent, &input.thread_id, shape).await?;
     let events = follow(run, after, gone, projection).await?;
     Ok(sse::plain(events.map(|event| Frame::new(event.to_json()))))
-}
-
-/// Starts a run, or goes on with the one that waits; gives the place after which it is new.
-async fn begin(
-    app: &App,
-    caller: &Caller,
-    agent: &str,
-    input: &RunAgentInput,
-) -> Result<(FoundRun, Option<agent::event::Position>), ApiError> {
-    let own = app.agent(caller, agent)?.agent().tools().to_vec();
-    let session = app.sessions().session(&app.session_id(caller, &input.thread_id), agent);
-    let news = News::of(input, &session.history().await?)?;
-    let resume = input.resume.as_deref().unwrap_or_default();
-    let open = session.unfinished().await?;
-    let tools = client_tools::tools(specs(input), &own)?;
-    let state = input.state.clone();
-    let shape = move |request: RunRequest| {
-        let request = request.more_tools(tools);
-        if state.is_object() { request.resource(ClientState(state)) } else { request }
-    };
-    if let Some(open) = &open
-        && let Some(answers) = goes_on(open, resume, &news)?
-    {
-        if !resume.is_empty() {
-            caller.require(Scope::Answer)?;
-        }
-        caller.require(Scope::Run)?;
-        let run = app.run(caller, &open.ids.run_id, Some(&input.thread_id)).await?;
-        let after = follow::at_rest(app, &run).await?;
-        let run = app.go_on(caller, &run, answers, shape).await?;
-        if let Some(handle) = run.handle() {
-            news.messages.into_iter().try_for_each(|message: Message| handle.steer(message))?;
-        }
-        return Ok((run, Some(after)));
-    }
-    if !resume.is_empty() {
-        return Err(ApiError::conflict("answer_refused", "nothing waits in this thread"));
-    }
-    if news.messages.is_empty() {
-        return Err(ApiError::invalid("there is nothing new: the messages end with the agent's, and no call is open"));
-    }
-    let mut request = shape(RunRequest::new(news.messages));
-    // Who says something else does not answer the calls of his own tools; what a person is asked stays asked.
-    if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == client_tools::KIND)) {
-        request = request.when_waiting(WhenWaiting::Supersede);
-    }
-    let start = Start::new(agent, request).session(&input.thread_id);
-    let start = news.key.into_iter().fold(start, Start::key);
-    Ok((app.start(caller, start).await?, None))
-}
-
-/// The answers with which an unfinished run is gone on with; none if the request is about something else.
-fn goes_on(
-    open: &Checkpoint,
-    resume: &[super::input::Resume],
-    news: &News,
-) -> Result<Option<Vec<(String, agent::run::Answer)>>, ApiError> {
-    let mut answers = resume::answers(open, resume)?;
-    answers.extend(client_tools::answers(open, &news.results));
-    // A run that was paused, cancelled or failed waits for nobody: it is gone on with if nothing else is wanted.
-    let is_asked = !resume.is_empty() || !answers.is_empty();
-    let is_retried = open.questions.is_empty() && news.messages.is_empty();
-    Ok((is_asked || is_retried).then_some(answers))
-}
-
-fn specs(input: &RunAgentInput) -> impl Iterator<Item = ToolSpec> {
-    let tools = input.tools.iter().flatten();
-    tools.map(|tool| ToolSpec::new(tool.name.clone(), tool.description.clone(), tool.parameters.clone()))
 }
 
 impl Teller for Projection {

@@ -7,6 +7,8 @@ use agent::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::conversation::Resume;
+
 /// The body of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,23 +47,6 @@ pub(super) struct Context {
     pub(super) description: String,
     #[serde(default)]
     pub(super) value: Value,
-}
-
-/// What becomes of an interrupt.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Resume {
-    pub(super) interrupt_id: String,
-    pub(super) status: ResumeStatus,
-    #[serde(default)]
-    pub(super) payload: Value,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ResumeStatus {
-    Resolved,
-    Cancelled,
 }
 
 /// What a message of the front end is read for. The journal has what the agent said; nobody else says it.

@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+use crate::conversation::{PAUSED, interrupt_id};
+
 /// How a run ended without failing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -81,16 +83,7 @@ pub struct TokenUsage {
     pub cache_write_input_tokens: u64,
 }
 
-/// The id under which a client is told of a question: its digest, so that an answer to an earlier question, or to the same one
-/// about other arguments, is none to this one.
-pub fn interrupt_id(question: &Question) -> &str {
-    if question.digest.is_empty() { &question.id } else { &question.digest }
-}
-
 impl Interrupt {
-    /// The id of what a paused run waits for: that somebody goes on with it.
-    pub const PAUSED: &str = "paused";
-
     /// The question, about the call `tool_call_id`.
     pub(super) fn new(question: &Question, tool_call_id: Option<String>) -> Self {
         let expires = question.expires.and_then(|at| {
@@ -110,8 +103,8 @@ impl Interrupt {
     /// That of a run that was paused.
     pub(super) fn paused() -> Self {
         Self {
-            id: Self::PAUSED.to_owned(),
-            reason: Self::PAUSED.to_owned(),
+            id: PAUSED.to_owned(),
+            reason: PAUSED.to_owned(),
             tool_call_id: None,
             response_schema: None,
             expires_at: None,

@@ -1,19 +1,13 @@
 //! From a request to a run.
 
-use agent::{Message, RunRequest, event::Position};
+use agent::{Message, RunRequest};
 use http::HeaderMap;
 
 use super::{error::OpenAiError, items::read_id, wire::Asked};
-use crate::{ApiError, App, Caller, FoundRun, Scope, Start, client_tools, follow};
+use crate::{ApiError, App, Caller, FoundRun, Scope, Start, client_tools, conversation::Began, follow};
 
 /// The header by which a client names a session: then only what is new in the messages counts.
 const SESSION: &str = "agent-session";
-
-/// The run that answers a request, and the place after which it does.
-pub(super) struct Began {
-    pub(super) run: FoundRun,
-    pub(super) after: Option<Position>,
-}
 
 /// Goes on with the run whose calls the request answers, or with a session that it names; or starts a run of which the messages are the
 /// history.

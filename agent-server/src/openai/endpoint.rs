@@ -12,7 +12,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    begin::{Began, begin},
+    begin::begin,
     chat::{Chat, Head},
     error::{OpenAiError, of_whole},
     response::Told,
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     ApiError, App, Caller, Scope,
+    conversation::Began,
     extract::JsonBody,
     follow::{WhenGone, finish, follow},
     sse,

@@ -8,6 +8,7 @@ use agent::{
     message::Reasoning,
     middleware::{Approval, Delegation},
     model::{Chunk, ModelInfo},
+    storage::Merge,
     tool::ToolSpec,
 };
 use agent_server::ag_ui::SharedState;
@@ -22,13 +23,13 @@ pub(crate) fn actor() -> Agent {
         .tool(Prop::new("weather", |args| {
             ToolOutput::text(format!("17 degrees in {}", args["city"].as_str().unwrap_or("?")))
         }))
-        .tool(Prop::new("plan", |args| ToolOutput::value(args["steps"].clone())))
+        .tool(Prop::new("plan", |args| ToolOutput::value(args.clone())))
         .tool(Prop::new("refund", |args| ToolOutput::text(format!("refunded {}", args["order"]))))
         .tool(GiveUp)
         .tool(Wait)
         .state(
             StateSchema::default()
-                .key("plan", StateField::of::<Vec<String>>())
+                .key("plan", StateField::of::<Vec<String>>().merge(Merge::Replace))
                 .key("secret", StateField::of::<String>()),
         )
         .middleware(SharedState::of(["plan"]))
@@ -118,7 +119,7 @@ impl Tool for Prop {
 
     fn options(&self) -> ToolOptions {
         let options = ToolOptions::default().effect(Effect::Pure);
-        if self.0 == "plan" { options.writes("plan", None) } else { options }
+        if self.0 == "plan" { options.writes("plan", Some("steps")) } else { options }
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {

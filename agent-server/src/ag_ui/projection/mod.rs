@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use self::transcript::Transcript;
 use super::{
     event::{AgUi, AgUiEvent},
-    outcome::{Interrupt, Outcome, SubOutcome, TokenUsage, interrupt_id},
+    outcome::{Interrupt, Outcome, SubOutcome, TokenUsage},
 };
 use crate::{
     client_tools,
+    conversation::interrupt_id,
     speech::{Ending, Said, Speech, What, code},
 };
 

@@ -1,21 +1,44 @@
-//! What becomes of interrupts.
+//! What becomes of what a run waits for.
 
 use agent::{Checkpoint, Question, run::Answer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    input::{Resume, ResumeStatus},
-    outcome::{Interrupt, interrupt_id},
-};
 use crate::error::ApiError;
+
+/// What becomes of one thing that a run waits for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resume {
+    pub(crate) interrupt_id: String,
+    pub(crate) status: ResumeStatus,
+    #[serde(default)]
+    pub(crate) payload: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ResumeStatus {
+    Resolved,
+    Cancelled,
+}
+
+/// The id of what a paused run waits for: that somebody goes on with it.
+pub(crate) const PAUSED: &str = "paused";
+
+/// The id under which a client is told of a question: its digest, so that an answer to an earlier question, or to the same one
+/// about other arguments, is none to this one.
+pub fn interrupt_id(question: &Question) -> &str {
+    if question.digest.is_empty() { &question.id } else { &question.digest }
+}
 
 /// The answers that these are to what the run waits for, by the questions' ids. The form of each is checked by who takes them.
 ///
 /// # Errors
 /// 409 for one that nobody asks, or that cannot be cancelled.
-pub(super) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(String, Answer)>, ApiError> {
+pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(String, Answer)>, ApiError> {
     let mut answers = Vec::new();
-    for given in resume.iter().filter(|given| given.interrupt_id != Interrupt::PAUSED) {
+    for given in resume.iter().filter(|given| given.interrupt_id != PAUSED) {
         let question = open.questions.iter().find(|question| interrupt_id(question) == given.interrupt_id);
         let Some(question) = question else {
             let message = "nothing waits for that interrupt: it was answered, or asked anew about something else";
