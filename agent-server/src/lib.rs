@@ -15,8 +15,10 @@
 //!
 //! # The rooms
 //!
-//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `app` (the
-//! agents, their runs, their sessions: what every protocol stands on), `auth`, `api` (the Runs API), `router`, `server`.
+//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
+//! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
+//! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
+//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a` (the protocols of others), `router`, `listen`, `server`.
 
 mod a2a;
 pub mod ag_ui;
@@ -26,10 +28,15 @@ mod auth;
 mod caller;
 mod client_tools;
 mod conversation;
+mod decision;
 mod error;
+pub mod export;
 mod extract;
 mod follow;
+mod guard;
 mod health;
+mod listen;
+mod metrics;
 mod openai;
 mod router;
 mod server;
@@ -39,7 +46,9 @@ mod ui_stream;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
-    caller::{Caller, Scope},
+    auth::{Key, Keys},
+    caller::{Caller, CallerLimits, Scope},
+    decision::decision,
     error::ApiError,
     server::{Server, ServerBuilder},
     ui_stream::UiStream,

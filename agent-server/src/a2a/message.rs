@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rpc::RpcError;
+use crate::{conversation::is_yes_or_no, decision};
 
 /// The parameters of `message/send` and `message/stream`.
 #[derive(Debug, Deserialize)]
@@ -83,7 +84,7 @@ impl Said {
         let answers: Vec<_> = questions.iter().filter_map(named).collect();
         match (&*answers, questions, data) {
             ([], [question], Some(data)) => Ok(vec![question.answer(data.clone())]),
-            ([], [question], None) => Ok(vec![question.answer(decision(question, self.message()?.text()))]),
+            ([], [question], None) => Ok(vec![question.answer(answer(question, self.message()?.text()))]),
             ([], _, _) => {
                 let ids: Vec<_> = questions.iter().map(|question| question.id.as_str()).collect();
                 let message = format!("answer with a data part, an object with the fields: {}", ids.join(", "));
@@ -94,12 +95,12 @@ impl Said {
     }
 }
 
-/// A text as an answer. An approval is one of two words.
-fn decision(question: &Question, text: String) -> Value {
+/// A text as an answer. What is to be done or not is one of a few words.
+fn answer(question: &Question, text: String) -> Value {
     let word = text.trim().to_lowercase();
-    match (question.kind.as_str(), word.as_str()) {
-        ("approval", "approve" | "yes") => serde_json::json!({"decision": "approve"}),
-        ("approval", "reject" | "no") => serde_json::json!({"decision": "reject"}),
+    match word.as_str() {
+        "approve" | "yes" if is_yes_or_no(question) => decision(question, true, None),
+        "reject" | "no" if is_yes_or_no(question) => decision(question, false, None),
         _ => text.into(),
     }
 }

@@ -11,7 +11,7 @@ use agent::{
 pub use self::resume::interrupt_id;
 pub(crate) use self::{
     news::Saying,
-    resume::{PAUSED, Resume, ResumeStatus},
+    resume::{PAUSED, Resume, ResumeStatus, is_yes_or_no},
 };
 use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start,

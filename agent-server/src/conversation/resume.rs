@@ -4,7 +4,7 @@ use agent::{Checkpoint, Question, run::Answer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
+use crate::{decision, error::ApiError};
 
 /// What becomes of one thing that a run waits for.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(Strin
             return Err(ApiError::conflict("answer_refused", message));
         };
         let value = match given.status {
-            ResumeStatus::Resolved => decision(question, &given.payload),
+            ResumeStatus::Resolved => answer(question, &given.payload),
             ResumeStatus::Cancelled => cancelled(question)?,
         };
         answers.push(question.answer(value));
@@ -53,19 +53,19 @@ pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(Strin
     Ok(answers)
 }
 
-/// The answer as the library takes it. Front ends say `{"approved": ..}` of an approval, whatever its schema is.
-fn decision(question: &Question, payload: &Value) -> Value {
-    match payload.get("approved").and_then(Value::as_bool).filter(|_| question.kind == "approval") {
-        Some(true) => match payload.get("editedArgs") {
-            Some(arguments) => json!({"decision": "edit", "arguments": arguments}),
-            None => json!({"decision": "approve"}),
-        },
-        Some(false) => match payload.get("reason") {
-            Some(reason) => json!({"decision": "reject", "reason": reason}),
-            None => json!({"decision": "reject"}),
-        },
-        None => payload.clone(),
+/// The answer as the library takes it. Front ends say `{"approved": ..}` of what is to be done or not, whatever its schema is.
+fn answer(question: &Question, payload: &Value) -> Value {
+    let approved = payload.get("approved").and_then(Value::as_bool).filter(|_| is_yes_or_no(question));
+    match (approved, payload.get("editedArgs")) {
+        (None, _) => payload.clone(),
+        (Some(true), Some(arguments)) => json!({"decision": "edit", "arguments": arguments}),
+        (Some(approved), _) => decision(question, approved, payload.get("reason").and_then(Value::as_str)),
     }
+}
+
+/// True if yes and no are answers to it.
+pub(crate) fn is_yes_or_no(question: &Question) -> bool {
+    matches!(question.kind.as_str(), "approval" | "approvals" | "in_doubt")
 }
 
 /// What holds for a question that nobody wants to answer.

@@ -7,7 +7,7 @@ use super::{error::OpenAiError, items::read_id, wire::Asked};
 use crate::{ApiError, App, Caller, FoundRun, Scope, Start, client_tools, conversation::Began, follow};
 
 /// The header by which a client names a session: then only what is new in the messages counts.
-const SESSION: &str = "agent-session";
+pub(crate) const SESSION: &str = "agent-session";
 
 /// Goes on with the run whose calls the request answers, or with a session that it names; or starts a run of which the messages are the
 /// history.

@@ -11,4 +11,4 @@ mod items;
 mod response;
 mod wire;
 
-pub(crate) use self::endpoint::router;
+pub(crate) use self::{begin::SESSION, endpoint::router};
