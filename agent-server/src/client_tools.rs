@@ -10,10 +10,7 @@ use agent::{
 };
 use serde_json::{Value, json};
 
-use crate::speech::own_id;
-
-/// The kind of the question that a call of such a tool is: its answer is the call's result.
-pub(crate) const KIND: &str = "client_tool";
+use crate::speech::{CLIENT_TOOL, own_id};
 
 /// A tool that a client brings. A call of it asks, so the run waits, in the journal, until the client has answered.
 struct ClientTool(ToolSpec);
@@ -62,7 +59,7 @@ impl Tool for ClientTool {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let payload = json!({"tool": req.call.name, "arguments": *req.args});
         let schema = json!({"type": "object", "required": ["result"]});
-        let answer: Value = req.ask_with(Ask::new(KIND, payload).schema(schema))?.value;
+        let answer: Value = req.ask_with(Ask::new(CLIENT_TOOL, payload).schema(schema))?.value;
         let output = ToolOutput::parts(vec![Part::text(text(&answer["result"]))]);
         Ok(if answer["is_error"] == true { output.failed() } else { output })
     }
@@ -84,7 +81,7 @@ pub(crate) struct CallResult {
 /// The answers that these results are, to what the run waits for. Results of calls that nobody waits for are passed over: a client
 /// sends all that it has.
 pub(crate) fn answers(open: &Checkpoint, results: &[CallResult]) -> Vec<(String, Answer)> {
-    let waiting = open.questions.iter().filter(|question| question.kind == KIND);
+    let waiting = open.questions.iter().filter(|question| question.kind == CLIENT_TOOL);
     let result = |question: &Question| {
         let call = question.id.split('/').next()?;
         results.iter().rfind(|result| result.call == call || own_id(&result.call) == call)

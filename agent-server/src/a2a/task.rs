@@ -57,7 +57,7 @@ pub(super) fn status_of(ending: &Ending, names: &Names) -> Value {
 }
 
 fn failed(why: &str, names: &Names) -> Value {
-    json!({"state": "failed", "message": message(&format!("{}-failed", names.task), json!([{"kind": "text", "text": why}]), names)})
+    json!({"state": "failed", "message": message(&format!("{}-failed", names.task), &json!([{"kind": "text", "text": why}]), names)})
 }
 
 /// What is asked: in words, and as data.
@@ -71,10 +71,10 @@ fn asked(questions: &[Question], names: &Names) -> Value {
     let text = questions.iter().map(words).collect::<Vec<_>>().join("\n");
     let data: Vec<_> = questions.iter().map(describe).collect();
     let parts = json!([{"kind": "text", "text": text}, {"kind": "data", "data": {"questions": data}}]);
-    json!({"state": "input-required", "message": message(id, parts, names)})
+    json!({"state": "input-required", "message": message(id, &parts, names)})
 }
 
-fn message(id: &str, parts: Value, names: &Names) -> Value {
+fn message(id: &str, parts: &Value, names: &Names) -> Value {
     let Names { task, context } = names;
     json!({"kind": "message", "messageId": id, "role": "agent", "parts": parts, "taskId": task, "contextId": context})
 }

@@ -17,6 +17,7 @@ use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start,
     client_tools::{self, CallResult},
     follow,
+    speech::CLIENT_TOOL,
 };
 
 /// What a front end says, with all that it said before.
@@ -84,7 +85,7 @@ impl Turn {
         };
         let mut request = shape(RunRequest::new(self.messages()));
         // Who says something else does not answer the calls of his own tools; what a person is asked stays asked.
-        if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == client_tools::KIND)) {
+        if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == CLIENT_TOOL)) {
             request = request.when_waiting(WhenWaiting::Supersede);
         }
         let run = app.start(caller, Start::new(agent, request).session(session).key(key)).await?;

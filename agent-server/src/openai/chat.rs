@@ -70,7 +70,7 @@ impl Chat {
         json!({"id": format!("chatcmpl-{run}"), "object": object, "created": created, "model": agent})
     }
 
-    fn chunk(&self, delta: Value, finish: Option<&str>) -> Frame {
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> Frame {
         let mut chunk = self.frame("chat.completion.chunk");
         chunk["choices"] = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
         Frame::new(chunk.to_string())
@@ -110,7 +110,7 @@ impl Teller for Chat {
     type Told = Frame;
 
     fn start(&mut self) -> Vec<Frame> {
-        vec![self.chunk(json!({"role": "assistant", "content": ""}), None)]
+        vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)]
     }
 
     fn event(&mut self, event: &Event) -> Vec<Frame> {
@@ -125,18 +125,18 @@ impl Teller for Chat {
             match said.what {
                 What::TextStarted { message } => {
                     if !self.said.is_empty() {
-                        told.push(self.chunk(json!({"content": "\n\n"}), None));
+                        told.push(self.chunk(&json!({"content": "\n\n"}), None));
                     }
                     self.said.push((message, String::new()));
                 }
                 What::Text { delta, .. } => {
-                    told.push(self.chunk(json!({"content": delta}), None));
+                    told.push(self.chunk(&json!({"content": delta}), None));
                     if let Some((_, text)) = self.said.last_mut() {
                         text.push_str(&delta);
                     }
                 }
                 What::Thought { delta, .. } => {
-                    told.push(self.chunk(json!({"reasoning_content": delta}), None));
+                    told.push(self.chunk(&json!({"reasoning_content": delta}), None));
                     self.thought.push_str(&delta);
                 }
                 // A stream cannot take it back.
@@ -153,10 +153,10 @@ impl Teller for Chat {
             Ok(End { finish, calls }) => {
                 if let Some(answer) = self.unsaid(ending) {
                     let answer = if self.said.is_empty() { answer.to_owned() } else { format!("\n\n{answer}") };
-                    told.push(self.chunk(json!({"content": answer}), None));
+                    told.push(self.chunk(&json!({"content": answer}), None));
                 }
-                told.extend(calls.into_iter().map(|call| self.chunk(json!({"tool_calls": [call]}), None)));
-                told.push(self.chunk(json!({}), Some(finish)));
+                told.extend(calls.into_iter().map(|call| self.chunk(&json!({"tool_calls": [call]}), None)));
+                told.push(self.chunk(&json!({}), Some(finish)));
                 if self.with_usage {
                     let mut last = self.frame("chat.completion.chunk");
                     last["choices"] = json!([]);

@@ -114,7 +114,9 @@ impl Told {
         let mut all = Map::new();
         all.insert("output_index".to_owned(), at.into());
         all.insert("item_id".to_owned(), self.items[at].value["id"].clone());
-        all.extend(fields.as_object().cloned().unwrap_or_default());
+        if let Value::Object(fields) = fields {
+            all.extend(fields);
+        }
         self.frame(event, all.into())
     }
 

@@ -2,7 +2,8 @@
 
 use agent::{Error, ErrorKind, ExitReason, Question, Result, RunEnd};
 
-use crate::client_tools;
+/// The kind of the question that a call of a client's tool is: its answer is the call's result.
+pub(crate) const CLIENT_TOOL: &str = "client_tool";
 
 /// How a run ended, as far as a client is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +50,7 @@ impl Ending {
     pub(crate) fn waits_for_client(&self) -> bool {
         match self {
             Self::Interrupted(questions) => {
-                !questions.is_empty() && questions.iter().all(|question| question.kind == client_tools::KIND)
+                !questions.is_empty() && questions.iter().all(|question| question.kind == CLIENT_TOOL)
             }
             _ => false,
         }

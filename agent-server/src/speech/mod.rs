@@ -16,7 +16,10 @@ use serde_json::Value;
 
 pub use self::ending::Ending;
 use self::{answer::Answer, ids::Ids, lane::Lane};
-pub(crate) use self::{ending::code, ids::own_id};
+pub(crate) use self::{
+    ending::{CLIENT_TOOL, code},
+    ids::own_id,
+};
 
 /// One piece of the story.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     ag_ui::STATE,
-    client_tools,
     conversation::interrupt_id,
-    speech::{Ending, Said, Speech, What},
+    speech::{CLIENT_TOOL, Ending, Said, Speech, What},
 };
 
 /// Tells a run in the parts of a UI message stream, version 1: one event goes in, and those come out that a chat is sent for it.
@@ -126,7 +125,7 @@ impl UiStream {
         let id = interrupt_id(question);
         let call = question.id.split('/').next().unwrap_or_default();
         match question.kind.as_str() {
-            client_tools::KIND => None,
+            CLIENT_TOOL => None,
             "approval" if self.shown.contains(call) => {
                 Some(json!({"type": "tool-approval-request", "approvalId": id, "toolCallId": call}))
             }
@@ -243,14 +242,16 @@ impl UiStream {
     /// What a sub-agent does: its part as it is now, where that is another than before.
     fn agent(&mut self, lane: &str, what: What) -> Option<Value> {
         let mut changed = Map::new();
-        let mut set = |name: &str, value: Value| changed.insert(name.to_owned(), value);
+        let mut set = |name: &str, value: Value| {
+            changed.insert(name.to_owned(), value);
+        };
         match what {
             What::LaneStarted { name, parent, call } => {
                 set("name", (*name).into());
                 set("status", "running".into());
                 set("text", "".into());
-                parent.map(|parent| set("parent", (*parent).into()));
-                call.map(|call| set("toolCallId", call.into()));
+                set("parent", parent.map_or(Value::Null, |parent| (*parent).into()));
+                set("toolCallId", call.map_or(Value::Null, Value::from));
             }
             What::Text { delta, .. } => {
                 // It is sent when the text has ended.
@@ -266,10 +267,10 @@ impl UiStream {
                 return None;
             }
             What::TextEnded { .. } => {}
-            What::CallStarted { name, .. } => drop(set("tool", (*name).into())),
+            What::CallStarted { name, .. } => set("tool", (*name).into()),
             What::LaneEnded { status, error, .. } => {
                 set("status", status_of(&status).into());
-                error.map(|error| set("error", error.into()));
+                set("error", error.map_or(Value::Null, Value::from));
             }
             _ => return None,
         }

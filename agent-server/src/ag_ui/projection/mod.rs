@@ -16,9 +16,8 @@ use super::{
     outcome::{Interrupt, Outcome, SubOutcome, TokenUsage},
 };
 use crate::{
-    client_tools,
     conversation::interrupt_id,
-    speech::{Ending, Said, Speech, What, code},
+    speech::{CLIENT_TOOL, Ending, Said, Speech, What, code},
 };
 
 /// The event by which an agent shares its state with front ends: one of its [own](EventKind::Custom) with this name, whose value is
@@ -139,7 +138,7 @@ impl Projection {
             self.transcript.call(call)
         };
         let (pending, asked): (Vec<_>, Vec<_>) =
-            questions.iter().partition(|question| question.kind == client_tools::KIND);
+            questions.iter().partition(|question| question.kind == CLIENT_TOOL);
         if asked.is_empty() {
             return Outcome::Success { pending_tool_call_ids: pending.into_iter().filter_map(call).collect() };
         }
