@@ -1,5 +1,6 @@
 //! Agent2Agent over real sockets, also with the framework's own client.
 
+use agent::{Agent, RunEnd, RunRequest, tools::peers::A2aAgent};
 use serde_json::{Value, json};
 
 use crate::served::Served;
@@ -95,4 +96,19 @@ async fn errors_have_the_protocols_codes() {
     }
     let done = call(&served, "message/send", json!({"message": said("hello", "m1")})).await["result"]["id"].clone();
     assert_eq!(call(&served, "tasks/cancel", json!({"id": done})).await["error"]["code"], -32002);
+}
+
+#[tokio::test]
+async fn the_frameworks_own_client_is_answered_and_its_question_is_the_callers() {
+    let served = Served::start().await;
+    let address = served.address();
+    let peer = A2aAgent::builder(format!("http://{address}/a2a/actor")).allow_private(address).deduplicates();
+    let caller = Agent::of_tool("actor elsewhere", peer.build().expect("builds")).build().expect("builds");
+    let end = caller.run("tool").await.expect("runs").finished().expect("it finishes");
+    assert_eq!(end.answer, "So it is: 17 degrees in Bern.");
+
+    let RunEnd::Interrupted(open) = caller.run("ask").await.expect("runs") else { panic!("it does not ask") };
+    let answer = (open.questions[0].id.clone(), json!("yes"));
+    let end = caller.start(RunRequest::resume(*open, [answer])).await.expect("runs").finished().expect("it finishes");
+    assert_eq!(end.answer, "So it is: refunded \"A-17\".");
 }

@@ -32,6 +32,10 @@ impl Served {
         Self { address, task }
     }
 
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", "").await
     }
@@ -40,8 +44,29 @@ impl Served {
         self.send("POST", path, "content-type: application/json\r\n", &body.to_string()).await
     }
 
+    /// Posts, reads until the answer has this in it, and goes away.
+    pub(crate) async fn leave_at(&self, path: &str, body: &Value, at: &str) -> String {
+        let mut stream = self.begin("POST", path, "content-type: application/json\r\n", &body.to_string()).await;
+        let (mut text, mut piece) = (String::new(), [0; 4096]);
+        while !text.contains(at) {
+            let read = stream.read(&mut piece).await.expect("more");
+            assert_ne!(read, 0, "it ended before: {text}");
+            text.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        text
+    }
+
     /// Sends a request on a connection of its own, and reads the answer to its end.
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = self.begin(method, path, headers, body).await;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("an answer");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    async fn begin(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).await.expect("connects");
         // HTTP/1.0: the body ends with the connection, and is in no chunks.
         let length = body.len();
@@ -50,11 +75,7 @@ impl Served {
             self.address
         );
         stream.write_all(request.as_bytes()).await.expect("sends");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.expect("an answer");
-        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+        stream
     }
 }
 

@@ -137,8 +137,7 @@ impl Projection {
             let call = question.id.split('/').next().unwrap_or_default();
             self.transcript.call(call)
         };
-        let (pending, asked): (Vec<_>, Vec<_>) =
-            questions.iter().partition(|question| question.kind == CLIENT_TOOL);
+        let (pending, asked): (Vec<_>, Vec<_>) = questions.iter().partition(|question| question.kind == CLIENT_TOOL);
         if asked.is_empty() {
             return Outcome::Success { pending_tool_call_ids: pending.into_iter().filter_map(call).collect() };
         }
