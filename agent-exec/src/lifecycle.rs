@@ -29,7 +29,7 @@ impl Lifecycle {
     /// Warms up the agent's own parts, once, and the tools that a run brings.
     pub(crate) async fn before_run(&self, choices: &ToolChoices) -> Result<()> {
         self.warm_up().await?;
-        if let ToolChoices::Replace(tools) = choices {
+        if let ToolChoices::Replace(tools) | ToolChoices::Also(tools) = choices {
             for tool in tools {
                 tool.warm_up().await?;
             }

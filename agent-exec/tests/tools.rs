@@ -372,6 +372,20 @@ async fn a_run_may_choose_among_the_tools_or_bring_its_own() {
     assert_eq!(results(&end.history)[0].1, "mine");
 }
 
+#[tokio::test]
+async fn a_run_may_bring_tools_beside_the_agents_but_none_of_the_same_name() {
+    let calls = Turn::calls([("1", "f", json!({"x": 1})), ("2", "g", json!({}))]);
+    let model = ScriptedModel::new([calls, Turn::text("done"), Turn::text("alone")]);
+    let agent = Agent::builder("a", model.clone()).tool(double("f")).build().expect("builds");
+    let brings = |name: &'static str| RunRequest::user("go").more_tools(vec![Arc::new(gives(name, json!("mine")))]);
+    let end = finished(agent.start(brings("g")).await);
+    assert_eq!(results(&end.history).iter().map(|(_, text, _)| &**text).collect::<Vec<_>>(), ["2", "mine"]);
+    finished(agent.run("the next run has the agent's alone").await);
+    assert_eq!(model.requests().into_iter().map(|seen| seen.tools).collect::<Vec<_>>(), [vec!["f", "g"], vec!["f", "g"], vec!["f"]]);
+    let refused = agent.start(brings("f")).await.expect_err("the name is taken");
+    assert!(refused.message().contains("two tools are named 'f'"), "{refused}");
+}
+
 // Haystack 40
 #[tokio::test]
 async fn a_tool_that_was_not_chosen_is_unknown_to_the_run() {

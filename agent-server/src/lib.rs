@@ -17,23 +17,32 @@
 //!
 //! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
 //! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
-//! `api` (the Runs API), `router`, `listen`, `server`.
+//! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
+//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a` (the protocols of others), `router`, `listen`, `server`.
 
+mod a2a;
+pub mod ag_ui;
 mod api;
 mod app;
 mod auth;
 mod caller;
+mod client_tools;
+mod conversation;
 mod decision;
 mod error;
 pub mod export;
 mod extract;
+mod follow;
 mod guard;
 mod health;
 mod listen;
 mod metrics;
+mod openai;
 mod router;
 mod server;
+mod speech;
 mod sse;
+mod ui_stream;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
@@ -42,6 +51,7 @@ pub use self::{
     decision::decision,
     error::ApiError,
     server::{Server, ServerBuilder},
+    ui_stream::UiStream,
 };
 
 /// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.

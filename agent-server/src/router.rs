@@ -11,12 +11,12 @@ use tower_http::{
 };
 
 use crate::{
-    api,
+    a2a, ag_ui, api,
     app::App,
     auth::{self, Auth},
     error::ApiError,
     guard::{self, Guard},
-    health,
+    health, openai, ui_stream,
 };
 
 /// Seconds that a body may say nothing.
@@ -36,6 +36,10 @@ pub(crate) struct Guards {
 pub(crate) fn router(app: &App, guards: &Guards) -> Router {
     let guarded = Router::new()
         .nest("/api", api::router())
+        .merge(ag_ui::router())
+        .merge(openai::router())
+        .merge(ui_stream::router())
+        .merge(a2a::router())
         .merge(health::metrics())
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     Router::new()
@@ -66,10 +70,11 @@ async fn not_allowed() -> ApiError {
 fn cors(origins: &[String]) -> CorsLayer {
     let origins = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
     let (key, last) = (HeaderName::from_static("idempotency-key"), HeaderName::from_static("last-event-id"));
+    let session = HeaderName::from_static(openai::SESSION);
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
-        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::ACCEPT, key, last])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::ACCEPT, key, last, session])
         .expose_headers([HeaderName::from_static("agent-run")])
         .max_age(Duration::from_secs(600))
 }

@@ -50,8 +50,16 @@ impl Frame {
 /// The answer that sends these events, and a comment where nothing was said for some time.
 pub(crate) fn response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     let first = stream::once(async { Bytes::from_static(b"retry: 1000\n\n") });
-    let frames = frames.map(|frame| frame.bytes());
-    let body = first.chain(with_keep_alive(frames)).map(Ok::<_, Infallible>);
+    of_bytes(first.chain(with_keep_alive(frames.map(|frame| frame.bytes()))))
+}
+
+/// As [`response`], for clients that cannot come back, and that may take anything but a comment for an event.
+pub(crate) fn plain(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    of_bytes(with_keep_alive(frames.map(|frame| frame.bytes())))
+}
+
+fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let body = bytes.map(Ok::<_, Infallible>);
     let mut response = Body::from_stream(body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

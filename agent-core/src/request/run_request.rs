@@ -135,6 +135,8 @@ pub enum ToolChoices {
     Named(Vec<String>),
     /// These instead of the agent's.
     Replace(Vec<Arc<dyn Tool>>),
+    /// These beside all of the agent's.
+    Also(Vec<Arc<dyn Tool>>),
 }
 
 impl RunRequest {
@@ -279,6 +281,14 @@ impl RunRequest {
         self
     }
 
+    /// Offers these tools beside the agent's. One that is named as another fails the run. A request that goes on with a run
+    /// brings them again.
+    #[must_use]
+    pub fn more_tools(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.tools = ToolChoices::Also(tools);
+        self
+    }
+
     /// Sets a value of the run's state.
     #[must_use]
     pub fn state(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -382,6 +392,10 @@ impl fmt::Debug for ToolChoices {
             Self::All => f.write_str("All"),
             Self::Named(names) => f.debug_tuple("Named").field(names).finish(),
             Self::Replace(tools) => f.debug_list().entries(tools.iter().map(|t| t.spec().name)).finish(),
+            Self::Also(tools) => {
+                let names = tools.iter().map(|t| t.spec().name).collect::<Vec<_>>();
+                f.debug_tuple("Also").field(&names).finish()
+            }
         }
     }
 }

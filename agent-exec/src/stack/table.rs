@@ -25,10 +25,14 @@ impl ToolTable {
     pub(crate) fn new(tools: &Tools, model: &ModelInfo, choices: &ToolChoices, schema: &StateSchema) -> Result<Self> {
         let (fixed, fixed_specs) = match choices {
             ToolChoices::Named(names) => named(tools, names)?,
-            ToolChoices::Replace(brought) => replaced(tools, model, brought, schema)?,
+            ToolChoices::Replace(brought) => with_brought(tools, model, Fixed::default(), brought, schema)?,
+            ToolChoices::Also(brought) => {
+                let own = (tools.own.clone(), tools.specs.clone());
+                with_brought(tools, model, own, brought, schema)?
+            }
             _ => (tools.own.clone(), tools.specs.clone()),
         };
-        let changing = !tools.sets.is_empty() && matches!(choices, ToolChoices::All);
+        let changing = !tools.sets.is_empty() && matches!(choices, ToolChoices::All | ToolChoices::Also(_));
         Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing, offered: None })
     }
 
@@ -93,12 +97,19 @@ fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
     Ok((Arc::new(own.map(|(name, entry)| (name.clone(), entry.clone())).collect()), chosen))
 }
 
-fn replaced(tools: &Tools, model: &ModelInfo, brought: &[Arc<dyn Tool>], schema: &StateSchema) -> Result<Fixed> {
+/// The tools `beside`, and those that the run brings.
+fn with_brought(
+    tools: &Tools,
+    model: &ModelInfo,
+    beside: Fixed,
+    brought: &[Arc<dyn Tool>],
+    schema: &StateSchema,
+) -> Result<Fixed> {
     if !model.tools && !brought.is_empty() {
         return Err(Error::config(format!("model '{}' takes no tools, but the run brings some", model.name)));
     }
-    let mut entries = BTreeMap::new();
-    let mut specs = Vec::new();
+    let mut entries = (*beside.0).clone();
+    let mut specs = beside.1.to_vec();
     for tool in brought {
         let entry = tools.compose(tool, schema)?;
         specs.push((*entry.spec).clone());

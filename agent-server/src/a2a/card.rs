@@ -1,0 +1,58 @@
+//! What an agent says of itself.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use http::{HeaderMap, header};
+use serde_json::{Value, json};
+
+use crate::{ApiError, App, Caller, app::Served};
+
+pub(super) async fn of_agent(
+    State(app): State<App>,
+    caller: Caller,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(card(app.agent(&caller, &agent)?, &headers)))
+}
+
+/// The card of the server's only agent.
+pub(super) async fn of_server(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let mut agents = app.agents(&caller);
+    match (agents.next(), agents.next()) {
+        (Some(agent), None) => Ok(Json(card(agent, &headers))),
+        _ => Err(ApiError::not_found(
+            "there are many agents here: each has its card at /a2a/NAME/.well-known/agent-card.json",
+        )),
+    }
+}
+
+fn card(served: &Served, headers: &HeaderMap) -> Value {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(header::HOST).unwrap_or("localhost");
+    // Behind a proxy the address is the proxy's.
+    let scheme = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
+    let scheme = scheme.filter(|scheme| *scheme == "https").unwrap_or("http");
+    let (name, about) = (served.name(), served.about());
+    let about = if about.is_empty() { name } else { about };
+    json!({
+        "protocolVersion": "0.3.0",
+        "name": name,
+        "description": about,
+        "url": format!("{scheme}://{host}/a2a/{name}"),
+        "preferredTransport": "JSONRPC",
+        "version": env!("CARGO_PKG_VERSION"),
+        "capabilities": {"streaming": true, "pushNotifications": false, "stateTransitionHistory": false},
+        "defaultInputModes": ["text/plain", "application/json"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": name, "name": name, "description": about, "tags": []}],
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        "security": [{"bearer": []}],
+    })
+}

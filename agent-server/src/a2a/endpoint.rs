@@ -1,0 +1,135 @@
+//! `POST /a2a/{agent}`.
+
+use agent::{RunRequest, run::new_id};
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    card,
+    message::Send,
+    rpc::{Request, RpcError, reply},
+    task::{Names, task},
+    told::Told,
+};
+use crate::{
+    ApiError, App, Caller, FoundRun, Scope, Start,
+    conversation::Began,
+    extract::JsonBody,
+    follow::{self, WhenGone, follow},
+    sse,
+};
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/.well-known/agent-card.json", get(card::of_server))
+        .route("/a2a/{agent}/.well-known/agent-card.json", get(card::of_agent))
+        .route("/a2a/{agent}", post(call))
+}
+
+/// Who asks, and which agent.
+struct Desk {
+    app: App,
+    caller: Caller,
+    agent: String,
+}
+
+/// The parameters of what is about a task.
+#[derive(Deserialize)]
+struct About {
+    id: String,
+}
+
+async fn call(
+    State(app): State<App>,
+    caller: Caller,
+    Path(agent): Path<String>,
+    JsonBody(request): JsonBody<Request>,
+) -> Result<Response, ApiError> {
+    app.agent(&caller, &agent)?;
+    let desk = Desk { app, caller, agent };
+    let answered = desk.answer(&request).await;
+    Ok(answered.unwrap_or_else(|e| Json(reply(&request.id, Err(e))).into_response()))
+}
+
+impl Desk {
+    async fn answer(&self, request: &Request) -> Result<Response, RpcError> {
+        let whole = |result| Ok(Json(reply(&request.id, Ok(result))).into_response());
+        match request.method.as_str() {
+            "message/send" => {
+                let send: Send = read(&request.params)?;
+                let Began { run, .. } = self.begin(&send).await?;
+                if send.configuration.blocking.unwrap_or(true) {
+                    run.ended().await;
+                }
+                whole(task(&run).await?)
+            }
+            "message/stream" => {
+                let began = self.begin(&read(&request.params)?).await?;
+                self.stream(&request.id, began).await
+            }
+            "tasks/get" => whole(task(&self.run(&request.params, Scope::Read).await?).await?),
+            "tasks/cancel" => {
+                let run = self.run(&request.params, Scope::Run).await?;
+                run.handle().ok_or_else(RpcError::not_cancelable)?.cancel();
+                run.ended().await;
+                whole(task(&run).await?)
+            }
+            "tasks/resubscribe" => {
+                let run = self.run(&request.params, Scope::Read).await?;
+                self.stream(&request.id, Began { run, after: None }).await
+            }
+            method if method.starts_with("tasks/pushNotificationConfig/") => Err(RpcError::no_push()),
+            method => Err(RpcError::unknown_method(method)),
+        }
+    }
+
+    /// Starts a run, or goes on with the one that waits for the message.
+    async fn begin(&self, send: &Send) -> Result<Began, RpcError> {
+        let (app, caller, said) = (&self.app, &self.caller, &send.message);
+        let Some(id) = &said.task_id else {
+            let context = said.context_id.clone().unwrap_or_else(new_id);
+            let start = Start::new(&self.agent, RunRequest::new(vec![said.message()?]));
+            let run = app.start(caller, start.session(context).key(&said.message_id)).await?;
+            return Ok(Began { run, after: None });
+        };
+        caller.require(Scope::Answer)?;
+        let run = self.of_agent(id).await?;
+        let open = run.checkpoint().await?.filter(|open| !open.questions.is_empty());
+        let over = || RpcError::unsupported("the task waits for nothing: send a message without its id");
+        let answers = said.answers(&open.ok_or_else(over)?.questions)?;
+        let after = follow::at_rest(app, &run).await?;
+        let run = app.go_on(caller, &run, answers, |request| request).await?;
+        Ok(Began { run, after: Some(after) })
+    }
+
+    async fn stream(&self, request: &Value, began: Began) -> Result<Response, RpcError> {
+        let Began { run, after } = began;
+        let names = Names { task: run.id().to_owned(), context: run.session().to_string() };
+        // A task is gone back to: who goes away does not end it.
+        Ok(sse::plain(follow(run, after, WhenGone::GoOn, Told::new(request.clone(), names)).await?))
+    }
+
+    async fn run(&self, params: &Value, scope: Scope) -> Result<FoundRun, RpcError> {
+        self.caller.require(scope)?;
+        let About { id } = read(params)?;
+        self.of_agent(&id).await
+    }
+
+    async fn of_agent(&self, id: &str) -> Result<FoundRun, RpcError> {
+        let run = self.app.run(&self.caller, id, None).await?;
+        match run.agent() == self.agent {
+            true => Ok(run),
+            false => Err(ApiError::not_found(format!("there is no task '{id}'")).into()),
+        }
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, RpcError> {
+    T::deserialize(params).map_err(|e| RpcError::params(format!("the parameters are not right: {e}")))
+}

@@ -1,0 +1,150 @@
+//! What a client says.
+
+use agent::{
+    Message, Part, Question,
+    message::{Media, UserMessage},
+    run::Answer,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::rpc::RpcError;
+use crate::{conversation::is_yes_or_no, decision};
+
+/// The parameters of `message/send` and `message/stream`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Send {
+    pub(super) message: Said,
+    #[serde(default)]
+    pub(super) configuration: Configuration,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Configuration {
+    pub(super) blocking: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Said {
+    pub(super) message_id: String,
+    parts: Vec<PartSaid>,
+    #[serde(default)]
+    pub(super) context_id: Option<String>,
+    #[serde(default)]
+    pub(super) task_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum PartSaid {
+    Text { text: String },
+    Data { data: Value },
+    File { file: File },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    #[serde(default)]
+    bytes: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    mime_type: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+impl Said {
+    /// The message for the agent.
+    ///
+    /// # Errors
+    /// If it says nothing.
+    pub(super) fn message(&self) -> Result<Message, RpcError> {
+        let parts: Vec<_> = self.parts.iter().filter_map(PartSaid::part).collect();
+        if parts.is_empty() {
+            return Err(RpcError::params("the message has no parts"));
+        }
+        Ok(Message::User(UserMessage::new(parts)))
+    }
+
+    /// The answers that it is to these questions: its data, an object of them by the questions' ids; or what it says, to the one
+    /// question that there is.
+    ///
+    /// # Errors
+    /// If it is not clear which question it answers.
+    pub(super) fn answers(&self, questions: &[Question]) -> Result<Vec<(String, Answer)>, RpcError> {
+        let data = self.parts.iter().find_map(|part| match part {
+            PartSaid::Data { data } => Some(data),
+            _ => None,
+        });
+        let named = |question: &Question| Some(question.answer(data?.get(&question.id)?.clone()));
+        let answers: Vec<_> = questions.iter().filter_map(named).collect();
+        match (&*answers, questions, data) {
+            ([], [question], Some(data)) => Ok(vec![question.answer(data.clone())]),
+            ([], [question], None) => Ok(vec![question.answer(answer(question, self.message()?.text()))]),
+            ([], _, _) => {
+                let ids: Vec<_> = questions.iter().map(|question| question.id.as_str()).collect();
+                let message = format!("answer with a data part, an object with the fields: {}", ids.join(", "));
+                Err(RpcError::params(message))
+            }
+            _ => Ok(answers),
+        }
+    }
+}
+
+/// A text as an answer. What is to be done or not is one of a few words.
+fn answer(question: &Question, text: String) -> Value {
+    let word = text.trim().to_lowercase();
+    match word.as_str() {
+        "approve" | "yes" if is_yes_or_no(question) => decision(question, true, None),
+        "reject" | "no" if is_yes_or_no(question) => decision(question, false, None),
+        _ => text.into(),
+    }
+}
+
+impl PartSaid {
+    fn part(&self) -> Option<Part> {
+        match self {
+            Self::Text { text } => Some(Part::text(text.clone())),
+            Self::Data { data } => Some(Part::text(data.to_string())),
+            Self::File { file } => {
+                let mime = file.mime_type.clone();
+                let media = match (&file.bytes, &file.uri) {
+                    (Some(bytes), _) => Media::base64(bytes.clone(), mime.clone().unwrap_or_default()),
+                    (None, uri) => mime.iter().fold(Media::url(uri.clone()?), |media, mime| media.with_mime(mime)),
+                };
+                let media = file.name.iter().fold(media, |media, name| media.with_name(name));
+                let is_image = mime.is_some_and(|mime| mime.starts_with("image/"));
+                Some(if is_image { Part::Image(media) } else { Part::Document(media) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(parts: Value) -> Said {
+        serde_json::from_value(json!({"messageId": "m", "role": "user", "parts": parts})).expect("a message")
+    }
+
+    #[test]
+    fn one_question_is_answered_by_a_text_and_many_by_their_names() {
+        let one = [Question::new("c1/approval", "approval", json!({}))];
+        let text = said(json!([{"kind": "text", "text": "Yes"}]));
+        assert_eq!(text.answers(&one).expect("clear")[0].1.value, json!({"decision": "approve"}));
+        let data = said(json!([{"kind": "data", "data": {"decision": "reject", "reason": "no"}}]));
+        assert_eq!(data.answers(&one).expect("clear")[0].1.value["reason"], "no");
+        let two = [Question::new("a", "ask", json!({})), Question::new("b", "ask", json!({}))];
+        assert!(text.answers(&two).is_err());
+        let named = said(json!([{"kind": "data", "data": {"b": 2, "a": 1}}]));
+        let values: Vec<_> = named.answers(&two).expect("clear").into_iter().map(|(_, answer)| answer.value).collect();
+        assert_eq!(values, [json!(1), json!(2)]);
+    }
+}

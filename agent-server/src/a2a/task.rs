@@ -1,0 +1,80 @@
+//! A run as a task.
+
+use agent::Question;
+use serde_json::{Value, json};
+
+use crate::{ApiError, FoundRun, RunStatus, RunView, conversation::interrupt_id, speech::Ending};
+
+/// The artifact that the answer is.
+pub(super) const ANSWER: &str = "answer";
+
+/// The task that a run is, as it stands.
+///
+/// # Errors
+/// Those of the store.
+pub(super) async fn task(run: &FoundRun) -> Result<Value, ApiError> {
+    let view = run.view().await?;
+    let names = Names { task: view.run.clone(), context: view.session.clone() };
+    let mut task = json!({"kind": "task", "id": view.run, "contextId": view.session, "status": status(&view, &names)});
+    if let Some(answer) = view.answer.filter(|answer| !answer.is_empty()) {
+        task["artifacts"] = json!([artifact(&answer)]);
+    }
+    Ok(task)
+}
+
+/// How the protocol names a run and its session.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) task: String,
+    pub(super) context: String,
+}
+
+/// The answer, or a piece of it.
+pub(super) fn artifact(text: &str) -> Value {
+    json!({"artifactId": ANSWER, "parts": [{"kind": "text", "text": text}]})
+}
+
+fn status(view: &RunView, names: &Names) -> Value {
+    match view.status {
+        RunStatus::Waiting => asked(&view.questions, names),
+        RunStatus::Finished => json!({"state": "completed"}),
+        RunStatus::Cancelled => json!({"state": "canceled"}),
+        RunStatus::Failed | RunStatus::Stopped => failed(view.error.as_deref().unwrap_or("the run stopped"), names),
+        RunStatus::Queued => json!({"state": "submitted"}),
+        _ => json!({"state": "working"}),
+    }
+}
+
+/// The status of a run that ended so.
+pub(super) fn status_of(ending: &Ending, names: &Names) -> Value {
+    match ending {
+        Ending::Finished { .. } => json!({"state": "completed"}),
+        Ending::Interrupted(questions) => asked(questions, names),
+        Ending::Paused => json!({"state": "working"}),
+        Ending::Cancelled => json!({"state": "canceled"}),
+        Ending::Failed { message, .. } => failed(message, names),
+    }
+}
+
+fn failed(why: &str, names: &Names) -> Value {
+    json!({"state": "failed", "message": message(&format!("{}-failed", names.task), &json!([{"kind": "text", "text": why}]), names)})
+}
+
+/// What is asked: in words, and as data.
+fn asked(questions: &[Question], names: &Names) -> Value {
+    let id = questions.first().map_or("", interrupt_id);
+    let describe = |question: &Question| {
+        let Question { id, kind, payload, schema, .. } = question;
+        json!({"id": id, "kind": kind, "payload": payload, "schema": schema})
+    };
+    let words = |question: &Question| format!("{}: {}", question.kind, question.payload);
+    let text = questions.iter().map(words).collect::<Vec<_>>().join("\n");
+    let data: Vec<_> = questions.iter().map(describe).collect();
+    let parts = json!([{"kind": "text", "text": text}, {"kind": "data", "data": {"questions": data}}]);
+    json!({"state": "input-required", "message": message(id, &parts, names)})
+}
+
+fn message(id: &str, parts: &Value, names: &Names) -> Value {
+    let Names { task, context } = names;
+    json!({"kind": "message", "messageId": id, "role": "agent", "parts": parts, "taskId": task, "contextId": context})
+}

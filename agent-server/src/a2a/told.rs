@@ -1,0 +1,83 @@
+//! A run as it is told in the events of a task.
+
+use agent::Event;
+use serde_json::{Value, json};
+
+use super::{
+    rpc,
+    task::{Names, artifact, status_of},
+};
+use crate::{
+    follow::Teller,
+    speech::{Ending, Speech, What},
+    sse::Frame,
+};
+
+/// A run as it is told in the events of a task. The answer is one artifact: what is said in a later step, or again, takes the place of
+/// what was said before.
+#[derive(Debug)]
+pub(super) struct Told {
+    request: Value,
+    names: Names,
+    speech: Speech,
+    said: String,
+    is_fresh: bool,
+}
+
+impl Told {
+    /// The task of these names, for the request of this id.
+    pub(super) fn new(request: Value, names: Names) -> Self {
+        Self { request, names, speech: Speech::default(), said: String::new(), is_fresh: true }
+    }
+
+    fn frame(&self, kind: &str, fields: Value) -> Frame {
+        let mut result = json!({"kind": kind, "taskId": self.names.task, "contextId": self.names.context});
+        if let (Some(result), Value::Object(fields)) = (result.as_object_mut(), fields) {
+            result.extend(fields);
+        }
+        Frame::new(rpc::reply(&self.request, Ok(result)).to_string())
+    }
+
+    fn piece(&mut self, text: &str) -> Frame {
+        let append = !std::mem::take(&mut self.is_fresh);
+        if !append {
+            self.said.clear();
+        }
+        self.said.push_str(text);
+        self.frame("artifact-update", json!({"artifact": artifact(text), "append": append, "lastChunk": false}))
+    }
+}
+
+impl Teller for Told {
+    type Told = Frame;
+
+    fn start(&mut self) -> Vec<Frame> {
+        let Names { task, context } = &self.names;
+        let task = json!({"kind": "task", "id": task, "contextId": context, "status": {"state": "working"}});
+        vec![Frame::new(rpc::reply(&self.request, Ok(task)).to_string())]
+    }
+
+    fn event(&mut self, event: &Event) -> Vec<Frame> {
+        let mut told = Vec::new();
+        for said in self.speech.event(event).into_iter().filter(|said| said.lane.is_none()) {
+            match said.what {
+                What::TextStarted { .. } => self.is_fresh = true,
+                What::Text { delta, .. } => told.push(self.piece(&delta)),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn end(&mut self, ending: &Ending) -> Vec<Frame> {
+        let mut told = Vec::new();
+        if let Ending::Finished { answer, .. } = ending
+            && *answer != self.said
+        {
+            self.is_fresh = true;
+            told.push(self.piece(answer));
+        }
+        told.push(self.frame("status-update", json!({"status": status_of(ending, &self.names), "final": true})));
+        told
+    }
+}

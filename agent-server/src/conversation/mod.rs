@@ -1,0 +1,112 @@
+//! What a front end says in a conversation, and the run that comes of it.
+
+mod news;
+mod resume;
+
+use agent::{
+    Checkpoint, Message, Part, RunRequest, WhenWaiting, event::Position, message::UserMessage, run::Answer,
+    tool::ToolSpec,
+};
+
+pub use self::resume::interrupt_id;
+pub(crate) use self::{
+    news::Saying,
+    resume::{PAUSED, Resume, ResumeStatus, is_yes_or_no},
+};
+use crate::{
+    ApiError, App, Caller, FoundRun, Scope, Start,
+    client_tools::{self, CallResult},
+    follow,
+    speech::CLIENT_TOOL,
+};
+
+/// What a front end says, with all that it said before.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// What the user says after the last that the agent said.
+    pub(crate) said: Vec<Saying>,
+    /// What the front end adds to the last of it.
+    pub(crate) context: Option<Part>,
+    /// Results of calls of the front end's own tools, new or not.
+    pub(crate) results: Vec<CallResult>,
+    /// What becomes of what the run waits for.
+    pub(crate) resume: Vec<Resume>,
+    /// The front end's tools.
+    pub(crate) tools: Vec<ToolSpec>,
+}
+
+/// A run, and the place after which it is what was asked for.
+pub(crate) struct Began {
+    pub(crate) run: FoundRun,
+    pub(crate) after: Option<Position>,
+}
+
+impl Turn {
+    /// Starts a run of the agent in a session, or goes on with the one that waits there. `shape` adds what the protocol has besides.
+    ///
+    /// # Errors
+    /// 400 if nothing is new; 409 if an answer is none to what is asked, or if a person is asked and nobody answers.
+    pub(crate) async fn begin(
+        mut self,
+        app: &App,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        shape: impl FnOnce(RunRequest) -> RunRequest,
+    ) -> Result<Began, ApiError> {
+        caller.require(Scope::Run)?;
+        let own = app.agent(caller, agent)?.agent().tools().to_vec();
+        let tools = client_tools::tools(std::mem::take(&mut self.tools), &own)?;
+        let shape = |request: RunRequest| shape(request.more_tools(tools));
+        let kept = app.sessions().session(&app.session_id(caller, session), agent);
+        let known = news::known(&self.said, &kept.history().await?);
+        self.said.drain(..known);
+        let open = kept.unfinished().await?;
+        if let Some(open) = &open
+            && let Some(answers) = self.goes_on(open)?
+        {
+            if !self.resume.is_empty() {
+                caller.require(Scope::Answer)?;
+            }
+            let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
+            let after = follow::at_rest(app, &run).await?;
+            let run = app.go_on(caller, &run, answers, shape).await?;
+            if let Some(handle) = run.handle() {
+                self.messages().into_iter().try_for_each(|message| handle.steer(message))?;
+            }
+            return Ok(Began { run, after: Some(after) });
+        }
+        if !self.resume.is_empty() {
+            return Err(ApiError::conflict("answer_refused", "nothing waits in this conversation"));
+        }
+        let Some(key) = self.said.last().map(|saying| saying.id.clone()) else {
+            let message = "there is nothing new: the messages end with the agent's, and no call is open";
+            return Err(ApiError::invalid(message));
+        };
+        let mut request = shape(RunRequest::new(self.messages()));
+        // Who says something else does not answer the calls of his own tools; what a person is asked stays asked.
+        if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == CLIENT_TOOL)) {
+            request = request.when_waiting(WhenWaiting::Supersede);
+        }
+        let run = app.start(caller, Start::new(agent, request).session(session).key(key)).await?;
+        Ok(Began { run, after: None })
+    }
+
+    /// The answers with which an unfinished run is gone on with; none if something else is wanted.
+    fn goes_on(&self, open: &Checkpoint) -> Result<Option<Vec<(String, Answer)>>, ApiError> {
+        let mut answers = resume::answers(open, &self.resume)?;
+        answers.extend(client_tools::answers(open, &self.results));
+        // A run that was paused, cancelled or failed waits for nobody: it is gone on with if nothing else is wanted.
+        let is_asked = !self.resume.is_empty() || !answers.is_empty();
+        let is_retried = open.questions.is_empty() && self.said.is_empty();
+        Ok((is_asked || is_retried).then_some(answers))
+    }
+
+    fn messages(&mut self) -> Vec<Message> {
+        let mut said = std::mem::take(&mut self.said);
+        if let Some(last) = said.last_mut() {
+            last.parts.extend(self.context.take());
+        }
+        said.into_iter().map(|saying| Message::User(UserMessage::new(saying.parts))).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! A run as it is told in a protocol: from its events to the frames of a stream.
+
+use std::collections::VecDeque;
+
+use agent::{Event, RunHandle, event::Position, journal::RunStatus};
+use futures::{Stream, StreamExt, stream, stream::BoxStream};
+
+use crate::{ApiError, App, FoundRun, speech::Ending};
+
+/// A protocol in which a run is told: a state machine that is given events, and in the end how it ended.
+pub(crate) trait Teller: Send + 'static {
+    /// What is sent.
+    type Told: Send + 'static;
+
+    /// The beginning.
+    fn start(&mut self) -> Vec<Self::Told>;
+
+    /// What is sent for an event.
+    fn event(&mut self, event: &Event) -> Vec<Self::Told>;
+
+    /// The end.
+    fn end(&mut self, ending: &Ending) -> Vec<Self::Told>;
+}
+
+/// What becomes of a run whose client goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenGone {
+    /// It is cancelled: nobody can come back for what it says.
+    Cancel,
+    /// It goes on.
+    GoOn,
+}
+
+/// The run from a place on, as `teller` tells it.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn follow<T: Teller>(
+    run: FoundRun,
+    after: Option<Position>,
+    when_gone: WhenGone,
+    mut teller: T,
+) -> Result<impl Stream<Item = T::Told> + Send + use<T>, ApiError> {
+    let events = run.events(after).await?;
+    let guard = run.handle().filter(|_| when_gone == WhenGone::Cancel).cloned().map(Guard);
+    let ready = teller.start().into();
+    let following = Following { events, run, teller, ready, guard, is_over: false };
+    Ok(stream::unfold(following, |mut following| async {
+        let told = following.next().await?;
+        Some((told, following))
+    }))
+}
+
+/// Tells `teller` of the run from a place on, to its end; who goes away meanwhile cancels it. What is told on the way is of no use.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn finish<T: Teller>(
+    run: &FoundRun,
+    after: Option<Position>,
+    teller: &mut T,
+) -> Result<Ending, ApiError> {
+    let guard = run.handle().cloned().map(Guard);
+    let mut events = run.events(after).await?;
+    while let Some(event) = events.next().await {
+        teller.event(&event);
+    }
+    let ending = ending(run).await?;
+    drop(guard);
+    Ok(ending)
+}
+
+/// How a run that is at rest ended.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn ending(run: &FoundRun) -> Result<Ending, ApiError> {
+    run.ended().await;
+    if let Some(end) = run.end() {
+        return Ok(Ending::of(&end));
+    }
+    // It was in another process.
+    let questions = run.checkpoint().await?.map(|open| open.questions).unwrap_or_default();
+    if !questions.is_empty() {
+        return Ok(Ending::Interrupted(questions));
+    }
+    let view = run.view().await?;
+    let record = run.record().await?;
+    Ok(match record.and_then(|record| record.status) {
+        Some(RunStatus::Finished(reason)) => Ending::Finished { answer: view.answer.unwrap_or_default(), reason },
+        Some(RunStatus::Paused) => Ending::Paused,
+        Some(RunStatus::Cancelled) => Ending::Cancelled,
+        _ => {
+            let message = view.error.unwrap_or_else(|| "the run stopped before its end".to_owned());
+            Ending::Failed { kind: agent::ErrorKind::Unexpected, message }
+        }
+    })
+}
+
+struct Following<T: Teller> {
+    events: BoxStream<'static, Event>,
+    run: FoundRun,
+    teller: T,
+    ready: VecDeque<T::Told>,
+    guard: Option<Guard>,
+    is_over: bool,
+}
+
+/// Cancels the run, unless it is over.
+struct Guard(RunHandle);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl<T: Teller> Following<T> {
+    async fn next(&mut self) -> Option<T::Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Some(told);
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.events.next().await {
+                Some(event) => self.ready.extend(self.teller.event(&event)),
+                None => {
+                    let ending = ending(&self.run).await.unwrap_or_else(|e| Ending::Failed {
+                        kind: e.kind().unwrap_or(agent::ErrorKind::Store),
+                        message: e.message().to_owned(),
+                    });
+                    self.guard = None;
+                    self.is_over = true;
+                    self.ready.extend(self.teller.end(&ending));
+                }
+            }
+        }
+    }
+}
+
+/// Where a run that is at rest stands in its session's stream of events: what comes after it is new.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn at_rest(app: &App, run: &FoundRun) -> Result<Position, ApiError> {
+    let newest = app.journal().newest(run.store_name()).await?;
+    Ok(Position { seq: newest.map_or(0, |entry| entry.seq), after: 0 })
+}

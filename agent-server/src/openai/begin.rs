@@ -1,0 +1,86 @@
+//! From a request to a run.
+
+use agent::{Message, RunRequest};
+use http::HeaderMap;
+
+use super::{error::OpenAiError, items::read_id, wire::Asked};
+use crate::{ApiError, App, Caller, FoundRun, Scope, Start, client_tools, conversation::Began, follow};
+
+/// The header by which a client names a session: then only what is new in the messages counts.
+pub(crate) const SESSION: &str = "agent-session";
+
+/// Goes on with the run whose calls the request answers, or with a session that it names; or starts a run of which the messages are the
+/// history.
+pub(super) async fn begin(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    asked: &Asked,
+) -> Result<Began, OpenAiError> {
+    caller.require(Scope::Run)?;
+    let own = app.agent(caller, &asked.agent)?.agent().tools().to_vec();
+    let tools = client_tools::tools(asked.tools.iter().cloned(), &own)?;
+    let params = asked.params.clone();
+    let shape = move |request: RunRequest| request.more_tools(tools).params(params);
+    if let Some((run, answers)) = waiting(app, caller, asked).await? {
+        let after = follow::at_rest(app, &run).await?;
+        let run = app.go_on(caller, &run, answers, shape).await?;
+        if let Some(handle) = run.handle() {
+            asked.newest.iter().cloned().try_for_each(|message: Message| handle.steer(message))?;
+        }
+        return Ok(Began { run, after: Some(after) });
+    }
+    let named =
+        headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("'agent-session' is no text")));
+    let session = match (named.transpose()?, previous(asked)) {
+        (Some(name), _) => Some(name.to_owned()),
+        (None, Some(run)) => Some(after_previous(app, caller, &run).await?),
+        (None, None) => None,
+    };
+    let messages = if session.is_some() { &asked.newest } else { &asked.messages };
+    if messages.is_empty() {
+        return Err(ApiError::invalid("there is nothing to answer: send a message").into());
+    }
+    let start = Start::new(&asked.agent, shape(RunRequest::new(messages.clone())));
+    let start = session.into_iter().fold(start, Start::session);
+    Ok(Began { run: app.start(caller, start).await?, after: None })
+}
+
+/// The run that waits for the results in the request. One that is not found is somebody else's, or long gone: then the messages are
+/// all that there is.
+async fn waiting(
+    app: &App,
+    caller: &Caller,
+    asked: &Asked,
+) -> Result<Option<(FoundRun, Vec<(String, agent::run::Answer)>)>, ApiError> {
+    let ids = || asked.items.results.iter().filter_map(|result| read_id(&result.call));
+    let Some((_, run)) = ids().last() else { return Ok(None) };
+    let Ok(run) = app.run(caller, run, None).await else { return Ok(None) };
+    let Some(open) = run.checkpoint().await? else { return Ok(None) };
+    let own = |result: &client_tools::CallResult| {
+        let (call, of) = read_id(&result.call)?;
+        (of == run.id()).then(|| client_tools::CallResult { call: call.to_owned(), ..result.clone() })
+    };
+    let results: Vec<_> = asked.items.results.iter().filter_map(own).collect();
+    let answers = client_tools::answers(&open, &results);
+    Ok((!answers.is_empty()).then_some((run, answers)))
+}
+
+/// The run whose response the request goes on from.
+fn previous(asked: &Asked) -> Option<String> {
+    let id = asked.body.get("previous_response_id")?.as_str()?;
+    Some(id.strip_prefix("resp_").unwrap_or(id).to_owned())
+}
+
+/// The session of that run, if it is the newest there.
+async fn after_previous(app: &App, caller: &Caller, run: &str) -> Result<String, ApiError> {
+    let run = app.run(caller, run, None).await?;
+    let session = app.sessions().session(&app.session_id(caller, &run.session()), run.agent());
+    let newest = session.runs().await?.pop();
+    if newest.is_none_or(|newest| *newest.run_id != *run.id()) {
+        let message =
+            "'previous_response_id' must be that of the session's newest response: what came later would be lost";
+        return Err(ApiError::conflict("stale", message));
+    }
+    Ok(run.session().to_string())
+}

@@ -1,0 +1,93 @@
+//! `/v1`: models, chat completions, responses.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::{
+    begin::begin,
+    chat::{Chat, Head},
+    error::{OpenAiError, of_whole},
+    response::Told,
+    wire::Wire,
+};
+use crate::{
+    ApiError, App, Caller, Scope,
+    conversation::Began,
+    extract::JsonBody,
+    follow::{WhenGone, finish, follow},
+    sse,
+};
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/v1/models", get(models))
+        .route("/v1/models/{model}", get(model))
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/responses", post(responses))
+}
+
+async fn models(State(app): State<App>, caller: Caller) -> Result<Json<Value>, OpenAiError> {
+    caller.require(Scope::Read)?;
+    let models: Vec<_> = app.agents(&caller).map(|served| described(served.name())).collect();
+    Ok(Json(json!({"object": "list", "data": models})))
+}
+
+async fn model(State(app): State<App>, caller: Caller, Path(model): Path<String>) -> Result<Json<Value>, OpenAiError> {
+    caller.require(Scope::Read)?;
+    Ok(Json(described(app.agent(&caller, &model)?.name())))
+}
+
+fn described(agent: &str) -> Value {
+    json!({"id": agent, "object": "model", "created": 0, "owned_by": "agent-server"})
+}
+
+async fn chat(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Result<JsonBody<Map<String, Value>>, ApiError>,
+) -> Result<Response, OpenAiError> {
+    let asked = Wire::Chat.read(body?.0)?;
+    let Began { run, after } = begin(&app, &caller, &headers, &asked).await?;
+    let with_usage = asked.body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
+    let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
+    let mut chat = Chat::new(head, with_usage);
+    if asked.stream {
+        return Ok(sse::plain(follow(run, after, WhenGone::Cancel, chat).await?));
+    }
+    let ending = finish(&run, after, &mut chat).await?;
+    let whole = chat.whole(&ending).map_err(|(kind, message)| of_whole(kind, message))?;
+    Ok(Json(whole).into_response())
+}
+
+async fn responses(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Result<JsonBody<Map<String, Value>>, ApiError>,
+) -> Result<Response, OpenAiError> {
+    let asked = Wire::Responses.read(body?.0)?;
+    let Began { run, after } = begin(&app, &caller, &headers, &asked).await?;
+    let previous = asked.body.get("previous_response_id").cloned().unwrap_or_default();
+    let client_tools = asked.client_tools();
+    let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
+    let mut told = Told::new(head, client_tools, previous);
+    if asked.stream {
+        return Ok(sse::plain(follow(run, after, WhenGone::Cancel, told).await?));
+    }
+    let ending = finish(&run, after, &mut told).await?;
+    let whole = told.whole(&ending).map_err(|(kind, message)| of_whole(kind, message))?;
+    Ok(Json(whole).into_response())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,78 @@
+//! Errors in OpenAI's form.
+
+use agent::ErrorKind;
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    ApiError,
+    speech::{Ending, code},
+};
+
+/// An error in OpenAI's form.
+#[derive(Debug)]
+pub(super) struct OpenAiError(ApiError);
+
+impl From<ApiError> for OpenAiError {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<agent::Error> for OpenAiError {
+    fn from(error: agent::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for OpenAiError {
+    fn into_response(self) -> Response {
+        let status = self.0.status();
+        let kind = match status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let body = json!({"error": {"message": self.0.message(), "type": kind, "param": null, "code": self.0.code()}});
+        let mut response = self.0.into_response();
+        *response.body_mut() = Json(body).into_response().into_body();
+        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        response
+    }
+}
+
+/// Why a run gave no answer that the protocol has a form for: the class of the error, and what to say.
+pub(super) fn failure(ending: &Ending, run: &str) -> Option<(ErrorKind, String)> {
+    match ending {
+        Ending::Finished { .. } => None,
+        Ending::Interrupted(questions) => {
+            let kinds: Vec<_> = questions.iter().map(|question| question.kind.as_str()).collect();
+            let message =
+                format!("the run '{run}' waits for answers ({}): answer them over the Runs API", kinds.join(", "));
+            Some((ErrorKind::Interrupted, message))
+        }
+        Ending::Paused => Some((ErrorKind::Stopped, format!("the run '{run}' was paused"))),
+        Ending::Cancelled => Some((ErrorKind::Cancelled, format!("the run '{run}' was cancelled"))),
+        Ending::Failed { kind, message } => Some((*kind, message.clone())),
+    }
+}
+
+/// The error of a stream that began.
+pub(super) fn in_stream(kind: ErrorKind, message: &str) -> Value {
+    json!({"message": message, "type": "server_error", "param": null, "code": code(kind)})
+}
+
+/// The error of an answer that was to come whole.
+pub(super) fn of_whole(kind: ErrorKind, message: String) -> OpenAiError {
+    OpenAiError(match kind {
+        ErrorKind::Interrupted | ErrorKind::Stopped | ErrorKind::Cancelled => {
+            ApiError::conflict("not_finished", message)
+        }
+        kind => ApiError::of(&agent::Error::new(kind, message)),
+    })
+}

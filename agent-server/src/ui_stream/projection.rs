@@ -1,0 +1,291 @@
+//! From the events of a run to the parts of a UI message stream.
+
+use std::collections::{HashMap, HashSet};
+
+use agent::{Event, EventKind, ExitReason, Question, Usage, journal::RunStatus};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ag_ui::STATE,
+    conversation::interrupt_id,
+    speech::{CLIENT_TOOL, Ending, Said, Speech, What},
+};
+
+/// Tells a run in the parts of a UI message stream, version 1: one event goes in, and those come out that a chat is sent for it.
+///
+/// What sub-agents do is told in parts of a type of their own (`data-agent`), one for each, which is sent anew as it changes.
+///
+/// ```
+/// use agent::{Agent, RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_server::{ag_ui::Ending, UiStream};
+/// use futures::StreamExt;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let agent = Agent::builder("greeter", ScriptedModel::new([Turn::text("Hello!")])).streaming(true).build()?;
+/// let mut projection = UiStream::new();
+/// let mut told = projection.start();
+/// let mut run = agent.start(RunRequest::user("Hi"));
+/// while let Some(event) = run.next().await {
+///     told.extend(projection.event(&event));
+/// }
+/// told.extend(projection.end(&Ending::of(&run.await)));
+/// let kinds: Vec<_> = told.iter().filter_map(|part| part["type"].as_str()).collect();
+/// assert_eq!(kinds, ["start", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
+/// # Ok::<(), agent::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug, Default)]
+pub struct UiStream {
+    message: Option<String>,
+    client_tools: HashSet<String>,
+    speech: Speech,
+    in_step: bool,
+    /// The arguments of calls that are told, and their tools.
+    calls: HashMap<String, (String, String)>,
+    /// Calls that the chat shows.
+    shown: HashSet<String>,
+    agents: HashMap<String, Value>,
+    usage: Usage,
+}
+
+impl UiStream {
+    /// An answer that goes on in the chat's last message.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes it a message of its own, of this id.
+    #[must_use]
+    pub fn message(mut self, id: impl Into<String>) -> Self {
+        self.message = Some(id.into());
+        self
+    }
+
+    /// Says which tools the client runs itself.
+    #[must_use]
+    pub fn client_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.client_tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Says which calls the chat shows from before.
+    #[must_use]
+    pub fn calls(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.shown = ids.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The beginning.
+    pub fn start(&mut self) -> Vec<Value> {
+        let mut start = json!({"type": "start"});
+        if let Some(id) = &self.message {
+            start["messageId"] = id.as_str().into();
+        }
+        vec![start]
+    }
+
+    /// What the chat is sent for an event of the run's.
+    pub fn event(&mut self, event: &Event) -> Vec<Value> {
+        let said = self.speech.event(event);
+        self.tell(said)
+    }
+
+    /// The end: what is open is ended first. Nothing may follow.
+    pub fn end(&mut self, ending: &Ending) -> Vec<Value> {
+        let said = self.speech.close();
+        let mut told = self.tell(said);
+        let finish = match ending {
+            Ending::Finished { reason, .. } => match reason {
+                ExitReason::Length => "length",
+                ExitReason::ContentFilter => "content-filter",
+                _ => "stop",
+            },
+            Ending::Interrupted(questions) => {
+                told.extend(questions.iter().filter_map(|question| self.ask(question)));
+                if ending.waits_for_client() { "tool-calls" } else { "other" }
+            }
+            Ending::Paused => "other",
+            Ending::Cancelled => {
+                self.end_step(&mut told);
+                told.push(json!({"type": "abort", "reason": "the run was cancelled"}));
+                return told;
+            }
+            Ending::Failed { message, .. } => {
+                told.push(json!({"type": "error", "errorText": message}));
+                "error"
+            }
+        };
+        self.end_step(&mut told);
+        let usage = json!({"inputTokens": self.usage.prompt(), "outputTokens": self.usage.output, "totalTokens": self.usage.total()});
+        told.push(json!({"type": "finish", "finishReason": finish, "messageMetadata": {"usage": usage}}));
+        told
+    }
+
+    /// An approval is asked of its call; what else is asked, in a part of its own.
+    fn ask(&self, question: &Question) -> Option<Value> {
+        let id = interrupt_id(question);
+        let call = question.id.split('/').next().unwrap_or_default();
+        match question.kind.as_str() {
+            CLIENT_TOOL => None,
+            "approval" if self.shown.contains(call) => {
+                Some(json!({"type": "tool-approval-request", "approvalId": id, "toolCallId": call}))
+            }
+            kind => {
+                let data = json!({"id": id, "kind": kind, "payload": question.payload, "schema": question.schema});
+                Some(json!({"type": "data-question", "id": id, "data": data}))
+            }
+        }
+    }
+
+    fn end_step(&mut self, told: &mut Vec<Value>) {
+        if std::mem::take(&mut self.in_step) {
+            told.push(json!({"type": "finish-step"}));
+        }
+    }
+
+    fn tell(&mut self, said: Vec<Said>) -> Vec<Value> {
+        let mut told = Vec::new();
+        for Said { lane, what } in said {
+            if let What::AnswerEnded { usage, .. } = &what {
+                self.usage += *usage;
+            }
+            match lane {
+                Some(lane) => told.extend(self.agent(&lane, what)),
+                None => self.write(what, &mut told),
+            }
+        }
+        told
+    }
+
+    fn write(&mut self, what: What, told: &mut Vec<Value>) {
+        match what {
+            What::Step(_) => {
+                self.end_step(told);
+                self.in_step = true;
+                told.push(json!({"type": "start-step"}));
+            }
+            What::TextStarted { message } => told.push(json!({"type": "text-start", "id": message})),
+            What::Text { message, delta } => told.push(json!({"type": "text-delta", "id": message, "delta": delta})),
+            What::TextEnded { message } => told.push(json!({"type": "text-end", "id": message})),
+            What::ThoughtStarted { thought } => told.push(json!({"type": "reasoning-start", "id": thought})),
+            What::Thought { thought, delta } => {
+                told.push(json!({"type": "reasoning-delta", "id": thought, "delta": delta}));
+            }
+            What::ThoughtEnded { thought } => told.push(json!({"type": "reasoning-end", "id": thought})),
+            What::CallStarted { call, name, .. } => {
+                self.shown.insert(call.clone());
+                told.push(self.about(&call, &name, json!({"type": "tool-input-start"})));
+                self.calls.insert(call, (name.to_string(), String::new()));
+            }
+            What::Arguments { call, delta } => {
+                if let Some((_, arguments)) = self.calls.get_mut(&call) {
+                    arguments.push_str(&delta);
+                }
+                told.push(json!({"type": "tool-input-delta", "toolCallId": call, "inputTextDelta": delta}));
+            }
+            What::CallEnded { call } => {
+                if let Some((name, arguments)) = self.calls.remove(&call) {
+                    let input = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+                    told.push(self.about(&call, &name, json!({"type": "tool-input-available", "input": input})));
+                }
+            }
+            // A result of a call that the chat does not show would end its stream.
+            What::CallAnswered { call, name, output } if self.shown.contains(&call) => {
+                let mut part = match output.is_error() {
+                    true => json!({"type": "tool-output-error", "errorText": output.to_text()}),
+                    false => {
+                        let value = output.as_value().cloned().unwrap_or_else(|| output.to_text().into());
+                        json!({"type": "tool-output-available", "output": value})
+                    }
+                };
+                part["toolCallId"] = call.into();
+                self.mark(&name, &mut part);
+                told.push(part);
+            }
+            What::Progress { call, progress } if self.shown.contains(&call) => {
+                let data = json!({"toolCallId": call, "progress": progress});
+                told.push(json!({"type": "data-progress", "id": call, "data": data, "transient": true}));
+            }
+            What::Retracted { messages, calls } => {
+                let data = json!({"messages": messages, "calls": calls});
+                told.push(json!({"type": "data-retracted", "data": data}));
+            }
+            What::Heard { message, text } => {
+                told.push(json!({"type": "data-heard", "id": message, "data": {"text": text}}));
+            }
+            What::Notice(EventKind::Custom { name, value }) if name == STATE => {
+                told.push(json!({"type": "data-state", "id": "state", "data": value}));
+            }
+            What::Notice(EventKind::Custom { name, value }) => {
+                told.push(json!({"type": format!("data-{name}"), "data": value, "transient": true}));
+            }
+            What::Notice(kind) => {
+                told.push(json!({"type": "data-notice", "data": kind, "transient": true}));
+            }
+            _ => {}
+        }
+    }
+
+    /// A part about a call: with its tool, which is no part of the client's types, and who runs it.
+    fn about(&self, call: &str, name: &str, mut part: Value) -> Value {
+        (part["toolCallId"], part["toolName"]) = (call.into(), name.into());
+        self.mark(name, &mut part);
+        part
+    }
+
+    fn mark(&self, name: &str, part: &mut Value) {
+        part["dynamic"] = true.into();
+        if !self.client_tools.contains(name) {
+            part["providerExecuted"] = true.into();
+        }
+    }
+
+    /// What a sub-agent does: its part as it is now, where that is another than before.
+    fn agent(&mut self, lane: &str, what: What) -> Option<Value> {
+        let mut changed = Map::new();
+        let mut set = |name: &str, value: Value| {
+            changed.insert(name.to_owned(), value);
+        };
+        match what {
+            What::LaneStarted { name, parent, call } => {
+                set("name", (*name).into());
+                set("status", "running".into());
+                set("text", "".into());
+                set("parent", parent.map_or(Value::Null, |parent| (*parent).into()));
+                set("toolCallId", call.map_or(Value::Null, Value::from));
+            }
+            What::Text { delta, .. } => {
+                // It is sent when the text has ended.
+                if let Some(Value::String(text)) = self.agents.get_mut(lane).and_then(|agent| agent.get_mut("text")) {
+                    text.push_str(&delta);
+                }
+                return None;
+            }
+            What::TextStarted { .. } => {
+                if let Some(agent) = self.agents.get_mut(lane) {
+                    agent["text"] = "".into();
+                }
+                return None;
+            }
+            What::TextEnded { .. } => {}
+            What::CallStarted { name, .. } => set("tool", (*name).into()),
+            What::LaneEnded { status, error, .. } => {
+                set("status", status_of(&status).into());
+                set("error", error.map_or(Value::Null, Value::from));
+            }
+            _ => return None,
+        }
+        let agent = self.agents.entry(lane.to_owned()).or_insert_with(|| json!({}));
+        agent.as_object_mut()?.extend(changed);
+        Some(json!({"type": "data-agent", "id": lane, "data": agent}))
+    }
+}
+
+fn status_of(status: &RunStatus) -> &'static str {
+    match status {
+        RunStatus::Finished(_) => "finished",
+        RunStatus::Interrupted => "waiting",
+        RunStatus::Paused => "paused",
+        RunStatus::Cancelled => "cancelled",
+        _ => "failed",
+    }
+}

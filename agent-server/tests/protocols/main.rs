@@ -1,0 +1,8 @@
+//! Protocols: what is told alone, and endpoints over real sockets.
+
+mod a2a;
+mod ag_ui;
+mod openai;
+mod scenes;
+mod served;
+mod ui_stream;

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs the clients of others against a served agent: AG-UI's, OpenAI's SDKs in Python and Node, the AI SDK's, and that of Agent2Agent. They
+# are fetched from npm and PyPI once, and kept below target. A warning of one of them fails this program.
+#
+#     checks/protocols.sh [ag_ui.mjs openai_sdk.py ..]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(@ag-ui/client@1.0.0 openai@6 ai@6)
+wheels=(openai==3.57.0 a2a-sdk==1.3.0 httpx)
+tools=target/protocols
+chosen=("$@")
+[ "$#" -gt 0 ] || chosen=(ag_ui.mjs openai_sdk.py openai.mjs ai.mjs a2a.py)
+
+skip() {
+    echo "The clients of others were skipped: $1."
+    exit 0
+}
+
+command -v npm >/dev/null || skip "there is no npm"
+wanted="${packages[*]} ${wheels[*]}"
+if [ "$(cat "$tools/version" 2>/dev/null)" != "$wanted" ]; then
+    mkdir -p "$tools"
+    npm install --silent --no-audit --no-fund --prefix "$tools" "${packages[@]}" || skip "npm cannot get them"
+    python3 -m venv "$tools/python" && "$tools/python/bin/pip" install -q "${wheels[@]}" || skip "pip cannot get them"
+    echo "$wanted" >"$tools/version"
+fi
+
+tests=$PWD/$(cargo test -p agent-server --test protocols --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+"$tests" served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+for _ in $(seq 100); do
+    (: </dev/tcp/127.0.0.1/39112) 2>/dev/null && break
+    sleep 0.1
+done
+
+export SERVER=http://127.0.0.1:39112
+failed=0
+for client in "${chosen[@]}"; do
+    # Node looks for packages beside the script.
+    cp "checks/protocols/$client" "$tools/$client"
+    case "$client" in
+    *.py) "$tools/python/bin/python" -W error::UserWarning "$tools/$client" || failed=1 ;;
+    *) node "$tools/$client" || failed=1 ;;
+    esac
+done
+exit "$failed"
