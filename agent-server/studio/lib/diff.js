@@ -1,0 +1,33 @@
+// Where two texts differ, as rows for the page.
+import { diffLines } from "../vendor/diff/diff/line.js";
+
+/** Lines around a change that are shown. */
+const AROUND = 3;
+
+/** `[{sign, text}]`; what is the same far from any change is one row `{sign: "skipped", count}`. */
+export function difference(before, now) {
+  // Without a bound, two large texts that have nothing in common would hold up the page.
+  const parts = diffLines(before, now, { timeout: 800 }) ?? [{ removed: true, value: before }, { added: true, value: now }];
+  return parts.flatMap((part, at) => {
+    const all = part.value.replace(/\n$/, "").split("\n");
+    if (part.added) return all.map((text) => ({ sign: "plus", text }));
+    if (part.removed) return all.map((text) => ({ sign: "minus", text }));
+    return folded(all, at > 0, at < parts.length - 1);
+  });
+}
+
+function folded(all, follows, precedes) {
+  const head = follows ? AROUND : 0;
+  const tail = precedes ? AROUND : 0;
+  const same = (texts) => texts.map((text) => ({ sign: "same", text }));
+  if (all.length <= head + tail + 1) return same(all);
+  return [...same(all.slice(0, head)), { sign: "skipped", count: all.length - head - tail }, ...same(all.slice(all.length - tail))];
+}
+
+/** Two runs, block by block: `[{title, same, left, right}]`. */
+export function sideBySide(left, right) {
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {
+    const [one, two] = [left[at], right[at]];
+    return { title: (one ?? two).title, same: one?.text === two?.text, left: one?.text ?? null, right: two?.text ?? null };
+  });
+}
