@@ -9,6 +9,7 @@ use std::{
 use agent_core::{
     BoxFuture, Event, EventStream, Message, Result, RunEnd,
     engine::{EventHub, Inbox, Pause},
+    event::Position,
 };
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +100,14 @@ impl RunHandle {
     /// One more reader of the tree's events, from the start. It does not drive the run.
     pub fn events(&self) -> EventStream {
         self.hub.subscribe()
+    }
+
+    /// One more reader of the tree's events, of those after the place `after`: for whoever lost a connection. The run began
+    /// with the entry `began` of its session, perhaps in an earlier attempt, whose events the reader gets, too. Chunks and
+    /// other passing events since are among them as far as they are still kept: the newest 1,024 items, if the run had a
+    /// reader all the time.
+    pub fn events_after(&self, began: u64, after: Position) -> EventStream {
+        self.hub.subscribe_after(began, after)
     }
 }
 

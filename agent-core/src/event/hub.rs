@@ -102,6 +102,7 @@ impl EventHub {
         EventStream {
             cursor: ring.first + ring.items.len() as u64,
             seen: Position { seq: ring.start.unwrap_or(0), after: 0 },
+            after: Position::default(),
             hub: self.clone(),
             projector: Projector::default(),
             ready: VecDeque::new(),
@@ -110,6 +111,48 @@ impl EventHub {
             cut: if ring.start.is_some() { Cut::everybody() } else { Cut::default() },
             given_up: false,
         }
+    }
+
+    /// The hub of a tree that is at rest, for readers of what the journal has of it: the run `ids` at its top began with the
+    /// entry `began`, and nothing after the entry `last` is read.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use agent_core::{engine::EventHub, event::Position, journal::{Journal, MemoryJournal}, run::RunIds};
+    /// use futures::StreamExt;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+    /// let hub = EventHub::at_rest(journal, Arc::new(RunIds::root("assistant", "garden")), 1, 0);
+    /// assert_eq!(hub.subscribe_after(1, Position::default()).count().await, 0, "nothing was written");
+    /// # });
+    /// ```
+    pub fn at_rest(journal: Arc<dyn Journal>, ids: Arc<RunIds>, began: u64, last: u64) -> Self {
+        let hub = Self::new(journal, ids.session.clone());
+        hub.set_root(&ids);
+        if began <= last {
+            hub.ring().reached(began, last);
+        }
+        hub.close();
+        hub
+    }
+
+    /// A reader of the tree's events after the place `after`. The tree began with the entry `began`, perhaps in an earlier
+    /// attempt, of which the reader gets the events, too. What passed since `after` is among them as far as the hub still has
+    /// it: the newest 1,024 items, if somebody looked when they came.
+    pub fn subscribe_after(&self, began: u64, after: Position) -> EventStream {
+        let mut reader = self.subscribe();
+        let ring = self.ring();
+        reader.seen = Position { seq: began.saturating_sub(1), after: 0 };
+        reader.after = after;
+        if let Some((at, before)) = ring.place_after(after) {
+            reader.cursor = ring.first + at as u64;
+            reader.until = before + 1;
+            reader.cut = Cut::default();
+        }
+        drop(ring);
+        reader
     }
 
     /// True if a reader is about to fall behind. A model that has much to say at once lets others run then.
@@ -179,6 +222,20 @@ impl Ring {
         self.items.iter().find_map(seq).unwrap_or(self.position.seq + 1)
     }
 
+    /// Where the items after a place begin, and the sequence number of the newest entry before them; none if some of these
+    /// items are not in the ring any more.
+    fn place_after(&self, place: Position) -> Option<(usize, u64)> {
+        let at = self.items.partition_point(|item| item.position() <= place);
+        match at.checked_sub(1).map(|before| self.items[before].position().seq) {
+            Some(before) => Some((at, before)),
+            None => {
+                let start = self.start?;
+                let is_whole = matches!(self.items.front(), Some(Item::Entry(first)) if first.seq == start + 1);
+                is_whole.then_some((0, start))
+            }
+        }
+    }
+
     fn push(&mut self, item: Item) {
         if self.items.len() == RING {
             self.items.pop_front();
@@ -201,6 +258,15 @@ impl Ring {
 
     fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Item {
+    fn position(&self) -> Position {
+        match self {
+            Self::Entry(entry) => Position { seq: entry.seq, after: 0 },
+            Self::Passing(event) => event.position,
+        }
     }
 }
 
@@ -245,6 +311,8 @@ pub struct EventStream {
     cursor: u64,
     /// Everything up to here was given out.
     seen: Position,
+    /// Everything up to here is passed over.
+    after: Position,
     projector: Projector,
     ready: VecDeque<Event>,
     reading: Option<BoxFuture<'static, Result<Vec<Arc<Entry>>>>>,
@@ -265,7 +333,7 @@ impl EventStream {
         match item {
             Item::Passing(event) => {
                 self.seen = event.position;
-                self.cut.lets_through(&event).then_some(event)
+                (self.cut.lets_through(&event) && event.position > self.after).then_some(event)
             }
             Item::Entry(entry) => {
                 if let EntryBody::ModelAccepted { .. } = entry.body {
@@ -278,7 +346,7 @@ impl EventStream {
 
     fn take_entry(&mut self, entry: &Entry) -> Option<Event> {
         self.seen = Position { seq: entry.seq, after: 0 };
-        self.projector.project(entry)
+        self.projector.project(entry).filter(|event| event.position > self.after)
     }
 
     /// Tells that the journal cannot be read, as the last event.

@@ -126,6 +126,11 @@ impl Agent {
         Ok(self.journal()?.index(session).await?.look(|index| index.unfinished(&self.parts.name)))
     }
 
+    /// Where its sessions are kept, if it has a store.
+    pub fn store(&self) -> Option<&Arc<dyn Journal>> {
+        self.parts.journal.as_ref()
+    }
+
     /// The sessions in its store: to list and delete them, and to read and edit what was said.
     ///
     /// # Errors

@@ -337,6 +337,13 @@ impl SessionIndex {
         self.agents.get(agent_id).map_or(&[], |agent| &agent.runs)
     }
 
+    /// A run, or an edit, by its id, with the id of its agent; none if there is no such run, or if the index is not
+    /// [whole](Self::is_whole) and the run is older.
+    pub fn run(&self, run: &str) -> Option<(&Arc<str>, &RunRecord)> {
+        let (agent, at) = self.runs.get(run)?;
+        Some((agent, self.agents.get(agent)?.runs.get(*at)?))
+    }
+
     /// The sub-agents that the agent known as `caller` called, in the order of their first calls. Those of runs that were
     /// undone are not among them, and of an index that is not [whole](Self::is_whole) none from before its anchor.
     pub fn sub_agents(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {
@@ -393,8 +400,7 @@ impl SessionIndex {
 
     /// The newest record of a run.
     fn record(&self, run: &str) -> Option<&RunRecord> {
-        let (agent, at) = self.runs.get(run)?;
-        self.agents.get(agent)?.runs.get(*at)
+        self.run(run).map(|(_, record)| record)
     }
 }
 

@@ -40,9 +40,10 @@ pub struct RunRecord {
     pub undone: bool,
     /// True if no agent ran: somebody edited the session.
     pub is_edit: bool,
-    /// Where it began.
-    pub(super) seq: u64,
-    pub(super) is_root: bool,
+    /// The sequence number of the entry with which it began.
+    pub seq: u64,
+    /// True if no other run called it.
+    pub is_root: bool,
     /// The agent's conversation when it began.
     #[serde(skip)]
     pub(super) before: History,

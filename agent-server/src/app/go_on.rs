@@ -1,0 +1,50 @@
+//! Going on with runs that stopped.
+
+use agent::{RunRequest, run::Answer};
+
+use super::{
+    App, FoundRun,
+    live::{Asked, Phase},
+};
+use crate::{caller::Caller, error::ApiError};
+
+impl App {
+    /// Goes on with a run where the journal says that it stands, with answers by question id, and answers when it has begun to. `shape`
+    /// adds what a request brings again: tools, parameters. If the run is under way in this process already, that is the answer.
+    ///
+    /// # Errors
+    /// 409 if an answer is refused, if the session is busy, or if the run is over.
+    pub async fn go_on(
+        &self,
+        caller: &Caller,
+        run: &FoundRun,
+        answers: Vec<(String, Answer)>,
+        shape: impl FnOnce(RunRequest) -> RunRequest,
+    ) -> Result<FoundRun, ApiError> {
+        let agent = self.agent(caller, run.agent())?.agent().clone();
+        if run.handle().is_some() {
+            return Ok(run.clone());
+        }
+        let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
+        let open = run.checkpoint().await?.ok_or_else(over)?;
+        let began = run.record().await?.map(|record| record.seq);
+        let request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
+        let asked = Asked {
+            id: open.ids.run_id.clone(),
+            agent: agent.name().into(),
+            tenant: caller.tenant().into(),
+            subject: caller.subject().into(),
+            session: run.store_name().clone(),
+            digest: None,
+            began,
+        };
+        let (live, _) = self.0.live.drive(asked, || agent.start(request));
+        match live.begins().await {
+            Phase::Ended(end) if live.begun().is_none() => match &*end {
+                Err(error) => Err(ApiError::of(error)),
+                Ok(_) => Ok(FoundRun::of_live(self.clone(), live)),
+            },
+            _ => Ok(FoundRun::of_live(self.clone(), live)),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The agents that are served, their runs and their sessions: what every protocol stands on.
+
+mod found;
+mod go_on;
+mod live;
+mod names;
+mod questions;
+mod start;
+mod view;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use agent::{Agent, Drain, SessionId, event::Event, exec::Sessions, journal::Journal};
+
+use self::live::Live;
+pub use self::{
+    found::FoundRun,
+    questions::Waiting,
+    start::Start,
+    view::{RunStatus, RunView},
+};
+use crate::{caller::Caller, error::ApiError};
+
+/// An agent that is served, with what people are told of it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    agent: Agent,
+    description: String,
+}
+
+impl Served {
+    /// An agent that nothing is told of.
+    pub fn new(agent: Agent) -> Self {
+        Self { agent, description: String::new() }
+    }
+
+    /// Sets what the agent is good for.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// The agent, on the server's store.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.agent.name()
+    }
+
+    /// What it is good for; empty if nobody said.
+    pub fn about(&self) -> &str {
+        &self.description
+    }
+}
+
+impl From<Agent> for Served {
+    fn from(agent: Agent) -> Self {
+        Self::new(agent)
+    }
+}
+
+/// What the handlers of all protocols share. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    agents: BTreeMap<String, Served>,
+    journal: Arc<dyn Journal>,
+    drain: Drain,
+    live: Live,
+}
+
+impl App {
+    /// These agents, which are on this store and drained together.
+    pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain) -> Self {
+        let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
+        Self(Arc::new(Inner { agents, journal, drain, live: Live::default() }))
+    }
+
+    /// The agents that there are for the caller, by name.
+    pub fn agents(&self, caller: &Caller) -> impl Iterator<Item = &Served> {
+        self.0.agents.values().filter(|served| caller.may_use(served.name()))
+    }
+
+    /// The agent of this name.
+    ///
+    /// # Errors
+    /// 404 if there is none for the caller.
+    pub fn agent(&self, caller: &Caller, name: &str) -> Result<&Served, ApiError> {
+        let served = self.0.agents.get(name).filter(|_| caller.may_use(name));
+        served.ok_or_else(|| ApiError::not_found(format!("there is no agent '{name}'")))
+    }
+
+    /// Where all sessions are kept.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.0.journal
+    }
+
+    /// The sessions of all tenants.
+    pub fn sessions(&self) -> Sessions {
+        Sessions::new(self.0.journal.clone())
+    }
+
+    /// The session that a caller means by a name: one of the caller's tenant, whatever the name.
+    pub fn session_id(&self, caller: &Caller, name: &str) -> SessionId {
+        SessionId::new(caller.tenant(), name)
+    }
+
+    /// True since the server was told to end: no run begins any more.
+    pub fn is_draining(&self) -> bool {
+        self.0.drain.is_draining()
+    }
+
+    /// An event as it goes out: with the session's name as the client knows it.
+    pub fn public(&self, mut event: Event) -> Event {
+        let mut ids = (*event.ids).clone();
+        ids.session = names::public(&ids.session);
+        ids.user = None;
+        event.ids = Arc::new(ids);
+        event
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.agents.keys().map(String::as_str).collect()
+    }
+
+    pub(crate) fn drain(&self) -> &Drain {
+        &self.0.drain
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("agents", &self.names()).finish_non_exhaustive()
+    }
+}

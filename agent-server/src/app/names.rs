@@ -1,0 +1,100 @@
+//! Names of runs and sessions.
+//!
+//! A session of a client is `SessionId::new(tenant, name)` in the store, so no name reaches another tenant's. A run's id has the name
+//! of its session in it, so that the run is found in any process without an index; it is looked for among the caller's sessions
+//! alone, so an id that was made up finds nothing of others.
+
+use std::sync::Arc;
+
+use agent::{SessionId, run::new_id};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+
+use crate::{caller::Caller, error::ApiError};
+
+/// Bytes of a session's name at most.
+const LONGEST: usize = 200;
+
+/// A new run: its id, and the name of its session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) run: String,
+    pub(super) session: String,
+}
+
+impl Named {
+    /// A run in this session, or in one of its own. The same key gives the same names again.
+    pub(super) fn new(
+        caller: &Caller,
+        agent: &str,
+        session: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        session.map_or(Ok(()), check)?;
+        let id = key.map_or_else(new_id, |key| of_key(&[caller.tenant(), agent, session.unwrap_or_default(), key]));
+        Ok(match session {
+            Some(session) => Self { run: format!("{id}.{}", URL_SAFE_NO_PAD.encode(session)), session: session.into() },
+            None => Self { session: id.clone(), run: id },
+        })
+    }
+}
+
+/// Checks a session's name.
+pub(super) fn check(session: &str) -> Result<(), ApiError> {
+    if session.is_empty() || session.len() > LONGEST || session.chars().any(char::is_control) {
+        let message = format!("a session's name has 1 to {LONGEST} bytes and no control characters");
+        return Err(ApiError::invalid(message));
+    }
+    Ok(())
+}
+
+/// The name of the session that a run's id says.
+pub(super) fn session_of(run: &str) -> Option<String> {
+    match run.split_once('.') {
+        None => Some(run.to_owned()),
+        Some((_, encoded)) => String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).ok()?).ok(),
+    }
+}
+
+/// The name by which clients know a session of the store.
+pub(super) fn public(session: &Arc<str>) -> Arc<str> {
+    SessionId::parse(session).map_or_else(|| session.clone(), |id| id.session().into())
+}
+
+/// An id that follows from these words.
+fn of_key(words: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update((word.len() as u64).to_be_bytes());
+        hash.update(word);
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_knows_its_session_and_a_key_its_run() {
+        let ada = Caller::new("t", "ada");
+        let named = Named::new(&ada, "a", Some("trip/2"), None).expect("a name");
+        assert_eq!(session_of(&named.run).as_deref(), Some("trip/2"));
+        let alone = Named::new(&ada, "a", None, None).expect("a name");
+        assert_eq!(session_of(&alone.run), Some(alone.session));
+        let keyed =
+            |tenant: &str, key| Named::new(&Caller::new(tenant, "x"), "a", Some("s"), Some(key)).expect("a name");
+        assert_eq!(keyed("t", "k"), keyed("t", "k"));
+        assert_ne!(keyed("t", "k").run, keyed("u", "k").run);
+        assert_ne!(keyed("t", "k").run, keyed("t", "l").run);
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_is_refused() {
+        let long = "x".repeat(LONGEST + 1);
+        for bad in ["", "a\nb", &long] {
+            assert!(Named::new(&Caller::new("t", "ada"), "a", Some(bad), None).is_err(), "{bad}");
+        }
+        assert_eq!(session_of("x.not base64!"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Starting runs.
+
+use agent::{ErrorKind, RunRequest, SessionId, WhenBusy};
+use sha2::{Digest, Sha256};
+
+use super::{
+    App, FoundRun,
+    live::{Asked, Phase},
+    names::Named,
+};
+use crate::{
+    caller::{Caller, Scope},
+    error::ApiError,
+};
+
+/// A run that is wanted.
+///
+/// ```
+/// use agent::RunRequest;
+/// use agent_server::Start;
+///
+/// let start = Start::new("support", RunRequest::user("A-17 came broken.")).session("garden").key("7f3c");
+/// # let _ = start;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub(super) agent: String,
+    pub(super) request: RunRequest,
+    pub(super) session: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) digest: Option<[u8; 32]>,
+}
+
+impl Start {
+    /// A run of this agent. Of the request, the session, the run's id and the user are the server's to say; what it does not say of
+    /// streaming is yes.
+    pub fn new(agent: impl Into<String>, request: RunRequest) -> Self {
+        Self { agent: agent.into(), request, session: None, key: None, digest: None }
+    }
+
+    /// Sets the session, as the client names it. Default: one of its own.
+    #[must_use]
+    pub fn session(mut self, name: impl Into<String>) -> Self {
+        self.session = Some(name.into());
+        self
+    }
+
+    /// Sets a key of the client's that makes it safe to send the request again: the same key gives the same run.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets the request's body, to tell whether a key comes with another request than before.
+    #[must_use]
+    pub fn body(mut self, body: &[u8]) -> Self {
+        self.digest = Some(Sha256::digest(body).into());
+        self
+    }
+}
+
+impl App {
+    /// Starts a run, and answers when it has begun: when its first entry is durable. One that [queues](WhenBusy::Queue) is answered
+    /// at once. The run goes on by itself.
+    ///
+    /// # Errors
+    /// 403 and 404 as the caller may; 409 if the session is busy; what else kept the run from beginning.
+    pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
+        caller.require(Scope::Run)?;
+        let agent = self.agent(caller, &start.agent)?.agent().clone();
+        let key = start.key.as_deref();
+        let named = Named::new(caller, agent.name(), start.session.as_deref(), key)?;
+        let session = SessionId::new(caller.tenant(), &named.session);
+        let mut request = start.request;
+        let store_name = session.to_string();
+        let busy = request.when_busy;
+        if busy == Some(WhenBusy::Steer)
+            && let Some(there) = self.0.live.in_session(agent.name(), &store_name)
+            && steer(&there.handle, &request)
+        {
+            return Ok(FoundRun::of_live(self.clone(), there));
+        }
+        if let (Some(_), Some(there)) = (key, self.0.live.find(&named.run)) {
+            return self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
+        }
+        request.stream = request.stream.or(Some(true));
+        let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
+        let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
+        let asked = Asked {
+            id: named.run.as_str().into(),
+            agent: agent.name().into(),
+            tenant: caller.tenant().into(),
+            subject: caller.subject().into(),
+            session: store_name.into(),
+            digest: start.digest,
+            began: None,
+        };
+        let (live, is_new) = self.0.live.drive(asked, || agent.start(request));
+        let found = FoundRun::of_live(self.clone(), live.clone());
+        if !is_new {
+            return self.again(live.digest, start.digest, found);
+        }
+        if let Some(WhenBusy::Queue { .. }) = busy {
+            return Ok(found.new());
+        }
+        match live.begins().await {
+            Phase::Ended(end) if live.begun().is_none() => match &*end {
+                // The run of this key began in another process, or long ago.
+                Err(error) if error.kind() == ErrorKind::Stale && key.is_some() => {
+                    self.run(caller, &named.run, None).await
+                }
+                Err(error) => Err(ApiError::of(error)),
+                Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
+            },
+            _ => Ok(found.new()),
+        }
+    }
+
+    /// The run that a key gave before.
+    fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
+        if then != now {
+            let message = "this Idempotency-Key came with another request before: take a new key";
+            return Err(ApiError::new(http::StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message));
+        }
+        Ok(found)
+    }
+}
+
+/// Puts the messages of a request into a run under way; false if it takes none any more.
+fn steer(handle: &agent::RunHandle, request: &RunRequest) -> bool {
+    match &request.input {
+        agent::run::RunInput::Messages(messages) => {
+            messages.iter().all(|message| handle.steer(message.clone()).is_ok())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,119 @@
+//! Who asks.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+
+/// What a caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Scope {
+    /// Look at agents, runs, questions and sessions.
+    Read,
+    /// Start runs, steer, pause, cancel and go on with them; upload files; fork, undo, title and replay.
+    Run,
+    /// Answer questions.
+    Answer,
+    /// Delete sessions.
+    Delete,
+    /// Read the metrics, which are of all tenants.
+    Metrics,
+}
+
+impl Scope {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Run, Self::Answer, Self::Delete, Self::Metrics];
+
+    /// As a file of keys says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Answer => "answer",
+            Self::Delete => "delete",
+            Self::Metrics => "metrics",
+        }
+    }
+}
+
+/// Who asks: a tenant, whose sessions are apart from those of all others, and somebody of that tenant.
+///
+/// A handler takes it as an extractor. A layer of your own, around [`Server::router`](crate::Server::router), puts it into the
+/// request's extensions; what is there is believed, and keys are not asked for.
+///
+/// ```
+/// use agent_server::{Caller, Scope};
+///
+/// let caller = Caller::new("teapots", "ada").scopes([Scope::Read, Scope::Answer]);
+/// assert!(caller.require(Scope::Answer).is_ok() && caller.require(Scope::Run).is_err());
+/// assert!(caller.may_use("support"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Caller {
+    tenant: Arc<str>,
+    subject: Arc<str>,
+    scopes: BTreeSet<Scope>,
+    agents: Option<BTreeSet<String>>,
+}
+
+impl Caller {
+    /// Somebody of a tenant, who may do everything there; [`Scope::Metrics`], which is about all tenants, is not part of it.
+    pub fn new(tenant: impl Into<Arc<str>>, subject: impl Into<Arc<str>>) -> Self {
+        let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Metrics).collect();
+        Self { tenant: tenant.into(), subject: subject.into(), scopes, agents: None }
+    }
+
+    /// Sets what the caller may do.
+    #[must_use]
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
+
+    /// Sets which agents there are for the caller. Default: all.
+    #[must_use]
+    pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.agents = Some(agents.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whose sessions the caller sees.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// Who it is: a key's name, a user.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// True if the agent is there for the caller.
+    pub fn may_use(&self, agent: &str) -> bool {
+        self.agents.as_ref().is_none_or(|agents| agents.contains(agent))
+    }
+
+    /// Checks what the caller may do.
+    ///
+    /// # Errors
+    /// 403 with the scope that lacks.
+    pub fn require(&self, scope: Scope) -> Result<(), ApiError> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(format!("this needs a key with the scope '{}'", scope.as_str())))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY'"))
+    }
+}

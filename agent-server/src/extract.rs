@@ -1,0 +1,103 @@
+//! What a request brings: JSON bodies with limits.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Request, rejection::BytesRejection},
+};
+use http::{StatusCode, header, request::Parts};
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+
+/// How deep JSON may be nested.
+const DEPTH: usize = 64;
+
+/// A JSON body: of this type, of content type `application/json`, and not deep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let kind =
+            request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !is_json(kind) {
+            let message = "the body must be JSON: 'Content-Type: application/json'";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+        }
+        let body = body(request, state).await?;
+        if is_deeper(&body, DEPTH) {
+            return Err(ApiError::invalid(format!("the body is nested more than {DEPTH} deep")));
+        }
+        let value =
+            serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("the body is not right: {e}")))?;
+        Ok(Self(value))
+    }
+}
+
+/// All of a body, if it is not too large and does not come too slowly.
+pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
+    Bytes::from_request(request, &()).await.map_err(|rejection| match rejection {
+        BytesRejection::FailedToBufferBody(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes")
+        }
+        _ => ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly"),
+    })
+}
+
+/// A query string of this type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        query.map(|query| Self(query.0)).map_err(|e| ApiError::invalid(e.body_text()))
+    }
+}
+
+fn is_json(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// True if brackets are nested deeper than `most`: asked of the bytes, before anything is built of them.
+fn is_deeper(json: &[u8], most: usize) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > most {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_of_brackets_and_not_of_texts() {
+        assert!(is_deeper(b"[[[1]]]", 2) && !is_deeper(b"[[[1]]]", 3));
+        assert!(!is_deeper(br#"["[[[[\"[[["]"#, 1));
+        assert!(!is_deeper(b"[][][][]", 1));
+    }
+
+    #[test]
+    fn json_is_what_says_so() {
+        assert!(is_json("application/json; charset=utf-8") && is_json("application/vnd.a+json"));
+        assert!(!is_json("text/plain") && !is_json(""));
+    }
+}

@@ -1,0 +1,45 @@
+//! Agents over HTTP: people and programs start runs, watch them, answer what they ask, and come back later.
+//!
+//! [`Server`] is what is served and how; its [`router`](Server::router) is nested into an application of your own, or
+//! [`serve`](Server::serve)d as it is. [`router`] is the short way.
+//!
+//! ```
+//! use agent::{Agent, testing::{ScriptedModel, Turn}};
+//!
+//! # fn main() -> agent::Result<()> {
+//! let agent = Agent::builder("greeter", ScriptedModel::new([Turn::text("Hello!")])).build()?;
+//! let app = axum::Router::new().merge(agent_server::router([agent])?);
+//! # let _ = app;
+//! # Ok(()) }
+//! ```
+//!
+//! # The rooms
+//!
+//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `app` (the
+//! agents, their runs, their sessions: what every protocol stands on), `auth`, `api` (the Runs API), `router`, `server`.
+
+mod api;
+mod app;
+mod auth;
+mod caller;
+mod error;
+mod extract;
+mod health;
+mod router;
+mod server;
+mod sse;
+
+pub use self::{
+    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
+    caller::{Caller, Scope},
+    error::ApiError,
+    server::{Server, ServerBuilder},
+};
+
+/// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.
+///
+/// # Errors
+/// As [`ServerBuilder::build`].
+pub fn router(agents: impl IntoIterator<Item = impl Into<Served>>) -> agent::Result<axum::Router> {
+    Ok(Server::builder().agents(agents).build()?.router())
+}
