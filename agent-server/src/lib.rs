@@ -28,12 +28,14 @@ mod health;
 mod router;
 mod server;
 mod sse;
+mod studio;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
     caller::{Caller, Scope},
     error::ApiError,
     server::{Server, ServerBuilder},
+    studio::{OneTenant, Studio},
 };
 
 /// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.

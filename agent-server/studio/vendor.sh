@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The libraries that the studio's page uses, at pinned versions from npm, below vendor/ with their licences.
+# The libraries that the studio's page uses, at pinned versions from npm, below page/vendor/ with their licences.
 #
-#     vendor.sh          fetches them and writes vendor/ and vendor.sha256
-#     vendor.sh --check  compares vendor/ with vendor.sha256; needs no network
+#     vendor.sh          fetches them and writes page/vendor/ and vendor.sha256
+#     vendor.sh --check  compares page/vendor/ with vendor.sha256; needs no network
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +11,7 @@ packages=(preact@11.2.0 htm@3.1.1 marked@18.2.1 dompurify@3.4.18 diff@9.0.0)
 if [ "${1:-}" = --check ]; then
     sha256sum --quiet --check vendor.sha256
     # A file that no hash names is a file that nobody checked.
-    diff <(cut -c67- vendor.sha256) <(find vendor -type f | LC_ALL=C sort)
+    diff <(cut -c67- vendor.sha256) <(find page/vendor -type f | LC_ALL=C sort)
     echo "the studio's libraries are as they were fetched"
     exit
 fi
@@ -19,13 +19,13 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$work" "${packages[@]}"
-rm -rf vendor
+rm -rf page/vendor
 
 # A browser resolves no package names without an inline import map, which the content security policy forbids; and a map
 # of a source that is not served would be asked for in vain.
 take() {
-    mkdir -p "vendor/$(dirname "$2")"
-    sed -e 's|from"preact"|from"./preact.js"|' -e '/^\/\/# sourceMappingURL=/d' "$work/node_modules/$1" >"vendor/$2"
+    mkdir -p "page/vendor/$(dirname "$2")"
+    sed -e 's|from"preact"|from"./preact.js"|' -e '/^\/\/# sourceMappingURL=/d' "$work/node_modules/$1" >"page/vendor/$2"
 }
 
 take preact/dist/preact.mjs preact/preact.js
@@ -42,4 +42,4 @@ take diff/libesm/diff/line.js diff/diff/line.js
 take diff/libesm/util/params.js diff/util/params.js
 take diff/LICENSE diff/LICENSE
 
-find vendor -type f | LC_ALL=C sort | xargs sha256sum >vendor.sha256
+find page/vendor -type f | LC_ALL=C sort | xargs sha256sum >vendor.sha256

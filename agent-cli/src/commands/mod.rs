@@ -9,6 +9,7 @@ mod past;
 mod sessions;
 mod shell;
 mod start;
+mod studio;
 mod tools;
 
 pub(crate) use self::{
@@ -20,5 +21,6 @@ pub(crate) use self::{
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
+    studio::studio,
     tools::tools,
 };

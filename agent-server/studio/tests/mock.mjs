@@ -47,7 +47,7 @@ export async function mock({ events = 50_000, readOnly = true, port = 0 } = {}) 
       return found ? json(200, found) : json(404, { error: { code: "not_found", message: "there is no such thing" } });
     }
     const file = url.pathname.replace(/^\/studio\//, "") || "index.html";
-    const text = await readFile(new URL(`../${file}`, import.meta.url)).catch(() => null);
+    const text = await readFile(new URL(`../page/${file}`, import.meta.url)).catch(() => null);
     return text ? response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "text/plain" }).end(text) : response.writeHead(404).end();
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));

@@ -1,6 +1,6 @@
 // Recordings of real runs, made by `agent export`, and a large one that is made up of the same kinds of entries.
 import { readFileSync } from "node:fs";
-import { Fold } from "../../lib/fold.js";
+import { Fold } from "../../page/lib/fold.js";
 
 export function entries(name) {
   const text = readFileSync(new URL(`${name}.jsonl`, import.meta.url), "utf8");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { news, told } from "../../lib/conversation.js";
-import { transcript } from "../../lib/fold.js";
-import { outputText, role } from "../../lib/messages.js";
-import { path, rows } from "../../lib/tree.js";
+import { news, told } from "../../page/lib/conversation.js";
+import { transcript } from "../../page/lib/fold.js";
+import { outputText, role } from "../../page/lib/messages.js";
+import { path, rows } from "../../page/lib/tree.js";
 import { entries, folded, large } from "../recordings/read.mjs";
 
 const shop = () => folded(entries("shop"));

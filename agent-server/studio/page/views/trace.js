@@ -30,7 +30,7 @@ export function Trace({ session, name, query, readOnly, version }) {
   const asked = useRef(null);
   useEffect(() => {
     if (!wanted || asked.current === wanted) return;
-    const node = fold.tree.nodes.find((it) => it.seq === wanted);
+    const node = fold.tree.nodes.findLast((it) => it.seq === wanted);
     if (!node) return;
     asked.current = wanted;
     choose(node.id);
@@ -41,8 +41,8 @@ export function Trace({ session, name, query, readOnly, version }) {
   const at = node ? places.get(node.id) ?? -1 : -1;
   const pick = (next, show) => {
     choose(next.id);
-    asked.current = next.seq;
-    settle("session", name, "trace", { at: next.seq });
+    if (next.seq) asked.current = next.seq;
+    if (next.seq) settle("session", name, "trace", { at: next.seq });
     if (show) setSheet(true);
   };
   const toggle = (it, shut = !closed.has(it.id)) => setClosed((was) => {

@@ -41,7 +41,7 @@ export function SessionView({ name, tab, query }) {
     <header class="head">
       <div class="bar">
         <h1 class="clip">${fold.title ?? name}</h1>
-        ${newest && html`<${Badge} word=${ours.length ? "waiting" : newest.node.open ? (running ? "running" : live ? "stopped" : "running") : newest.node.status?.word} />`}
+        ${newest && !loading && html`<${Badge} word=${ours.length ? "waiting" : newest.node.open ? (running ? "running" : live ? "stopped" : "running") : newest.node.status?.word} />`}
         <span class="figures push">${loading ? `${count(fold.seq)} entries so far` : figures(fold)}</span>
         <${Menu} session=${session} name=${name} readOnly=${settings.read_only} />
       </div>

@@ -1,6 +1,6 @@
 // Small parts that all views are made of.
 import purify from "../vendor/dompurify/purify.js";
-import { difference } from "../lib/diff.js";
+import { columns, difference } from "../lib/diff.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { clean, hardenLinks } from "../lib/markdown.js";
 import { imageUrl, pretty } from "../lib/messages.js";
@@ -62,7 +62,9 @@ export async function copyCode(event) {
 
 export const Code = ({ text, label }) => html`<pre class="block" tabindex="0" aria-label=${label}>${pretty(text)}</pre>`;
 
-export function Diff({ before, now, label = "What changed" }) {
+/** Two texts: line below line, or `beside` each other where there is room for it. */
+export function Diff({ before, now, label = "What changed", beside }) {
+  const isTwo = useWide() && beside;
   const rows = useMemo(() => difference(before, now), [before, now]);
   const signs = { plus: "+", minus: "−", same: " " };
   const row = (it, at) =>
@@ -70,7 +72,24 @@ export function Diff({ before, now, label = "What changed" }) {
       ? html`<div key=${at} class="skipped">${it.count} lines as before</div>`
       : html`<div key=${at} class=${it.sign}><span aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span>${it.text}</span></div>`;
   if (before === now) return html`<p class="quiet">Nothing changed.</p>`;
+  if (isTwo) {
+    const half = (it) => (it ? html`<span class=${it.sign} aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span class=${it.sign}>${it.text}</span>` : html`<span class="none"></span><span class="none"></span>`);
+    const both = ({ left, right }, at) => (left?.sign === "skipped" ? row(left, at) : html`<div key=${at}>${half(left)}${half(right)}</div>`);
+    return html`<div class="diff two" role="region" aria-label=${label} tabindex="0">${columns(rows).slice(0, 2000).map(both)}</div>`;
+  }
   return html`<div class="diff" role="region" aria-label=${label} tabindex="0">${rows.slice(0, 2000).map(row)}${rows.length > 2000 && html`<div class="skipped">${rows.length - 2000} more lines</div>`}</div>`;
+}
+
+const wide = matchMedia("(min-width: 900px)");
+
+function useWide() {
+  const [is, set] = useState(wide.matches);
+  useEffect(() => {
+    const read = () => set(wide.matches);
+    wide.addEventListener("change", read);
+    return () => wide.removeEventListener("change", read);
+  }, []);
+  return is;
 }
 
 /** The pieces of a message. */

@@ -24,6 +24,26 @@ function folded(all, follows, precedes) {
   return [...same(all.slice(0, head)), { sign: "skipped", count: all.length - head - tail }, ...same(all.slice(all.length - tail))];
 }
 
+/** The same rows in two columns, `{left, right}`: what is gone beside what came in its place. */
+export function columns(rows) {
+  const paired = [];
+  let [gone, fresh] = [[], []];
+  const flush = () => {
+    for (let at = 0; at < Math.max(gone.length, fresh.length); at += 1) paired.push({ left: gone[at] ?? null, right: fresh[at] ?? null });
+    [gone, fresh] = [[], []];
+  };
+  for (const row of rows) {
+    if (row.sign === "minus") gone.push(row);
+    else if (row.sign === "plus") fresh.push(row);
+    else {
+      flush();
+      paired.push({ left: row, right: row });
+    }
+  }
+  flush();
+  return paired;
+}
+
 /** Two runs, block by block: `[{title, same, left, right}]`. */
 export function sideBySide(left, right) {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {

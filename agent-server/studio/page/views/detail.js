@@ -100,7 +100,7 @@ function WaitDetail({ node, session, name }) {
 }
 
 const StateDetail = ({ node, name }) => html`<${Head} kind="State" title="" /><${Facts} of=${[["When", clock(node.start)]]} />
-  ${node.changed.map((change) => html`<h3><code>${change.key}</code> <span class="quiet">${change.scope}</span></h3><${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${pretty(change.value)} />`)}
+  ${node.changed.map((change) => html`<h3><code>${change.key}</code> <span class="quiet">${change.scope}</span></h3><${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${change.value === null ? "" : pretty(change.value)} />`)}
   <a href=${link("session", name, "state")}>All values over time</a>`;
 
 const MessageDetail = ({ node }) => html`<${Head} kind="Message" title=${node.label} /><${Facts} of=${[["When", clock(node.start)]]} /><${Pieces} pieces=${pieces(node.message)} plain />`;

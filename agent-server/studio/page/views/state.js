@@ -1,5 +1,5 @@
 // Values of the runs' state and of the storage that agents share, over time.
-import { clock, line } from "../lib/format.js";
+import { clock, line, plural } from "../lib/format.js";
 import { html, useMemo, useState } from "../lib/html.js";
 import { pretty } from "../lib/messages.js";
 import { link } from "../lib/routes.js";
@@ -35,13 +35,13 @@ export function State({ session, name, version }) {
   return html`<div class="split with-sheet stacked">
     <section class="tree" aria-label="Changes">
       <div class="bar tools"><select aria-label="Which value" value=${key ?? ""} onChange=${(event) => { setKey(event.target.value || null); choose(null); }}>
-        <option value="">All ${keys.length} values, ${changes.length} changes</option>${keys.map((it) => html`<option key=${it.id} value=${it.newest.key}>${it.newest.key} (${it.newest.scope}, ${it.count})</option>`)}</select></div>
+        <option value="">All: ${plural(keys.length, "value")}, ${plural(changes.length, "change")}</option>${keys.map((it) => html`<option key=${it.id} value=${it.newest.key}>${it.newest.key} (${it.newest.scope}, ${it.count})</option>`)}</select></div>
       <${LongList} count=${list.length} height=${30} row=${row} at=${at} role="listbox" label="Changes over time" onKeyDown=${press} activeId="change-${at}" />
     </section>
     <section class="sheet" aria-label="The change"><div class="detail-body stack">
       <h2><code>${change.key}</code> <span class="quiet">${change.scope === "state" ? `state of ${change.agent}` : "shared storage"}, ${clock(change.time)}</span></h2>
-      <h3>What changed</h3><${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${pretty(change.value)} />
-      <h3>Value after it</h3><${Code} text=${change.value} label="Value" />
+      <h3>What changed</h3><${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${change.value === null ? "" : pretty(change.value)} />
+      <h3>Value after it</h3>${change.value === null ? html`<p class="quiet">It was removed.</p>` : html`<${Code} text=${change.value} label="Value" />`}
       <a href=${link("session", name, "trace", { at: change.seq })}>In the trace</a>
     </div></section>
   </div>`;
