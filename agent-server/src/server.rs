@@ -12,14 +12,12 @@ use tokio::net::TcpListener;
 use crate::{
     app::{App, Served},
     router,
-    studio::Studio,
 };
 
 /// Agents that are served, ready for requests.
 #[derive(Clone, Debug)]
 pub struct Server {
     app: App,
-    studio: Option<Studio>,
 }
 
 /// What is served, and how.
@@ -38,18 +36,7 @@ impl Server {
 
     /// The routes, to be merged or nested into an application of your own.
     pub fn router(&self) -> Router {
-        let api = router::router(self.app.clone());
-        match self.studio {
-            Some(studio) => studio.beside(api),
-            None => api,
-        }
-    }
-
-    /// The same, with a page for people beside it.
-    #[must_use]
-    pub fn with_studio(mut self, studio: Studio) -> Self {
-        self.studio = Some(studio);
-        self
+        router::router(self.app.clone())
     }
 
     /// The agents, their runs and sessions.
@@ -90,7 +77,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets where the sessions of all agents are kept, whatever store they have. Default: the store that the agents have, or else memory.
+    /// Sets where the sessions of all agents are kept. Default: the store that the agents have, or else memory.
     pub fn store(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Arc::new(journal));
         self
@@ -99,13 +86,10 @@ impl ServerBuilder {
     /// The server.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name,
-    /// or if they have different stores and the server has none.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is no agent, if two have one name, or if they have different
+    /// stores.
     pub fn build(self) -> Result<Server> {
-        if self.agents.is_empty() && self.journal.is_none() {
-            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
-        }
-        let journal = self.journal.map_or_else(|| store(&self.agents), Ok)?;
+        let journal = store(self.journal, &self.agents)?;
         let drain = Drain::new();
         let mut agents = Vec::with_capacity(self.agents.len());
         for served in self.agents {
@@ -116,14 +100,18 @@ impl ServerBuilder {
             let agent = served.agent().to_builder().store(journal.clone()).drain(&drain).build()?;
             agents.push(Served::new(agent).description(served.about()));
         }
-        Ok(Server { app: App::new(agents, journal, drain), studio: None })
+        if agents.is_empty() {
+            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
+        }
+        Ok(Server { app: App::new(agents, journal, drain) })
     }
 }
 
-/// The one store of all agents.
-fn store(agents: &[Served]) -> Result<Arc<dyn Journal>> {
+/// The one store of all.
+fn store(named: Option<Arc<dyn Journal>>, agents: &[Served]) -> Result<Arc<dyn Journal>> {
     let theirs: Vec<_> = agents.iter().filter_map(|served| served.agent().store()).collect();
-    let journal = theirs.first().map_or_else(|| Arc::new(MemoryJournal::default()) as _, |store| (*store).clone());
+    let journal = named.or_else(|| theirs.first().copied().cloned());
+    let journal = journal.unwrap_or_else(|| Arc::new(MemoryJournal::default()));
     if theirs.iter().all(|one| Arc::ptr_eq(one, &journal)) {
         return Ok(journal);
     }

@@ -36,8 +36,7 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
         }
     };
     let studio = Studio::new().read_only(wanted.read_only);
-    let served = server.with_studio(studio).serve(listener, ended, wanted.grace);
-    served.await.map_err(|e| cannot("the page", e))?;
+    studio.serve(&server, listener, ended, wanted.grace).await.map_err(|e| cannot("the page", e))?;
     Ok(End::Finished)
 }
 

@@ -4,6 +4,8 @@
 mod assets;
 mod one_tenant;
 
+use std::{future::Future, io, time::Duration};
+
 use axum::{
     Json, Router,
     extract::{Path, Request},
@@ -13,9 +15,10 @@ use axum::{
 };
 use http::{HeaderMap, Method};
 use serde_json::json;
+use tokio::net::TcpListener;
 
 pub use self::one_tenant::OneTenant;
-use crate::error::ApiError;
+use crate::{error::ApiError, listen, server::Server};
 
 /// A page for people beside the API: chats, traces, flame charts, approvals, forks, two runs side by side.
 ///
@@ -66,6 +69,25 @@ impl Studio {
             .route("/studio/{*file}", get(asset))
             .layer(from_fn(assets::secured));
         api.merge(page)
+    }
+
+    /// Serves the page and the server's API until `shutdown` is ready, and then drains the server `within` this time. Unlike
+    /// [`Server::serve`], it goes on with no run by itself: whoever looks at a store wants nothing in it to happen.
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub async fn serve(
+        self,
+        server: &Server,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+        within: Duration,
+    ) -> io::Result<()> {
+        let drained = async {
+            shutdown.await;
+            server.drain(within).await;
+        };
+        listen::serve(listener, self.beside(server.router()), server.connections, drained).await
     }
 }
 

@@ -44,6 +44,8 @@ function useKeys(route, setTheme) {
     let before = "";
     const press = (event) => {
       const typing = event.target.closest?.("input, textarea, select, dialog");
+      // Out of a field, so that the keys below mean what they do elsewhere.
+      if (event.key === "Escape" && typing && typing.tagName !== "DIALOG" && !typing.closest("dialog")) document.querySelector("#content").focus();
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
       const pressed = before === "g" ? `g ${event.key}` : event.key;
       before = event.key;

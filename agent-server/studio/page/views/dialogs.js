@@ -36,7 +36,7 @@ export function confirm(title, text, word, act) {
 const KEYS = [
   ["?", "this help"], ["/", "search sessions"], ["n", "new chat"], ["g l", "live runs"], ["g s", "sessions"], ["g q", "questions"],
   ["1 – 4", "chat, trace, flame chart, state of a session"], ["↑ ↓", "move in the trace"], ["← →", "close and open what is below"],
-  ["Enter", "send; in the trace, look at details"], ["Shift Enter", "a new line"], ["+ − 0", "zoom the flame chart, and show all of it"], ["t", "light, dark or as the system"], ["Esc", "close"],
+  ["Enter", "send; in the trace, look at details"], ["Shift Enter", "a new line"], ["+ − 0", "zoom the flame chart, and show all of it"], ["t", "light, dark or as the system"], ["Esc", "close; leave a field"],
 ];
 
 export const help = () =>

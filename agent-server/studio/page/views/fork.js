@@ -5,7 +5,7 @@ import { html, useState } from "../lib/html.js";
 import { line } from "../lib/format.js";
 import { pieces, role, textOf } from "../lib/messages.js";
 import { go } from "../lib/routes.js";
-import { failed, refresh, runs, toast } from "../lib/store.js";
+import { refresh, runs, toast } from "../lib/store.js";
 import { show } from "./dialogs.js";
 
 /** Asks how to fork `run` after `step`; `call` is the model call that follows, if one did. */
@@ -22,6 +22,7 @@ function ForkForm({ name, run, step, messages, done }) {
   const [text, setText] = useState(original);
   const [into, setInto] = useState(free(name));
   const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(null);
   const pick = (event) => {
     const chosen = Number(event.target.value);
     setAt(chosen);
@@ -32,14 +33,14 @@ function ForkForm({ name, run, step, messages, done }) {
     setBusy(true);
     try {
       const edit = at !== null && text !== original ? { message: at, text } : undefined;
-      await api.fork(name, { agent: run.ids.agent_id, run: run.id, step, into: into.trim(), edit, start: true });
+      await api.fork(name, { agent: run.ids.agent_id, run: run.id, step, into: into.trim(), edit });
       done();
       refresh();
       go("session", into.trim());
       toast("The fork runs.", { word: "Side by side", act: () => go("compare", null, null, { a: name, run_a: run.id, b: into.trim() }) });
     } catch (error) {
       setBusy(false);
-      failed(error);
+      setProblem(error.message);
     }
   };
   return html`<form onSubmit=${submit}>
@@ -47,6 +48,7 @@ function ForkForm({ name, run, step, messages, done }) {
     <label>New session<input required maxlength="200" value=${into} onInput=${(event) => setInto(event.target.value)} /></label>
     ${users.length > 1 && html`<label>Message to change<select value=${at} onChange=${pick}>${users.map((it) => html`<option key=${it.at} value=${it.at}>${line(textOf(pieces(it.message)), 60)}</option>`)}</select></label>`}
     ${users.length > 0 && html`<label>What the user said<textarea rows="5" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     <div class="bar"><button type="button" onClick=${done}>Cancel</button><button class="main" disabled=${busy}>${text === original ? "Fork" : "Fork with this"}</button></div>
   </form>`;
 }

@@ -75,7 +75,7 @@ function Approval({ question, send, busy }) {
     ${mode && html`<form class="stack" onSubmit=${submit}>
       ${mode === "edit" && html`<label>Arguments, as a JSON object<textarea class="mono" rows="6" autofocus value=${text} aria-invalid=${Boolean(wrong)} onInput=${(event) => setText(event.target.value)} /></label>
         ${object(text).value && text !== pretty(given) && html`<${Diff} before=${pretty(given)} now=${pretty(text)} label="What you changed" />`}`}
-      ${mode === "reject" && html`<label>Why not? <span class="hint">The model is told; may be empty.</span><textarea rows="2" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
+      ${mode === "reject" && html`<label><span>Why not? <span class="hint">The model is told; it may be empty.</span></span><textarea rows="2" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
       ${mode === "respond" && html`<label>What the model is told instead of the tool's result<textarea rows="3" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
       ${wrong && html`<p class="problem" role="alert">${wrong}</p>`}
       <div class="bar"><button class=${mode === "reject" ? "risk" : "main"} disabled=${busy}>${{ edit: "Run with these", reject: "Reject", respond: "Answer" }[mode]}</button><button type="button" class="bare" onClick=${choose(null)}>Back</button></div>

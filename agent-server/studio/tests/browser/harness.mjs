@@ -4,6 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { before } from "../mock.mjs";
 import { serve as serveModel } from "../model.mjs";
 
 // The tests' packages are installed below target/, not beside the tests.
@@ -32,7 +33,9 @@ export async function studio({ store, agents = [here("agents/support.yaml")], op
     });
     child.on("exit", (code) => failed(new Error(`the studio ended with ${code}: ${said}`)));
   });
+  const disk = process.env.STUDIO_FROM_DISK ? await before(url) : null;
   const stop = async () => {
+    disk?.close();
     child.removeAllListeners("exit");
     const over = new Promise((done) => child.once("exit", done));
     child.kill("SIGINT");
@@ -40,13 +43,14 @@ export async function studio({ store, agents = [here("agents/support.yaml")], op
     model.server.closeAllConnections();
     model.server.close();
   };
-  return { url, store: place, stop };
+  return { url: disk?.url ?? url, store: place, stop };
 }
 
 /** A page that fails the test by `check()` if something stood in the console, was thrown, or broke the page's policy. */
 export async function open(browser, url, { width = 1280, height = 800, scheme = "light", ...more } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce", ...more });
   const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   const faults = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => faults.push(`thrown: ${error.stack}`));
