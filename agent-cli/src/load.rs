@@ -40,12 +40,21 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
+    let (builder, description, store) = assemble(global)?;
+    let store = global.store.clone().or(store);
+    let journal = Place::of(&Global { store, ..global.clone() })?.open().await?;
+    Ok(Loaded { builder: builder.store(journal.clone()), journal, description })
+}
+
+/// What the options mean, without a store: the builder, what the agent is good for, and the store that its file names.
+///
+/// # Errors
+/// What cannot be, with what to do.
+pub(crate) fn assemble(global: &Global) -> Result<(AgentBuilder, Option<String>, Option<String>)> {
     let (mut builder, description, store) = match &global.file {
         Some(file) => of_file(file, global)?,
         None => (Agent::builder("agent", model(global.model.as_deref())?), None, None),
     };
-    let store = global.store.clone().or(store);
-    let journal = Place::of(&Global { store, ..global.clone() })?.open().await?;
     if let Some(name) = &global.name {
         builder = builder.name(name);
     }
@@ -56,7 +65,7 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
     if !tools.is_empty() {
         builder = builder.tools(tools).middleware(approval(global)?);
     }
-    Ok(Loaded { builder: builder.store(journal.clone()).streaming(true), journal, description })
+    Ok((builder.streaming(true), description, store))
 }
 
 /// What a file says, with the model that the options name: the builder, what the agent is good for, and its store.

@@ -6,7 +6,6 @@
 mod chat;
 mod cli;
 mod commands;
-mod export;
 mod inspect;
 mod load;
 mod output;
@@ -63,9 +62,10 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Diff(wanted) => commands::diff(&wanted, &global).await,
         Command::Resume(wanted) => commands::resume(wanted, &global).await,
         Command::Approve(wanted) => commands::approve(wanted, &global).await,
-        Command::Export(wanted) => export::export(wanted, &global).await,
+        Command::Export(wanted) => commands::export(wanted, &global).await,
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
+        Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
         Command::Studio(wanted) => commands::studio(wanted, &global).await,
         Command::Completions(_) | Command::Man | Command::Schema | Command::New(_) | Command::Models(_) => {

@@ -1,6 +1,6 @@
 //! Where sessions are kept.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agent::{Error, PostgresJournal, Result, SqliteJournal, core::Journal, core::MemoryJournal};
 
@@ -38,14 +38,22 @@ impl Place {
     /// # Errors
     /// Those of the store.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Journal>> {
+        self.open_leased(Duration::from_secs(30)).await
+    }
+
+    /// As [`open`](Self::open); a process that dies keeps its sessions from others for so long.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn open_leased(&self, lease: Duration) -> Result<Arc<dyn Journal>> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryJournal::default()),
-            Self::Postgres(url) => Arc::new(PostgresJournal::connect(url).await?),
+            Self::Postgres(url) => Arc::new(PostgresJournal::builder(url).lease_ttl(lease).connect().await?),
             Self::File(path) => {
                 if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                     std::fs::create_dir_all(folder).map_err(|e| cannot(folder.display(), e))?;
                 }
-                Arc::new(SqliteJournal::open(path)?)
+                Arc::new(SqliteJournal::builder(path).lease_ttl(lease).open()?)
             }
         })
     }

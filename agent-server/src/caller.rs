@@ -59,13 +59,33 @@ pub struct Caller {
     subject: Arc<str>,
     scopes: BTreeSet<Scope>,
     agents: Option<BTreeSet<String>>,
+    limits: CallerLimits,
+}
+
+/// What one caller may use. Nothing is limited by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CallerLimits {
+    /// Requests a second, on average; ten seconds' worth may come at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<f64>,
+    /// Runs under way at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<usize>,
+    /// Tokens that one run may use, with all below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_run: Option<u64>,
+    /// What one run may cost, with all below it, in millionths of a dollar. The agent's budget needs prices for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_run: Option<u64>,
 }
 
 impl Caller {
     /// Somebody of a tenant, who may do everything there; [`Scope::Metrics`], which is about all tenants, is not part of it.
     pub fn new(tenant: impl Into<Arc<str>>, subject: impl Into<Arc<str>>) -> Self {
         let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Metrics).collect();
-        Self { tenant: tenant.into(), subject: subject.into(), scopes, agents: None }
+        Self { tenant: tenant.into(), subject: subject.into(), scopes, agents: None, limits: CallerLimits::default() }
     }
 
     /// Sets what the caller may do.
@@ -80,6 +100,18 @@ impl Caller {
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = Some(agents.into_iter().map(Into::into).collect());
         self
+    }
+
+    /// Sets what the caller may use.
+    #[must_use]
+    pub fn limits(mut self, limits: CallerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What the caller may use.
+    pub(crate) fn limited(&self) -> &CallerLimits {
+        &self.limits
     }
 
     /// Whose sessions the caller sees.

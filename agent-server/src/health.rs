@@ -1,10 +1,20 @@
 //! Whether the server is there, and whether it takes work.
 
-use axum::{Json, Router, extract::State, response::IntoResponse, routing::get};
-use http::StatusCode;
+use axum::{
+    Json, Router,
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{StatusCode, header};
 use serde_json::json;
 
-use crate::app::App;
+use crate::{
+    app::App,
+    caller::{Caller, Scope},
+    error::ApiError,
+};
 
 /// `/health` and `/ready`, for who watches over processes. Neither needs a key.
 pub(crate) fn router() -> Router<App> {
@@ -20,4 +30,29 @@ async fn ready(State(app): State<App>) -> impl IntoResponse {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "draining"})));
     }
     (StatusCode::OK, Json(json!({"status": "ready", "agents": app.names()})))
+}
+
+/// `/metrics`, for who may see what all tenants do.
+pub(crate) fn metrics() -> Router<App> {
+    Router::new().route("/metrics", get(figures))
+}
+
+async fn figures(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
+    caller.require(Scope::Metrics)?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], app.metrics().text()))
+}
+
+/// Counts the requests of each route.
+pub(crate) async fn count(
+    State(app): State<App>,
+    route: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    // A path that no route has is anybody's to choose: it makes no figure of its own.
+    let route = route.as_ref().map_or("other", MatchedPath::as_str);
+    app.metrics().answered(route, response.status().as_u16());
+    response
 }

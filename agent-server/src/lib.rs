@@ -15,16 +15,22 @@
 //!
 //! # The rooms
 //!
-//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `app` (the
-//! agents, their runs, their sessions: what every protocol stands on), `auth`, `api` (the Runs API), `router`, `server`.
+//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
+//! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
+//! `api` (the Runs API), `router`, `listen`, `server`.
 
 mod api;
 mod app;
 mod auth;
 mod caller;
+mod decision;
 mod error;
+pub mod export;
 mod extract;
+mod guard;
 mod health;
+mod listen;
+mod metrics;
 mod router;
 mod server;
 mod sse;
@@ -32,7 +38,9 @@ mod studio;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
-    caller::{Caller, Scope},
+    auth::{Key, Keys},
+    caller::{Caller, CallerLimits, Scope},
+    decision::decision,
     error::ApiError,
     server::{Server, ServerBuilder},
     studio::{OneTenant, Studio},

@@ -1,11 +1,75 @@
-//! Where everything is mounted.
+//! Where everything is mounted, and what guards it.
 
-use axum::{Router, middleware};
+use std::time::Duration;
 
-use crate::{api, app::App, auth, health};
+use axum::{Router, extract::DefaultBodyLimit, middleware};
+use http::{HeaderName, HeaderValue, Method, header};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    cors::{AllowOrigin, CorsLayer},
+    timeout::RequestBodyTimeoutLayer,
+};
+
+use crate::{
+    api,
+    app::App,
+    auth::{self, Auth},
+    error::ApiError,
+    guard::{self, Guard},
+    health,
+};
+
+/// Seconds that a body may say nothing.
+const BODY_SILENCE: Duration = Duration::from_secs(15);
+
+/// What guards the routes.
+#[derive(Clone, Debug)]
+pub(crate) struct Guards {
+    pub(crate) auth: Auth,
+    pub(crate) guard: Guard,
+    pub(crate) origins: Vec<String>,
+    /// Bytes of a body at most.
+    pub(crate) body: usize,
+}
 
 /// All protocols, with what guards them around.
-pub(crate) fn router(app: App) -> Router {
-    let guarded = Router::new().nest("/api", api::router()).layer(middleware::from_fn(auth::open));
-    Router::new().merge(health::router()).merge(guarded).with_state(app)
+pub(crate) fn router(app: &App, guards: &Guards) -> Router {
+    let guarded = Router::new()
+        .nest("/api", api::router())
+        .merge(health::metrics())
+        .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
+    Router::new()
+        .merge(health::router())
+        .merge(guarded)
+        .with_state(app.clone())
+        .merge(auth::router(guards.auth.clone()))
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn_with_state(app.clone(), health::count))
+        .layer(DefaultBodyLimit::max(guards.body))
+        .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE))
+        .layer(CatchPanicLayer::custom(|_| axum::response::IntoResponse::into_response(ApiError::internal())))
+        .layer(cors(&guards.origins))
+        .layer(middleware::from_fn_with_state(guards.guard.clone(), guard::guard))
+}
+
+async fn unknown() -> ApiError {
+    ApiError::not_found("there is nothing under this path: /openapi.json says what there is")
+}
+
+async fn not_allowed() -> ApiError {
+    let message = "this path takes another method: /openapi.json says which";
+    ApiError::new(http::StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
+
+/// What pages of other origins are told that may ask here.
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
+    let (key, last) = (HeaderName::from_static("idempotency-key"), HeaderName::from_static("last-event-id"));
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::ACCEPT, key, last])
+        .expose_headers([HeaderName::from_static("agent-run")])
+        .max_age(Duration::from_secs(600))
 }

@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 fn app(studio: Studio) -> Router {
     let agent = Agent::builder("greeter", ScriptedModel::new([Turn::text("Hello!")])).build().expect("an agent");
-    studio.beside(Server::builder().agent(agent).build().expect("a server").router())
+    Server::builder().agent(agent).studio(studio).build().expect("a server").router()
 }
 
 async fn get(app: &Router, path: &str) -> Response<Body> {
@@ -108,7 +108,9 @@ async fn a_file_that_has_not_changed_is_not_sent_again() {
     let first = get(&app, "/studio/main.js").await;
     let tag = header_of(&first, header::ETAG);
     assert_eq!(header_of(&first, header::CACHE_CONTROL), "no-cache");
-    let again = |tag: &str| Request::get("/studio/main.js").header(header::IF_NONE_MATCH, tag).body(Body::empty()).expect("a request");
+    let again = |tag: &str| {
+        Request::get("/studio/main.js").header(header::IF_NONE_MATCH, tag).body(Body::empty()).expect("a request")
+    };
     let unchanged = app.clone().oneshot(again(&tag)).await.expect("an answer");
     assert_eq!(unchanged.status(), StatusCode::NOT_MODIFIED);
     assert_eq!(text(unchanged).await, "");
@@ -119,7 +121,9 @@ async fn a_file_that_has_not_changed_is_not_sent_again() {
 #[tokio::test]
 async fn no_path_leads_out_of_the_page() {
     let app = app(Studio::new());
-    for path in ["/studio/../Cargo.toml", "/studio/%2e%2e/vendor.sh", "/studio/..%2fvendor.sh", "/studio/tests/mock.mjs"] {
+    for path in
+        ["/studio/../Cargo.toml", "/studio/%2e%2e/vendor.sh", "/studio/..%2fvendor.sh", "/studio/tests/mock.mjs"]
+    {
         assert_eq!(get(&app, path).await.status(), StatusCode::NOT_FOUND, "{path}");
     }
     let moved = get(&app, "/studio").await;
@@ -130,7 +134,10 @@ async fn no_path_leads_out_of_the_page() {
 async fn a_read_only_studio_says_so_and_lets_nothing_be_started() {
     let start = || {
         let body = Body::from(r#"{"input":"Hello?"}"#);
-        Request::post("/api/agents/greeter/runs").header(header::CONTENT_TYPE, "application/json").body(body).expect("a request")
+        Request::post("/api/agents/greeter/runs")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .expect("a request")
     };
     let closed = app(Studio::new().read_only(true));
     let config = text(get(&closed, "/studio/config.json").await).await;

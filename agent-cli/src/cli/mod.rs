@@ -101,6 +101,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Check what agents need here, and say what to do
     Doctor(Doctor),
+    /// Serve agents over HTTP: runs, their events, questions, sessions
+    Serve(Serve),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store

@@ -120,6 +120,45 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without keys, whoever reaches the address may ask: only this machine can. At any other address a key is made and written to standard
+error, unless there are keys. What was under way when an earlier server died on the same store is gone on with.
+
+Examples:
+  agent serve librarian.yaml --store agents.db
+  agent serve --new-key ada --tenant teapots --keys keys.json
+  agent serve *.yaml --listen 0.0.0.0:8080 --keys keys.json")]
+pub(crate) struct Serve {
+    /// The agents, each a file (`.yaml`); without one, the agent that the options mean
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Who may ask: a file of keys, of which it holds hashes alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Make a key of this name, add it to the file of keys and write it to standard output, and end
+    #[arg(long, value_name = "NAME", requires = "keys")]
+    pub(crate) new_key: Option<String>,
+    /// Whose sessions the new key opens
+    #[arg(long, value_name = "NAME", default_value = "local", requires = "new_key")]
+    pub(crate) tenant: String,
+    /// Take requests by this name, too
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
+    /// Let pages of this origin ask, such as `https://shop.example`
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) origin: Vec<String>,
+    /// How long runs have to reach a safe point when the server is told to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub(crate) drain: u64,
+    /// How long a server that died keeps its runs from others
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) lease: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Over standard input and output unless an address is given. A client is told of one tool that is the agent, or of the agent's tools.
 The bearer token of an HTTP server is read from AGENT_MCP_TOKEN.
 

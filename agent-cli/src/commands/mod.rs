@@ -2,10 +2,12 @@
 
 mod attach;
 mod doctor;
+mod export;
 mod mcp;
 mod models;
 mod new;
 mod past;
+mod serve;
 mod sessions;
 mod shell;
 mod start;
@@ -14,10 +16,12 @@ mod tools;
 
 pub(crate) use self::{
     doctor::doctor,
+    export::export,
     mcp::mcp,
     models::models,
     new::new,
     past::{approve, diff, fork, replay, resume},
+    serve::serve,
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,

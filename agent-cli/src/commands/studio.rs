@@ -1,6 +1,9 @@
 //! `agent studio`.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use agent::{Error, Result, core::Journal};
 use agent_server::{OneTenant, Served, Server, Studio};
@@ -8,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Studio as Wanted},
-    load::load,
+    load::assemble,
     output::{End, cannot, plain},
     store::{Place, existing},
 };
@@ -16,7 +19,8 @@ use crate::{
 /// Serves the page, over a store and agents if any are named, until somebody interrupts it.
 pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
     if !wanted.listen.ip().is_loopback() {
-        let why = "the studio asks for no key, so it listens on this machine alone: name an address such as 127.0.0.1:4177";
+        let why =
+            "the studio asks for no key, so it listens on this machine alone: name an address such as 127.0.0.1:4177";
         return Err(Error::config(why));
     }
     let (store, files) = named(&wanted, global);
@@ -25,7 +29,7 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
         true => existing(&place).await?,
         false => Place::of(&place)?.open().await?,
     };
-    let server = server(journal, &files, global).await?;
+    let server = server(journal, &files, &wanted, global)?;
     let listener = TcpListener::bind(wanted.listen).await.map_err(|e| cannot(wanted.listen, e))?;
     let address = listener.local_addr().map_err(|e| cannot("the address", e))?;
     let what = Place::of(&place)?.shown();
@@ -35,13 +39,12 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
             eprintln!("agent: no signal can be waited for: {error}");
         }
     };
-    let studio = Studio::new().read_only(wanted.read_only);
-    studio.serve(&server, listener, ended, wanted.grace).await.map_err(|e| cannot("the page", e))?;
+    server.serve(listener, ended, wanted.grace).await.map_err(|e| cannot("the page", e))?;
     Ok(End::Finished)
 }
 
 /// The store and the agents' files. A first word that is an agent's file is no store.
-fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<std::path::PathBuf>) {
+fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<PathBuf>) {
     let is_agent = |word: &str| {
         let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
         matches!(ending, Some("yaml" | "yml" | "toml" | "json"))
@@ -56,13 +59,13 @@ fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<std::path::Pa
     }
 }
 
-async fn server(journal: Arc<dyn Journal>, files: &[std::path::PathBuf], global: &Global) -> Result<Server> {
-    let mut server = Server::builder().store(OneTenant::new(journal));
+/// The agents over the store, whatever stores their files name. No run is gone on with that nobody asked for.
+fn server(journal: Arc<dyn Journal>, files: &[PathBuf], wanted: &Wanted, global: &Global) -> Result<Server> {
+    let studio = Studio::new().read_only(wanted.read_only);
+    let mut server = Server::builder().store(OneTenant::new(journal)).studio(studio).recovery(false);
     for file in files {
-        // Their own stores are not opened: all sessions are in the one that is shown.
-        let global = Global { file: Some(file.clone()), store: Some("memory".into()), ..global.clone() };
-        let loaded = load(&global).await?;
-        server = server.agent(Served::new(loaded.build()?).description(loaded.description.unwrap_or_default()));
+        let (builder, description, _) = assemble(&Global { file: Some(file.clone()), ..global.clone() })?;
+        server = server.agent(Served::new(builder.build()?).description(description.unwrap_or_default()));
     }
     server.build()
 }

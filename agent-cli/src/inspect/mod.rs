@@ -12,12 +12,12 @@ use agent::{
     core::Journal,
     journal::{Entry, EntryBody, each_entry},
 };
+use agent_server::export::conversation;
 use serde_json::{Value, json};
 
 use self::spans::{Span, spans};
 use crate::{
     cli::{Global, Inspect, Which},
-    export::markdown,
     output::{End, count, dollars, line, moment, print, print_json, span},
     store::{agent_of, existing},
 };
@@ -85,7 +85,7 @@ pub(crate) async fn inspect(wanted: Inspect, global: &Global) -> Result<End> {
     }
     if wanted.messages {
         let history = journal.whole_index(&wanted.which.session).await?.look(|index| index.history(&recorded.agent));
-        text.push_str(&markdown::conversation(history.iter()));
+        text.push_str(&conversation(history.iter()));
     }
     print(&text)?;
     Ok(End::Finished)

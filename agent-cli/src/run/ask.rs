@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use agent::{Error, ErrorKind, Result, run::Question};
+use agent_server::decision;
 use serde_json::{Value, json};
 
 use super::Answers;
@@ -21,25 +22,6 @@ pub(crate) fn about(question: &Question) -> String {
         (_, Some(asked), _) => asked.to_owned(),
         (.., Some(text)) => text.to_owned(),
         _ => format!("{} {payload}", question.kind),
-    }
-}
-
-/// The answer to a question that says whether something is to be done.
-pub(crate) fn decision(question: &Question, allowed: bool, reason: Option<&str>) -> Value {
-    let one = match (allowed, reason) {
-        (true, _) => json!({"decision": "approve"}),
-        (false, None) => json!({"decision": "reject"}),
-        (false, Some(reason)) => json!({"decision": "reject", "reason": reason}),
-    };
-    match question.kind.as_str() {
-        "approval" => one,
-        // One question about all calls of a message: an answer by the call.
-        "approvals" => {
-            let calls = question.payload["calls"].as_array().into_iter().flatten();
-            calls.filter_map(|call| Some((call["call_id"].as_str()?.to_owned(), one.clone()))).collect()
-        }
-        "in_doubt" => json!(if allowed { "did_not" } else { "unknown" }),
-        _ => json!(allowed),
     }
 }
 

@@ -8,10 +8,11 @@ use std::pin::pin;
 use agent::{
     Agent, Checkpoint, Error, ErrorKind, EventKind, Result, RunEnd, RunRequest, core::Chunk, event::Event, run::Answer,
 };
+pub(crate) use agent_server::decision;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-pub(crate) use self::ask::{about, decision, json_or_text};
+pub(crate) use self::ask::{about, json_or_text};
 use self::progress::Progress;
 use crate::{
     cli::Global,

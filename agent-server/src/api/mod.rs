@@ -1,6 +1,11 @@
 //! The Runs API.
 
 mod agents;
+mod events;
+mod input;
+mod questions;
+mod runs;
+mod sessions;
 
 use axum::Router;
 
@@ -8,5 +13,10 @@ use crate::app::App;
 
 /// Everything below `/api`.
 pub(crate) fn router() -> Router<App> {
-    Router::new().merge(agents::router())
+    Router::new()
+        .merge(agents::router())
+        .merge(runs::router())
+        .merge(events::router())
+        .merge(questions::router())
+        .merge(sessions::router())
 }

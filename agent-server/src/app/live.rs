@@ -11,13 +11,17 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use super::names;
+use crate::metrics::Metrics;
 
 /// Runs that are over of which the end is kept here; the journal has all.
 const RECENT: usize = 256;
 
 /// The runs of this process, by id.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Live(Arc<Mutex<Runs>>);
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    runs: Arc<Mutex<Runs>>,
+    metrics: Arc<Metrics>,
+}
 
 #[derive(Debug, Default)]
 struct Runs {
@@ -74,6 +78,11 @@ pub(super) struct Asked {
 }
 
 impl Live {
+    /// Nothing is under way.
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { runs: Arc::default(), metrics }
+    }
+
     /// The run of this id, under way or of the recent ones.
     pub(super) fn find(&self, id: &str) -> Option<Arc<LiveRun>> {
         let runs = self.runs();
@@ -127,13 +136,14 @@ impl Live {
         runs.recent.retain(|run| run.id != asked.id);
         runs.under_way.insert(asked.id, live.clone());
         drop(runs);
+        self.metrics.started(&live.agent);
         let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
         tokio::spawn(drive(leaving, run, first, asked.began));
         (live, true)
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -175,6 +185,12 @@ impl Drop for Leaving {
             runs.recent.push_back(self.run.clone());
         }
         drop(runs);
+        let (status, tokens) = match &*end {
+            Ok(RunEnd::Finished(finished)) => ("finished", finished.tree_usage.total()),
+            Ok(end) => (end.as_str(), 0),
+            Err(_) => ("failed", 0),
+        };
+        self.live.metrics.ended(&self.run.agent, status, tokens);
         self.run.phase.send_replace(Phase::Ended(end));
     }
 }

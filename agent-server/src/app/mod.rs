@@ -2,15 +2,19 @@
 
 mod found;
 mod go_on;
+mod hold;
 mod live;
 mod names;
 mod questions;
+mod recovery;
 mod start;
 mod view;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent::{Agent, Drain, SessionId, event::Event, exec::Sessions, journal::Journal};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::live::Live;
 pub use self::{
@@ -19,7 +23,7 @@ pub use self::{
     start::Start,
     view::{RunStatus, RunView},
 };
-use crate::{caller::Caller, error::ApiError};
+use crate::{caller::Caller, error::ApiError, metrics::Metrics};
 
 /// An agent that is served, with what people are told of it.
 #[derive(Clone, Debug)]
@@ -72,13 +76,36 @@ struct Inner {
     journal: Arc<dyn Journal>,
     drain: Drain,
     live: Live,
+    metrics: Arc<Metrics>,
+    /// One for each stream of events that there may be.
+    streams: Arc<Semaphore>,
 }
 
 impl App {
     /// These agents, which are on this store and drained together.
-    pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain) -> Self {
+    pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain, streams: usize) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
-        Self(Arc::new(Inner { agents, journal, drain, live: Live::default() }))
+        let metrics = Arc::new(Metrics::default());
+        let live = Live::new(metrics.clone());
+        Self(Arc::new(Inner { agents, journal, drain, live, metrics, streams: Arc::new(Semaphore::new(streams)) }))
+    }
+
+    /// Room for one more stream of events; it is given back when it is dropped.
+    ///
+    /// # Errors
+    /// 429 if there is none.
+    pub(crate) fn stream(&self) -> Result<OpenStream, ApiError> {
+        let permit = self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = "more streams are open than this server takes: close one, or come back later";
+            ApiError::too_many("too_many_streams", message, Duration::from_secs(10))
+        })?;
+        self.0.metrics.streams.inc();
+        Ok(OpenStream { metrics: self.0.metrics.clone(), _permit: permit })
+    }
+
+    /// The figures.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     /// The agents that there are for the caller, by name.
@@ -110,6 +137,15 @@ impl App {
         SessionId::new(caller.tenant(), name)
     }
 
+    /// As [`session_id`](Self::session_id), of a session that is to begin.
+    ///
+    /// # Errors
+    /// 400 for a name that no session can have.
+    pub fn new_session(&self, caller: &Caller, name: &str) -> Result<SessionId, ApiError> {
+        names::check(name)?;
+        Ok(self.session_id(caller, name))
+    }
+
     /// True since the server was told to end: no run begins any more.
     pub fn is_draining(&self) -> bool {
         self.0.drain.is_draining()
@@ -130,6 +166,19 @@ impl App {
 
     pub(crate) fn drain(&self) -> &Drain {
         &self.0.drain
+    }
+}
+
+/// A stream of events that somebody reads.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    metrics: Arc<Metrics>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.metrics.streams.dec();
     }
 }
 

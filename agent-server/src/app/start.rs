@@ -1,6 +1,8 @@
 //! Starting runs.
 
-use agent::{ErrorKind, RunRequest, SessionId, WhenBusy};
+use std::time::Duration;
+
+use agent::{Caps, ErrorKind, RunRequest, SessionId, WhenBusy};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -68,6 +70,9 @@ impl App {
     /// 403 and 404 as the caller may; 409 if the session is busy; what else kept the run from beginning.
     pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         caller.require(Scope::Run)?;
+        if self.is_draining() {
+            return Err(draining());
+        }
         let agent = self.agent(caller, &start.agent)?.agent().clone();
         let key = start.key.as_deref();
         let named = Named::new(caller, agent.name(), start.session.as_deref(), key)?;
@@ -84,7 +89,9 @@ impl App {
         if let (Some(_), Some(there)) = (key, self.0.live.find(&named.run)) {
             return self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
         }
+        self.allow(caller)?;
         request.stream = request.stream.or(Some(true));
+        request.caps = caps(caller, request.caps);
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
         let asked = Asked {
@@ -117,6 +124,18 @@ impl App {
         }
     }
 
+    /// Checks that a caller may have one more run under way.
+    fn allow(&self, caller: &Caller) -> Result<(), ApiError> {
+        let under_way = || self.0.live.under_way(caller.tenant(), caller.subject());
+        match caller.limited().runs {
+            Some(most) if under_way() >= most => {
+                let message = format!("{most} runs are under way, and the key allows no more: wait for one to end");
+                Err(ApiError::too_many("too_many_runs", message, Duration::from_secs(5)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The run that a key gave before.
     fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
         if then != now {
@@ -125,6 +144,28 @@ impl App {
         }
         Ok(found)
     }
+}
+
+/// 503: the server is about to end.
+fn draining() -> ApiError {
+    let message = "the server is about to end: ask another one, or come back in a moment";
+    ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "draining", message).after(Duration::from_secs(2))
+}
+
+/// What a run of the caller's may use.
+fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
+    let limits = caller.limited();
+    if limits.tokens_per_run.is_none() && limits.cost_per_run.is_none() {
+        return wanted;
+    }
+    let mut caps = wanted.unwrap_or_default();
+    if let Some(most) = limits.tokens_per_run {
+        caps = caps.tokens(most);
+    }
+    if let Some(most) = limits.cost_per_run {
+        caps = caps.cost(most);
+    }
+    Some(caps)
 }
 
 /// Puts the messages of a request into a run under way; false if it takes none any more.

@@ -1,13 +1,80 @@
 //! Who may ask: from a request to its [`Caller`](crate::Caller).
 
-use axum::{extract::Request, middleware::Next, response::Response};
+mod keys;
+mod login;
+mod rate;
 
-use crate::caller::Caller;
+use std::sync::Arc;
 
-/// Everybody is the one tenant of this machine, unless a layer around said who it is.
-pub(crate) async fn open(mut request: Request, next: Next) -> Response {
-    if request.extensions().get::<Caller>().is_none() {
-        request.extensions_mut().insert(Caller::new("local", "local"));
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, header};
+
+pub use self::keys::{Key, Keys};
+pub(crate) use self::login::router;
+use self::rate::Rates;
+use crate::{caller::Caller, error::ApiError};
+
+/// How callers are known. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Auth(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// None if everybody is the one tenant of this machine.
+    keys: Option<Keys>,
+    rates: Rates,
+}
+
+impl Auth {
+    /// Callers have these keys; without, everybody may ask.
+    pub(crate) fn new(keys: Option<Keys>) -> Self {
+        Self(Arc::new(Inner { keys, rates: Rates::default() }))
     }
-    next.run(request).await
+
+    /// True if whoever reaches the server may ask.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.keys.is_none()
+    }
+
+    /// Who asks.
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let Some(keys) = &self.0.keys else { return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL)) };
+        let refused =
+            || ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY', with a key of this server");
+        let secret = bearer(headers).or_else(|| login::cookie(headers)).ok_or_else(refused)?;
+        keys.caller(secret).ok_or_else(refused)
+    }
+}
+
+/// Lets a request through with its caller, unless the caller asks too often. What a layer around said of the caller is believed.
+pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request, next: Next) -> Response {
+    let known = request.extensions().get::<Caller>().cloned();
+    let caller = match known.map_or_else(|| auth.caller(request.headers()), Ok) {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    if let Err(wait) = auth.0.rates.take(&caller) {
+        return ApiError::too_many("rate_limited", "too many requests: slow down", wait).into_response();
+    }
+    request.extensions_mut().insert(caller.clone());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let (status, tenant, subject) = (response.status().as_u16(), caller.tenant(), caller.subject());
+    if method.is_safe() {
+        tracing::debug!(target: "agent_server::audit", tenant, subject, %method, path, status, "read");
+    } else {
+        tracing::info!(target: "agent_server::audit", tenant, subject, %method, path, status, "changed");
+    }
+    response
+}
+
+/// The key that a request brings.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let said = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, secret) = said.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }

@@ -4,8 +4,6 @@
 mod assets;
 mod one_tenant;
 
-use std::{future::Future, io, time::Duration};
-
 use axum::{
     Json, Router,
     extract::{Path, Request},
@@ -15,10 +13,9 @@ use axum::{
 };
 use http::{HeaderMap, Method};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 pub use self::one_tenant::OneTenant;
-use crate::{error::ApiError, listen, server::Server};
+use crate::error::ApiError;
 
 /// A page for people beside the API: chats, traces, flame charts, approvals, forks, two runs side by side.
 ///
@@ -30,9 +27,8 @@ use crate::{error::ApiError, listen, server::Server};
 ///
 /// # fn main() -> agent::Result<()> {
 /// let agent = Agent::builder("greeter", ScriptedModel::new([Turn::text("Hello!")])).build()?;
-/// let server = Server::builder().agent(agent).build()?;
-/// // The page is at `/studio/`, the API where it was.
-/// let app: axum::Router = Studio::new().beside(server.router());
+/// let server = Server::builder().agent(agent).studio(Studio::new()).build()?;
+/// let app: axum::Router = server.router(); // the page is at `/studio/`, beside the API
 /// # let _ = app;
 /// # Ok(()) }
 /// ```
@@ -55,9 +51,8 @@ impl Studio {
         self
     }
 
-    /// The page at `/studio/`, beside this router, which has to be a [`Server`](crate::Server)'s; `/studio` leads there.
-    #[must_use]
-    pub fn beside(self, api: Router) -> Router {
+    /// The page at `/studio/` beside the API; `/studio` leads there.
+    pub(crate) fn beside(self, api: Router) -> Router {
         let api = if self.read_only { api.layer(from_fn(only_reading)) } else { api };
         let settings = json!({"read_only": self.read_only, "version": env!("CARGO_PKG_VERSION")});
         let config = || async move { ([(http::header::CACHE_CONTROL, "no-store")], Json(settings)) };
@@ -70,25 +65,6 @@ impl Studio {
             .layer(from_fn(assets::secured));
         api.merge(page)
     }
-
-    /// Serves the page and the server's API until `shutdown` is ready, and then drains the server `within` this time. Unlike
-    /// [`Server::serve`], it goes on with no run by itself: whoever looks at a store wants nothing in it to happen.
-    ///
-    /// # Errors
-    /// Those of the listener.
-    pub async fn serve(
-        self,
-        server: &Server,
-        listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
-        within: Duration,
-    ) -> io::Result<()> {
-        let drained = async {
-            shutdown.await;
-            server.drain(within).await;
-        };
-        listen::serve(listener, self.beside(server.router()), server.connections, drained).await
-    }
 }
 
 async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
@@ -99,6 +75,7 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
 async fn only_reading(request: Request, next: Next) -> Response {
     match *request.method() {
         Method::GET | Method::HEAD | Method::OPTIONS => next.run(request).await,
-        _ => ApiError::forbidden("this studio is read-only: start it without --read-only to change something").into_response(),
+        _ => ApiError::forbidden("this studio is read-only: start it without --read-only to change something")
+            .into_response(),
     }
 }

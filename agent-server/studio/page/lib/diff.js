@@ -44,10 +44,11 @@ export function columns(rows) {
   return paired;
 }
 
-/** Two runs, block by block: `[{title, same, left, right}]`. */
+/** Two runs, block by block by their titles: `[{title, same, left, right}]`; null where one of them has no such block. */
 export function sideBySide(left, right) {
-  return Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {
-    const [one, two] = [left[at], right[at]];
-    return { title: (one ?? two).title, same: one?.text === two?.text, left: one?.text ?? null, right: two?.text ?? null };
+  const [ones, twos] = [left, right].map((blocks) => new Map(blocks.map((block) => [block.title, block.text])));
+  return [...new Set([...ones.keys(), ...twos.keys()])].map((title) => {
+    const [one, two] = [ones.get(title) ?? null, twos.get(title) ?? null];
+    return { title, same: one === two, left: one, right: two };
   });
 }

@@ -1,6 +1,6 @@
 // A session's journal, folded entry by entry into what the page shows: the tree, the chat, the requests, the questions and the changes of
 // state. An entry costs the same whether it is the tenth or the fifty-thousandth.
-import { Conversation } from "./conversation.js";
+import { Conversation, told } from "./conversation.js";
 import { add, line, status } from "./format.js";
 import { calls, lines, outputText, textOf, pieces } from "./messages.js";
 import { Tree } from "./tree.js";
@@ -273,9 +273,9 @@ const passing = {
 /** The system prompt, if what was decided at a run's beginning is one. */
 const systemOf = (value) => (typeof value === "string" ? value : value?.system);
 
-/** A run as lines of text, one block a step: what two runs are compared by. */
+/** A run as blocks of text, what it was asked and then its steps: what two runs are compared by. */
 export function transcript(run) {
-  const blocks = run.node.children.filter((node) => node.kind === "message").map((node) => ({ title: "Asked", text: lines(node.message) }));
+  const blocks = [{ title: "Asked", text: asked(run).map(lines).join("\n") }];
   for (const step of run.steps) {
     const parts = step.children.map((node) => {
       if (node.kind === "model" && node.response) return lines({ assistant: node.accepted ?? node.response.message });
@@ -286,4 +286,12 @@ export function transcript(run) {
     blocks.push({ title: step.label, step: step.number, text: parts.join("") });
   }
   return blocks;
+}
+
+/** What the run was asked: the messages that it brought, or for a fork the newest of the user that it was given. */
+function asked(run) {
+  const brought = run.node.children.filter((node) => node.kind === "message").map((node) => node.message);
+  if (brought.length) return brought;
+  const first = run.steps[0]?.children.find((node) => node.request);
+  return first ? told(first.request).filter((message) => message.user).slice(-1) : [];
 }

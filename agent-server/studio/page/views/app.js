@@ -88,7 +88,8 @@ export function App() {
       </nav>
       <div class="rest">
         ${settings.read_only && html`<span class="badge" title="Nothing can be changed or started here">read-only</span>`}
-        <button class="bare" onClick=${() => setTheme(nextTheme())} title="Colours: ${theme}">${{ auto: "◐", light: "☀", dark: "☾" }[theme]}<span class="unseen">Colours: ${theme}</span></button>
+        <button class="bare" onClick=${() => setTheme(nextTheme())} title="Colours: ${theme}">${{ auto: "◐", light: "☀", dark: "☾" }[theme]}
+          <span class="unseen">Colours: ${theme}</span></button>
         <button class="bare" onClick=${help} title="Keys (?)">?<span class="unseen"> Keys</span></button>
       </div>
     </header>
@@ -131,5 +132,6 @@ function Unlock() {
 
 function Toasts() {
   const all = useStore(toasts);
-  return html`<div class="toasts" role="status" aria-live="polite">${all.map((it) => html`<div class="toast" key=${it.id}><span>${it.text}</span>${it.action && html`<button onClick=${() => { dismiss(it.id); it.action.act(); }}>${it.action.word}</button>`}</div>`)}</div>`;
+  return html`<div class="toasts" role="status" aria-live="polite">${all.map((it) => html`<div class="toast" key=${it.id}><span>${it.text}
+    </span>${it.action && html`<button onClick=${() => { dismiss(it.id); it.action.act(); }}>${it.action.word}</button>`}</div>`)}</div>`;
 }

@@ -41,10 +41,12 @@ export function Chat({ session, name, waiting, running, readOnly }) {
   return html`<div class="chat">
     <div class="said" ref=${box} onClick=${copyCode} tabindex="0" role="region" aria-label="Conversation">
       <div class="column" role="log" aria-live="off">
-        ${fold.chat.length > most && html`<button class="bare" onClick=${() => setMost(most + SHOWN * 2)}>Show ${Math.min(SHOWN * 2, fold.chat.length - most)} earlier of ${fold.chat.length - most}</button>`}
+        ${fold.chat.length > most && html`<button class="bare" onClick=${() => setMost(most + SHOWN * 2)}>Show ${Math.min(SHOWN * 2, fold.chat.length - most)} earlier of ${fold.chat.length - most}
+          </button>`}
         ${!loading && !items.length && html`<${Empty} title="Nothing was said here yet" framed=${false} />`}
         ${items.map((item) => html`<${Item} key=${`${item.seq}${item.kind}`} item=${item} fold=${fold} name=${name} />`)}
-        ${streaming.length > 0 && html`<article class="turn" aria-label=${`${agent} is answering`}><${Pieces} pieces=${streaming} /><span class="caret" aria-hidden="true"></span></article>`}
+        ${streaming.length > 0 && html`<article class="turn" aria-label=${`${agent} is answering`}><${Pieces} pieces=${streaming} />
+          <span class="caret" aria-hidden="true"></span></article>`}
         ${isUnderWay && !streaming.length && html`<p class="quiet thinking" role="status">${doing(newest)}</p>`}
         ${waiting.map((it) => html`<${QuestionCard} key=${it.question.id} waiting=${it} answered=${() => session.poke()} />`)}
       </div>
@@ -52,7 +54,8 @@ export function Chat({ session, name, waiting, running, readOnly }) {
     ${!readOnly && served && html`<div class="foot"><div class="column">
       ${canGoOn && html`<p class="bar quiet">The run was ${newest.node.status.word}. <button onClick=${act("resume")}>Go on with it</button></p>`}
       <${Composer} send=${send} placeholder=${isUnderWay ? "Steer the run" : `Message ${agent}`} focus=${!("ontouchstart" in window)}
-        extra=${isUnderWay && html`<button type="button" onClick=${act("pause")}>Pause</button><button type="button" onClick=${act("cancel")}>Stop</button>`} />
+        extra=${isUnderWay && html`<button type="button" onClick=${act("pause")}>Pause</button>
+          <button type="button" onClick=${act("cancel")}>Stop</button>`} />
     </div></div>`}
     ${!readOnly && !served && agent && !loading && html`<p class="foot quiet centred">The agent ${agent} is not served here: this conversation can be read.</p>`}
   </div>`;
@@ -88,15 +91,19 @@ function useFollowing(changes) {
 function Item({ item, fold, name }) {
   const undone = fold.runs.get(item.run)?.undone;
   const look = undone ? "turn undone" : "turn";
-  const trace = item.node === undefined ? null : html`<a class="when" href=${link("session", name, "trace", { at: item.seq })} title="Look at it in the trace">${clock(item.time)}</a>`;
-  if (item.kind === "message") return html`<article class="${look} ${role(item.message)}" aria-label=${role(item.message)}>${trace}<${Pieces} pieces=${pieces(item.message)} plain /></article>`;
+  const trace = item.node === undefined ? null : html`<a class="when" href=${link("session", name, "trace", { at: item.seq })} title="Look at it in the trace">
+    ${clock(item.time)}</a>`;
+  if (item.kind === "message") return html`<article class="${look} ${role(item.message)}" aria-label=${role(item.message)}>${trace}
+    <${Pieces} pieces=${pieces(item.message)} plain /></article>`;
   if (item.kind === "answer") return html`<${Answer} item=${item} fold=${fold} name=${name} look=${look} trace=${trace} />`;
   if (item.kind === "question") {
     const node = fold.tree.nodes[item.node];
-    return node.open ? null : html`<p class="event">${item.question.payload?.tool ?? item.question.kind}: ${replied(node.reply)}${node.by ? ` by ${node.by}` : ""}</p>`;
+    return node.open ? null : html`<p class="event">
+      ${item.question.payload?.tool ?? item.question.kind}: ${replied(node.reply)}${node.by ? ` by ${node.by}` : ""}</p>`;
   }
   if (item.kind === "replaced") return html`<p class="event">The conversation was ${item.reason}: ${item.before} messages, now ${item.after}</p>`;
-  if (item.kind === "ended" && item.status.word !== "waiting") return html`<p class="event"><${Badge} word=${item.status.word} /> ${item.error ?? ""}</p>`;
+  if (item.kind === "ended" && item.status.word !== "waiting") return html`<p class="event">
+    <${Badge} word=${item.status.word} /> ${item.error ?? ""}</p>`;
   return null;
 }
 
@@ -111,19 +118,29 @@ function Answer({ item, fold, name, look, trace }) {
   const called = all.filter((piece) => piece.kind === "tool_call");
   return html`<article class=${look} aria-label=${item.agent}>${trace}
     <${Pieces} pieces=${all.filter((piece) => piece.kind !== "tool_call")} />
-    ${called.map((call) => html`<${Call} key=${call.id} call=${call} node=${run?.tools.get(call.id)} name=${name} fold=${fold} />`)}
+    ${called.map((call) => html`<${Call} key=${call.id} call=${call} node=${run?.tools.get(call.id)} name=${name} fold=${fold} run=${item.run} />`)}
   </article>`;
 }
 
+/** How a call stands that has no good result; nothing if it has. */
+function callState({ call, node, output, run, fold }) {
+  if (output) return node.failed ? "failed" : null;
+  if ([...fold.questions.values()].some(({ question }) => question.id.startsWith(`${call.id}/`))) return "waiting";
+  return run?.node.open ? "running" : "not run";
+}
+
 /** A call of a tool, folded to one line. */
-function Call({ call, node, name, fold }) {
+function Call({ call, node, name, fold, run }) {
   const [open, setOpen] = useState(false);
   const output = node?.answer ?? node?.output;
   const below = node?.below && fold.runs.get(node.below);
-  const state = !node || node.open ? "running" : node.failed ? "failed" : node.suspended && !output ? "waiting" : null;
+  const state = callState({ call, node, output, run: fold.runs.get(node?.run ?? run), fold });
   return html`<details class="call" open=${open} onToggle=${(event) => setOpen(event.target.open)}>
-    <summary><code>${call.name}</code> <span class="quiet clip">${line(call.arguments, 90)}</span>${state && html`<${Badge} word=${state} />`}</summary>
-    ${open && html`<div class="stack"><${Code} text=${call.arguments} label="Arguments" />${output && html`<pre class="block" tabindex="0" aria-label="Result">${outputText(output)}</pre>`}
-      ${node?.seq && html`<a href=${link("session", name, "trace", { at: node.seq })}>In the trace${below ? `, with the run of ${below.ids.agent}` : ""}</a>`}</div>`}
+    <summary><code>${call.name}</code> <span class="quiet clip">${line(call.arguments, 90)}</span>
+      ${state && html`<${Badge} word=${state} />`}</summary>
+    ${open && html`<div class="stack"><${Code} text=${call.arguments} label="Arguments" />
+      ${output && html`<pre class="block" tabindex="0" aria-label="Result">${outputText(output)}</pre>`}
+      ${node?.seq && html`<a href=${link("session", name, "trace", { at: node.seq })}>In the trace${below ? `, with the run of ${below.ids.agent}` : ""}
+        </a>`}</div>`}
   </details>`;
 }

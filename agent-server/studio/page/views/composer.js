@@ -46,11 +46,15 @@ export function Composer({ send, placeholder, extra, focus }) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   };
   return html`<form class="composer" onSubmit=${submit} onDragOver=${(event) => event.preventDefault()} onDrop=${(event) => { event.preventDefault(); attach(event.dataTransfer.files); }}>
-    ${files.length > 0 && html`<ul class="bar" aria-label="Files that are sent along">${files.map((file) => html`<li class="badge" key=${file.id}>${file.name}<button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button></li>`)}</ul>`}
+    ${files.length > 0 && html`<ul class="bar" aria-label="Files that are sent along">
+      ${files.map((file) => html`<li class="badge" key=${file.id}>${file.name}
+      <button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
+      </li>`)}</ul>`}
     <div class="field">
       <textarea ref=${box} rows="1" aria-label="Message" placeholder=${placeholder} value=${text} autofocus=${focus} onInput=${type} onKeyDown=${press} onPaste=${(event) => event.clipboardData.files.length && attach(event.clipboardData.files)} />
       <input ref=${picker} type="file" multiple hidden onChange=${(event) => attach(event.target.files)} />
-      <button type="button" class="bare" title="Send files along" onClick=${() => picker.current.click()}>+<span class="unseen"> Send files along</span></button>
+      <button type="button" class="bare" title="Send files along" onClick=${() => picker.current.click()}>+<span class="unseen"> Send files along</span>
+        </button>
       ${extra}
       <button class="main" disabled=${busy || (!text.trim() && !files.length)}>Send</button>
     </div>

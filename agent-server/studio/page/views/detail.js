@@ -17,14 +17,17 @@ export function Detail(props) {
   const Kind = KINDS[node.kind] ?? Other;
   const above = path(node).slice(0, -1);
   return html`<div class="detail-body stack">
-    ${above.length > 0 && html`<nav aria-label="Above" class="crumbs">${above.map((it) => html`<button class="link" key=${it.id} onClick=${() => pick(it)}>${it.label}</button> › `)}</nav>`}
+    ${above.length > 0 && html`<nav aria-label="Above" class="crumbs">
+      ${above.map((it) => html`<button class="link" key=${it.id} onClick=${() => pick(it)}>${it.label}</button> › `)}</nav>`}
     <${Kind} ...${props} />
   </div>`;
 }
 
-const Head = ({ kind, title, children }) => html`<div class="bar"><h2><span class="quiet">${kind}</span> ${title}</h2><span class="push bar">${children}</span></div>`;
+const Head = ({ kind, title, children }) => html`<div class="bar"><h2><span class="quiet">${kind}</span> ${title}</h2>
+  <span class="push bar">${children}</span></div>`;
 
-export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, value]) => value || value === 0).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, value]) => value || value === 0).map(([name, value]) => html`<dt>
+  ${name}</dt><dd>${value}</dd>`)}</dl>`;
 
 const when = (node) => [["Began", clock(node.start)], ["Took", node.open ? "under way" : duration(node.duration)]];
 
@@ -36,10 +39,13 @@ function RunDetail({ node, session, name, readOnly }) {
   const isTop = !run.ids.parent_run_id;
   const { used, reserved } = run.budget;
   const set = [...reserved.values()].reduce((sum, amounts) => sum + (amounts.cost ?? 0), 0);
-  return html`<${Head} kind="Run of" title=${node.label}><${Badge} word=${node.undone ? "undone" : node.status?.word ?? "running"} title=${node.status?.reason} /></${Head}>
+  return html`<${Head} kind="Run of" title=${node.label}>
+    <${Badge} word=${node.undone ? "undone" : node.status?.word ?? "running"} title=${node.status?.reason} /></${Head}>
     ${node.error && html`<p class="problem">${node.error}</p>`}
-    <${Facts} of=${[...when(node), ["Ended", node.status?.reason ?? node.status?.word], ["Steps", run.steps.length], ...tokens(node.below), ["Run", html`<code>${run.id}</code>`], ["For", run.ids.user]]} />
-    ${Object.keys(used).length > 0 && html`<h3>Budget</h3><${Facts} of=${[["Tokens", used.tokens && count(used.tokens)], ["Money", used.cost && money(used.cost)], ["Model calls", used.model_calls], ["Tool calls", used.tool_calls], ["Set aside", set ? money(set) : ""]]} />`}
+    <${Facts} of=${[...when(node), ["Ended", node.status?.reason ?? node.status?.word], ["Steps", run.steps.length], ...tokens(node.below), ["Run", html`<code>
+      ${run.id}</code>`], ["For", run.ids.user]]} />
+    ${Object.keys(used).length > 0 && html`<h3>Budget</h3>
+      <${Facts} of=${[["Tokens", used.tokens && count(used.tokens)], ["Money", used.cost && money(used.cost)], ["Model calls", used.model_calls], ["Tool calls", used.tool_calls], ["Set aside", set ? money(set) : ""]]} />`}
     <div class="bar">
       ${!readOnly && isTop && html`<${Replay} run=${run} name=${name} />`}
       ${!readOnly && isTop && run.steps.length > 0 && html`<button onClick=${() => forkDialog(session, name, run, 0)}>Fork from the start</button>`}
@@ -66,27 +72,34 @@ function Replay({ run, name }) {
     }
   };
   return html`<button disabled=${outcome?.busy} onClick=${replay} title="Nothing is called and nothing is written">Replay</button>
-    ${outcome?.good && html`<span class="badge good" role="status">${outcome.good}</span>`}${outcome?.bad && html`<p class="problem wide" role="status">${outcome.bad}</p>`}`;
+    ${outcome?.good && html`<span class="badge good" role="status">${outcome.good}
+      </span>`}${outcome?.bad && html`<p class="problem wide" role="status">${outcome.bad}</p>`}`;
 }
 
 function StepDetail({ node, pick }) {
   return html`<${Head} kind="" title=${node.label} /><${Facts} of=${[...when(node), ...tokens(node.usage)]} />
-    <ul class="rows">${node.children.map((it) => html`<li key=${it.id}><button class="row bare wide" onClick=${() => pick(it)}><span class="clip">${it.label} <span class="quiet">${it.detail ?? ""}</span></span><span class="figures">${duration(it.duration)}</span></button></li>`)}</ul>`;
+    <ul class="rows">${node.children.map((it) => html`<li key=${it.id}><button class="row bare wide" onClick=${() => pick(it)}>
+      <span class="clip">${it.label} <span class="quiet">${it.detail ?? ""}</span></span><span class="figures">${duration(it.duration)}
+      </span></button></li>`)}</ul>`;
 }
 
 function ToolDetail({ node, session, pick }) {
   const below = node.below && session.fold.runs.get(node.below);
   const gave = node.output && outputText(node.output);
   const told = node.answer && outputText(node.answer);
-  return html`<${Head} kind="Tool" title=${node.label}>${node.failed && html`<${Badge} word="failed" />`}${node.open && html`<${Badge} word="running" />`}</${Head}>
-    <${Facts} of=${[...when(node), ["Effect", node.effect?.replaceAll("_", " ")], ["Call", html`<code>${node.callId}</code>`], ["Note", node.skipped ? "It did not run: it was answered in its place." : node.cut ? "The run stopped while it ran." : node.background ? "It runs in the background." : ""]]} />
+  return html`<${Head} kind="Tool" title=${node.label}>
+    ${node.failed && html`<${Badge} word="failed" />`}${node.open && html`<${Badge} word="running" />`}</${Head}>
+    <${Facts} of=${[...when(node), ["Effect", node.effect?.replaceAll("_", " ")], ["Call", html`<code>${node.callId}
+      </code>`], ["Note", node.skipped ? "It did not run: it was answered in its place." : node.cut ? "The run stopped while it ran." : node.background ? "It runs in the background." : ""]]} />
     ${below && html`<div class="bar"><button onClick=${() => pick(below.node)}>The run of ${below.ids.agent}</button></div>`}
     <h3>Arguments</h3><${Code} text=${node.call?.arguments ?? "not known"} label="Arguments" />
     ${gave !== undefined && html`<h3>Result</h3><${Result} output=${node.output} text=${gave} />`}
-    ${told !== undefined && told !== gave && html`<h3>What the model was told</h3>${gave === undefined ? html`<${Result} output=${node.answer} text=${told} />` : html`<${Diff} before=${gave} now=${told} label="What hooks changed of the result" />`}`}`;
+    ${told !== undefined && told !== gave && html`<h3>What the model was told</h3>
+      ${gave === undefined ? html`<${Result} output=${node.answer} text=${told} />` : html`<${Diff} before=${gave} now=${told} label="What hooks changed of the result" />`}`}`;
 }
 
-const Result = ({ output, text }) => html`${text && html`<pre class="block" tabindex="0" aria-label="Result">${text.length > 200_000 ? `${text.slice(0, 200_000)}\n… ${count(text.length - 200_000)} more characters` : text}</pre>`}
+const Result = ({ output, text }) => html`${text && html`<pre class="block" tabindex="0" aria-label="Result">
+  ${text.length > 200_000 ? `${text.slice(0, 200_000)}\n… ${count(text.length - 200_000)} more characters` : text}</pre>`}
   <${Pieces} pieces=${(output.parts ?? []).map((part) => pieces({ tool: { parts: [part] } })[0]).filter((piece) => piece.kind !== "text")} />
   ${output.value !== undefined && html`<details class="thought"><summary>As a value</summary><${Code} text=${output.value} /></details>`}`;
 
@@ -95,20 +108,28 @@ function WaitDetail({ node, session, name }) {
   if (!node.question) return html`<${Head} kind="" title="Waited" /><${Facts} of=${when(node)} />`;
   return html`<${Head} kind="Question" title=${node.label}>${node.open && html`<${Badge} word="waiting" />`}</${Head}>
     <${Facts} of=${[...when(node), ["Answered by", node.by]]} />
-    ${waiting ? html`<${QuestionCard} waiting=${waiting} answered=${() => session.poke()} />` : html`<h3>Asked</h3><${Code} text=${node.question.payload} />`}
-    ${node.reply !== undefined && html`<h3>Answer</h3>${node.reply?.arguments ? html`<${Diff} before=${pretty(node.question.payload?.arguments)} now=${pretty(node.reply.arguments)} label="The edit of the arguments" />` : html`<${Code} text=${node.reply} />`}`}`;
+    ${waiting ? html`<${QuestionCard} waiting=${waiting} answered=${() => session.poke()} />` : html`<h3>Asked</h3>
+      <${Code} text=${node.question.payload} />`}
+    ${node.reply !== undefined && html`<h3>Answer</h3>
+      ${node.reply?.arguments ? html`<${Diff} before=${pretty(node.question.payload?.arguments)} now=${pretty(node.reply.arguments)} label="The edit of the arguments" />` : html`<${Code} text=${node.reply} />`}`}`;
 }
 
 const StateDetail = ({ node, name }) => html`<${Head} kind="State" title="" /><${Facts} of=${[["When", clock(node.start)]]} />
-  ${node.changed.map((change) => html`<h3><code>${change.key}</code> <span class="quiet">${change.scope}</span></h3><${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${change.value === null ? "" : pretty(change.value)} />`)}
+  ${node.changed.map((change) => html`<h3><code>${change.key}</code> <span class="quiet">${change.scope}</span></h3>
+    <${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${change.value === null ? "" : pretty(change.value)} />`)}
   <a href=${link("session", name, "state")}>All values over time</a>`;
 
-const MessageDetail = ({ node }) => html`<${Head} kind="Message" title=${node.label} /><${Facts} of=${[["When", clock(node.start)]]} /><${Pieces} pieces=${pieces(node.message)} plain />`;
+const MessageDetail = ({ node }) => html`<${Head} kind="Message" title=${node.label} /><${Facts} of=${[["When", clock(node.start)]]} />
+  <${Pieces} pieces=${pieces(node.message)} plain />`;
 
 const text = (request) => told(request).map(lines).join("\n");
 
-const CompactionDetail = ({ node }) => html`<${Head} kind="" title=${node.label} /><${Facts} of=${[["When", clock(node.start)], ["What", node.detail]]} />${node.was && html`<h3>The conversation before and after</h3><${Diff} before=${text(node.was)} now=${text(node.now)} />`}`;
+const CompactionDetail = ({ node }) => html`<${Head} kind="" title=${node.label} />
+  <${Facts} of=${[["When", clock(node.start)], ["What", node.detail]]} />${node.was && html`<h3>The conversation before and after</h3>
+  <${Diff} before=${text(node.was)} now=${text(node.now)} />`}`;
 
-const Other = ({ node }) => html`<${Head} kind=${node.kind === "note" ? "" : node.kind} title=${node.label} /><${Facts} of=${[["When", clock(node.start)], ["What", node.detail], ["Kept", node.passing ? "no: an event of this moment, which is in no journal" : ""]]} />${node.value !== undefined && html`<${Code} text=${node.value} />`}${node.message && html`<${Pieces} pieces=${pieces(node.message)} plain />`}`;
+const Other = ({ node }) => html`<${Head} kind=${node.kind === "note" ? "" : node.kind} title=${node.label} />
+  <${Facts} of=${[["When", clock(node.start)], ["What", node.detail], ["Kept", node.passing ? "no: an event of this moment, which is in no journal" : ""]]} />
+  ${node.value !== undefined && html`<${Code} text=${node.value} />`}${node.message && html`<${Pieces} pieces=${pieces(node.message)} plain />`}`;
 
 const KINDS = { run: RunDetail, step: StepDetail, model: CallDetail, tool: ToolDetail, wait: WaitDetail, state: StateDetail, message: MessageDetail, compaction: CompactionDetail };

@@ -40,5 +40,6 @@ const KEYS = [
 ];
 
 export const help = () =>
-  show("Keys", (done) => html`<dl class="keys">${KEYS.map(([keys, what]) => html`<dt>${keys.split(" ").map((key) => (key === "–" ? " – " : html`<kbd>${key}</kbd> `))}</dt><dd>${what}</dd>`)}</dl>
+  show("Keys", (done) => html`<dl class="keys">${KEYS.map(([keys, what]) => html`<dt>
+    ${keys.split(" ").map((key) => (key === "–" ? " – " : html`<kbd>${key}</kbd> `))}</dt><dd>${what}</dd>`)}</dl>
     <div class="bar"><button class="main" onClick=${done} autofocus>Close</button></div>`);

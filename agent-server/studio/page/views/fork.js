@@ -44,12 +44,16 @@ function ForkForm({ name, run, step, messages, done }) {
     }
   };
   return html`<form onSubmit=${submit}>
-    <p class="quiet">${step ? `Everything up to the end of step ${step} is as it was` : "The run begins again with what it was asked"}; from there on, the agent goes on in a new session. This one stays as it is.</p>
+    <p class="quiet">
+      ${step ? `Everything up to the end of step ${step} is as it was` : "The run begins again with what it was asked"}; from there on, the agent goes on in a new session. This one stays as it is.</p>
     <label>New session<input required maxlength="200" value=${into} onInput=${(event) => setInto(event.target.value)} /></label>
-    ${users.length > 1 && html`<label>Message to change<select value=${at} onChange=${pick}>${users.map((it) => html`<option key=${it.at} value=${it.at}>${line(textOf(pieces(it.message)), 60)}</option>`)}</select></label>`}
-    ${users.length > 0 && html`<label>What the user said<textarea rows="5" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
+    ${users.length > 1 && html`<label>Message to change<select value=${at} onChange=${pick}>
+      ${users.map((it) => html`<option key=${it.at} value=${it.at}>${line(textOf(pieces(it.message)), 60)}</option>`)}</select></label>`}
+    ${users.length > 0 && html`<label>What the user said<textarea rows="5" autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
+      </label>`}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
-    <div class="bar"><button type="button" onClick=${done}>Cancel</button><button class="main" disabled=${busy}>${text === original ? "Fork" : "Fork with this"}</button></div>
+    <div class="bar"><button type="button" onClick=${done}>Cancel</button><button class="main" disabled=${busy}>
+      ${text === original ? "Fork" : "Fork with this"}</button></div>
   </form>`;
 }
 

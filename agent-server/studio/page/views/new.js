@@ -25,8 +25,10 @@ export function NewChat({ query }) {
   return html`<div class="column new">
     <h1>New chat</h1>
     <div class="pair">
-      <label>Agent<select value=${chosen.name} onChange=${(event) => setAgent(event.target.value)}>${who.map((it) => html`<option key=${it.name}>${it.name}</option>`)}</select></label>
-      <label><span>Session <span class="hint">if you want to name it</span></span><input value=${session} maxlength="200" placeholder="chosen for you" onInput=${(event) => setSession(event.target.value)} /></label>
+      <label>Agent<select value=${chosen.name} onChange=${(event) => setAgent(event.target.value)}>
+        ${who.map((it) => html`<option key=${it.name}>${it.name}</option>`)}</select></label>
+      <label><span>Session <span class="hint">if you want to name it</span></span>
+        <input value=${session} maxlength="200" placeholder="chosen for you" onInput=${(event) => setSession(event.target.value)} /></label>
     </div>
     <p class="quiet">${chosen.description}${chosen.tools?.length ? ` Its tools: ${chosen.tools.map((tool) => tool.name).join(", ")}.` : ""}</p>
     <${Composer} send=${send} placeholder="Say something to ${chosen.name}" focus />

@@ -12,7 +12,8 @@ const LOOKS = { running: "live", queued: "live", waiting: "wait", paused: "wait"
 
 export const Badge = ({ word, title }) => html`<span class="badge ${LOOKS[word] ?? ""}" title=${title}>${word}</span>`;
 
-export const Empty = ({ title, children, framed = true }) => html`<div class="empty ${framed ? "framed" : ""}"><strong>${title}</strong>${children}</div>`;
+export const Empty = ({ title, children, framed = true }) => html`<div class="empty ${framed ? "framed" : ""}"><strong>${title}</strong>
+  ${children}</div>`;
 
 export const Problem = ({ text, retry, label = "Try again" }) =>
   html`<div class="problem" role="alert"><span>${text}</span>${retry && html`<button onClick=${retry}>${label}</button>`}</div>`;
@@ -29,7 +30,8 @@ export function Tabs({ names, chosen, choose, label, panel }) {
     next.click();
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>
-    ${names.map(([name, text]) => html`<button key=${name} role="tab" id="${panel}-${name}" aria-controls=${panel} aria-selected=${name === chosen} tabindex=${name === chosen ? 0 : -1} onClick=${() => choose(name)}>${text}</button>`)}
+    ${names.map(([name, text]) => html`<button key=${name} role="tab" id="${panel}-${name}" aria-controls=${panel} aria-selected=${name === chosen} tabindex=${name === chosen ? 0 : -1} onClick=${() => choose(name)}>
+      ${text}</button>`)}
   </div>`;
 }
 
@@ -73,11 +75,13 @@ export function Diff({ before, now, label = "What changed", beside }) {
       : html`<div key=${at} class=${it.sign}><span aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span>${it.text}</span></div>`;
   if (before === now) return html`<p class="quiet">Nothing changed.</p>`;
   if (isTwo) {
-    const half = (it) => (it ? html`<span class=${it.sign} aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span class=${it.sign}>${it.text}</span>` : html`<span class="none"></span><span class="none"></span>`);
+    const half = (it) => (it ? html`<span class=${it.sign} aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span class=${it.sign}>
+      ${it.text}</span>` : html`<span class="none"></span><span class="none"></span>`);
     const both = ({ left, right }, at) => (left?.sign === "skipped" ? row(left, at) : html`<div key=${at}>${half(left)}${half(right)}</div>`);
     return html`<div class="diff two" role="region" aria-label=${label} tabindex="0">${columns(rows).slice(0, 2000).map(both)}</div>`;
   }
-  return html`<div class="diff" role="region" aria-label=${label} tabindex="0">${rows.slice(0, 2000).map(row)}${rows.length > 2000 && html`<div class="skipped">${rows.length - 2000} more lines</div>`}</div>`;
+  return html`<div class="diff" role="region" aria-label=${label} tabindex="0">
+    ${rows.slice(0, 2000).map(row)}${rows.length > 2000 && html`<div class="skipped">${rows.length - 2000} more lines</div>`}</div>`;
 }
 
 const wide = matchMedia("(min-width: 900px)");
@@ -96,10 +100,13 @@ function useWide() {
 export function Pieces({ pieces, plain }) {
   return pieces.map((piece, at) => {
     if (piece.kind === "text") return plain ? html`<p class="plain" key=${at}>${piece.text}</p>` : html`<${Markdown} key=${at} text=${piece.text} />`;
-    if (piece.kind === "reasoning") return piece.text ? html`<details class="thought" key=${at}><summary>Thought</summary><p class="plain">${piece.text}</p></details>` : null;
+    if (piece.kind === "reasoning") return piece.text ? html`<details class="thought" key=${at}><summary>Thought</summary><p class="plain">
+      ${piece.text}</p></details>` : null;
     if (piece.kind === "image") return html`<${Picture} key=${at} media=${piece} />`;
-    if (piece.kind === "tool_call") return html`<details class="thought" key=${at}><summary>calls <code>${piece.name}</code></summary><${Code} text=${piece.arguments} label="Arguments" /></details>`;
-    if (piece.kind === "server") return html`<details class="thought" key=${at}><summary>${piece.name} at the provider</summary><${Code} text=${piece.input ?? ""} /><${Code} text=${piece.output ?? ""} /></details>`;
+    if (piece.kind === "tool_call") return html`<details class="thought" key=${at}><summary>calls <code>${piece.name}</code></summary>
+      <${Code} text=${piece.arguments} label="Arguments" /></details>`;
+    if (piece.kind === "server") return html`<details class="thought" key=${at}><summary>${piece.name} at the provider</summary>
+      <${Code} text=${piece.input ?? ""} /><${Code} text=${piece.output ?? ""} /></details>`;
     return html`<p class="quiet" key=${at}>${piece.kind} ${piece.name ?? ""}</p>`;
   });
 }
@@ -108,7 +115,8 @@ function Picture({ media }) {
   const url = imageUrl(media);
   if (url) return html`<img class="picture" src=${url} alt=${media.name ?? "image"} />`;
   const where = media.source?.url;
-  return html`<p class="quiet">Image ${media.name ?? ""} ${where && html`at <a href=${where} target="_blank" rel="noopener noreferrer">${where}</a>`}</p>`;
+  return html`<p class="quiet">Image ${media.name ?? ""} ${where && html`at <a href=${where} target="_blank" rel="noopener noreferrer">
+    ${where}</a>`}</p>`;
 }
 
 /** A long list of rows of one height, of which those that are seen are drawn. `at` is kept in sight when it changes. */
@@ -132,7 +140,8 @@ export function LongList({ count, height, row, at, label, role = "list", onKeyDo
   }, [follow, count]);
   const { from, to } = shown(count, height, view.top, view.room);
   const slots = [];
-  for (let place = from; place < to; place += 1) slots.push(html`<div class="slot" key=${place} role="presentation" style=${{ top: `${place * height}px`, height: `${height}px` }}>${row(place)}</div>`);
+  for (let place = from; place < to; place += 1) slots.push(html`<div class="slot" key=${place} role="presentation" style=${{ top: `${place * height}px`, height: `${height}px` }}>
+    ${row(place)}</div>`);
   return html`<div class="scroller" ref=${box} role=${role} aria-label=${label} tabindex="0" aria-activedescendant=${activeId} onScroll=${read} onKeyDown=${onKeyDown}>
     <div class="room" role="presentation" style=${{ height: `${count * height}px` }}>${slots}</div>
   </div>`;

@@ -9,7 +9,10 @@ import { Code, Diff, Empty } from "./parts.js";
 export function Questions() {
   const waiting = useStore(questions);
   return html`<div class="column"><h1>Questions</h1>
-    ${waiting.length ? html`<div class="stack">${waiting.map((it) => html`<${QuestionCard} key=${it.run + it.question.id} waiting=${it} named />`)}</div>` : html`<${Empty} title="No run waits for an answer"><p>When a tool may not run before somebody has looked, the question stands here.</p></${Empty}>`}
+    ${waiting.length ? html`<div class="stack">
+      ${waiting.map((it) => html`<${QuestionCard} key=${it.run + it.question.id} waiting=${it} named />`)}
+      </div>` : html`<${Empty} title="No run waits for an answer">
+      <p>When a tool may not run before somebody has looked, the question stands here.</p></${Empty}>`}
   </div>`;
 }
 
@@ -40,7 +43,9 @@ export function QuestionCard({ waiting, named, answered }) {
   </section>`;
 }
 
-const ReadOnly = ({ question }) => html`<h3>${question.payload?.tool ?? question.kind}</h3><${Code} text=${question.payload?.arguments ?? question.payload} label="What is asked" /><p class="hint">This studio is read-only: answer where the agent runs.</p>`;
+const ReadOnly = ({ question }) => html`<h3>${question.payload?.tool ?? question.kind}</h3>
+  <${Code} text=${question.payload?.arguments ?? question.payload} label="What is asked" />
+  <p class="hint">This studio is read-only: answer where the agent runs.</p>`;
 
 /** A call of a tool that waits for approval. */
 function Approval({ question, send, busy }) {
@@ -73,12 +78,17 @@ function Approval({ question, send, busy }) {
       ${may("respond") && html`<button class="bare" disabled=${busy} onClick=${choose("respond")}>Answer in its place</button>`}
     </div>`}
     ${mode && html`<form class="stack" onSubmit=${submit}>
-      ${mode === "edit" && html`<label>Arguments, as a JSON object<textarea class="mono" rows="6" autofocus value=${text} aria-invalid=${Boolean(wrong)} onInput=${(event) => setText(event.target.value)} /></label>
+      ${mode === "edit" && html`<label>Arguments, as a JSON object<textarea class="mono" rows="6" autofocus value=${text} aria-invalid=${Boolean(wrong)} onInput=${(event) => setText(event.target.value)} />
+        </label>
         ${object(text).value && text !== pretty(given) && html`<${Diff} before=${pretty(given)} now=${pretty(text)} label="What you changed" />`}`}
-      ${mode === "reject" && html`<label><span>Why not? <span class="hint">The model is told; it may be empty.</span></span><textarea rows="2" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
-      ${mode === "respond" && html`<label>What the model is told instead of the tool's result<textarea rows="3" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
+      ${mode === "reject" && html`<label><span>Why not? <span class="hint">The model is told; it may be empty.</span></span>
+        <textarea rows="2" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
+      ${mode === "respond" && html`<label>What the model is told instead of the tool's result<textarea rows="3" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
+        </label>`}
       ${wrong && html`<p class="problem" role="alert">${wrong}</p>`}
-      <div class="bar"><button class=${mode === "reject" ? "risk" : "main"} disabled=${busy}>${{ edit: "Run with these", reject: "Reject", respond: "Answer" }[mode]}</button><button type="button" class="bare" onClick=${choose(null)}>Back</button></div>
+      <div class="bar"><button class=${mode === "reject" ? "risk" : "main"} disabled=${busy}>
+        ${{ edit: "Run with these", reject: "Reject", respond: "Answer" }[mode]}</button>
+        <button type="button" class="bare" onClick=${choose(null)}>Back</button></div>
     </form>`}`;
 }
 
@@ -92,7 +102,9 @@ function Approvals({ question, send, busy }) {
   };
   const flip = (id) => setRefused(refused.includes(id) ? refused.filter((it) => it !== id) : [...refused, id]);
   return html`<form class="stack" onSubmit=${submit}><h3>${all.length} calls wait</h3>
-    ${all.map((call) => html`<div class="stack" key=${call.call_id}><label class="inline"><input type="checkbox" checked=${!refused.includes(call.call_id)} onChange=${() => flip(call.call_id)} />run <code>${call.tool}</code></label><${Code} text=${call.arguments} label="Arguments of ${call.tool}" /></div>`)}
+    ${all.map((call) => html`<div class="stack" key=${call.call_id}><label class="inline">
+      <input type="checkbox" checked=${!refused.includes(call.call_id)} onChange=${() => flip(call.call_id)} />run <code>${call.tool}</code>
+      </label><${Code} text=${call.arguments} label="Arguments of ${call.tool}" /></div>`)}
     <div class="bar"><button class="main" disabled=${busy}>Run ${all.length - refused.length} of ${all.length}</button></div>
   </form>`;
 }
@@ -111,7 +123,8 @@ function AskUser({ question, send, busy }) {
     }) });
   };
   return html`<form class="stack" onSubmit=${submit}>${all.map((one, at) => html`<fieldset key=${at}><legend>${one.question}</legend>
-      ${one.options?.map((option) => html`<label class="inline" key=${option}><input type=${one.multiple ? "checkbox" : "radio"} name="chosen-${at}" value=${option} />${option}</label>`)}
+      ${one.options?.map((option) => html`<label class="inline" key=${option}>
+        <input type=${one.multiple ? "checkbox" : "radio"} name="chosen-${at}" value=${option} />${option}</label>`)}
       <input name="own-${at}" aria-label=${one.options?.length ? "Or in your words" : one.question} placeholder=${one.options?.length ? "or in your words" : ""} required=${!one.options?.length} />
     </fieldset>`)}
     <div class="bar"><button class="main" disabled=${busy}>Answer</button></div></form>`;
@@ -133,7 +146,8 @@ function AnyAnswer({ question, send, busy }) {
   };
   return html`<form class="stack" onSubmit=${submit}><h3>${question.kind}</h3><${Code} text=${question.payload} label="What is asked" />
     ${question.schema && html`<details class="thought"><summary>What an answer must be</summary><${Code} text=${question.schema} /></details>`}
-    <label>Answer${isText ? "" : ", as JSON"}<textarea class=${isText ? "" : "mono"} rows="3" required value=${text} onInput=${(event) => setText(event.target.value)} /></label>
+    <label>Answer${isText ? "" : ", as JSON"}
+      <textarea class=${isText ? "" : "mono"} rows="3" required value=${text} onInput=${(event) => setText(event.target.value)} /></label>
     ${wrong && html`<p class="problem" role="alert">${wrong}</p>`}
     <div class="bar"><button class="main" disabled=${busy}>Answer</button></div></form>`;
 }

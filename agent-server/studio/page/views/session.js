@@ -32,9 +32,13 @@ export function SessionView({ name, tab, query }) {
   const running = live?.find((run) => run.session === name && (run.status === "running" || run.status === "queued"));
   // An answer, or a run that began elsewhere, is to be seen at once.
   useEffect(() => session.poke(), [running?.run, ours.length]);
+  const isOpen = Boolean(newest?.node.open);
+  useEffect(() => void refresh(), [isOpen]);
   if (error && !fold.seq) {
     const gone = error.status === 404;
-    return html`<div class="column">${gone ? html`<${Empty} title="There is no such session"><p>“${name}” is not in this store, or it is not yours. <a href=${link("sessions")}>All sessions</a></p></${Empty}>` : html`<${Problem} text=${error.message} retry=${() => session.poke()} />`}</div>`;
+    return html`<div class="column">${gone ? html`<${Empty} title="There is no such session">
+      <p>“${name}” is not in this store, or it is not yours. <a href=${link("sessions")}>All sessions</a></p>
+      </${Empty}>` : html`<${Problem} text=${error.message} retry=${() => session.poke()} />`}</div>`;
   }
   const View = VIEWS[tab] ?? Chat;
   return html`<div class="session">
@@ -85,14 +89,17 @@ function Menu({ session, name, readOnly }) {
     }
   };
   const rename = () => show("Title", (done) => html`<form onSubmit=${(event) => { event.preventDefault(); const title = new FormData(event.target).get("title"); api.title(name, title).then(() => session.poke(), failed); done(); }}>
-    <label>Title<input name="title" value=${session.fold.title ?? name} required autofocus /></label><div class="bar"><button type="button" onClick=${done}>Cancel</button><button class="main">Set</button></div></form>`);
+    <label>Title<input name="title" value=${session.fold.title ?? name} required autofocus /></label><div class="bar">
+      <button type="button" onClick=${done}>Cancel</button><button class="main">Set</button></div></form>`);
   const undo = () => confirm("Undo the last run?", "The conversation is as it was before it. What its tools did is not undone. It stays in the journal, and in the trace, marked as undone.", "Undo it", () =>
     api.undo(name, { run: newest.id }).then(() => (session.poke(), toast("The run is undone.")), failed));
-  const remove = () => confirm("Delete the session?", html`Everything of <strong>${name}</strong> is deleted from the store, for good. Export it first if you may want it again.`, "Delete it", () =>
+  const remove = () => confirm("Delete the session?", html`Everything of <strong>${name}
+    </strong> is deleted from the store, for good. Export it first if you may want it again.`, "Delete it", () =>
     api.remove(name).then(() => (refresh(), toast(`${name} is deleted.`), go("sessions")), failed));
   const entry = (text, act, risk) => html`<button role="menuitem" class=${risk ? "risk" : ""} onClick=${act}>${text}</button>`;
   return html`<div class="menu">
-    <button class="bare" aria-haspopup="menu" aria-expanded=${open} onClick=${(event) => { event.stopPropagation(); setOpen(!open); }}>⋯<span class="unseen"> More</span></button>
+    <button class="bare" aria-haspopup="menu" aria-expanded=${open} onClick=${(event) => { event.stopPropagation(); setOpen(!open); }}>⋯<span class="unseen"> More</span>
+      </button>
     ${open && html`<div role="menu" aria-label="The session">
       ${entry("Export as JSON lines", () => save("jsonl", "jsonl"))}${entry("Export as Markdown", () => save("markdown", "md"))}${entry("Export as a page", () => save("html", "html"))}
       ${entry("Compare with another run", () => go("compare", null, null, { a: name, run_a: newest?.id }))}

@@ -49,10 +49,12 @@ export function Sessions({ query }) {
     </form>
     ${problem && html`<${Problem} text=${problem.message} retry=${() => setAgain(again + 1)} />`}
     <div aria-live="polite" class="unseen">${page.all ? plural(page.all.length, "session") : ""}</div>
-    ${!page.all ? html`<p class="quiet">Asking the server …</p>` : page.all.length === 0 ? nothing(text, who) : html`<section aria-label="Sessions"><ul class="rows">
+    ${!page.all ? html`<p class="quiet">Asking the server …</p>` : page.all.length === 0 ? nothing(text, who) : html`<section aria-label="Sessions">
+      <ul class="rows">
       ${page.all.map((it) => html`<li key=${it.session}><a class="row" href=${link("session", it.session)}>
         <span class="clip"><span class="title">${it.title ?? it.session}</span> ${it.title && html`<span class="quiet">${it.session}</span>`}</span>
-        <span class="bar">${state(it.session) && html`<${Badge} word=${state(it.session)} />`}<span class="figures">${plural(it.runs, "run")} · ${ago(it.updated)}</span></span>
+        <span class="bar">${state(it.session) && html`<${Badge} word=${state(it.session)} />`}<span class="figures">
+          ${plural(it.runs, "run")} · ${ago(it.updated)}</span></span>
         <span class="below figures clip">${it.agents.join(", ")} · ${plural(it.entries, "entry", "entries")}</span>
       </a></li>`)}</ul></section>`}
     ${page.after && html`<div class="bar"><button onClick=${more}>Show more</button></div>`}
@@ -60,6 +62,9 @@ export function Sessions({ query }) {
 }
 
 function nothing(text, who) {
-  if (text) return html`<${Empty} title="Nothing was found"><p>No session has “${text}” in its name, its title or what was said in it.</p></${Empty}>`;
-  return html`<${Empty} title="There are no sessions yet"><p>${who.length ? html`<a href=${link("new")}>Begin a chat</a>: it is kept here.` : "What agents do in this store is kept here."}</p></${Empty}>`;
+  if (text) return html`<${Empty} title="Nothing was found"><p>No session has “${text}” in its name, its title or what was said in it.</p>
+    </${Empty}>`;
+  return html`<${Empty} title="There are no sessions yet"><p>
+    ${who.length ? html`<a href=${link("new")}>Begin a chat</a>: it is kept here.` : "What agents do in this store is kept here."}</p>
+    </${Empty}>`;
 }

@@ -94,7 +94,7 @@ onPage("the trace shows runs, steps, calls and the run below, and what a call wa
   await row(page, "The reader found").click();
   const details = page.getByRole("region", { name: "Details" });
   await details.getByText("result of delegate").waitFor();
-  await details.getByText(/1 messages as before, 0 gone, 2 new/).waitFor();
+  await details.getByText(/1 message as before, 0 gone, 2 new/).waitFor();
   await picture(page, "trace");
   await details.getByRole("tab", { name: /Request/ }).click();
   await details.getByText("Ask the reader.").waitFor();
@@ -130,7 +130,7 @@ onPage("a run is forked with an edit, and the two stand side by side", async (pa
   await page.waitForURL((at) => at.hash.startsWith("#/session/the-fork"));
   await page.getByText("You said: Say something else.").waitFor();
   await page.goto(`${server.url}#/compare?a=forked&b=the-fork`);
-  await page.getByRole("status").filter({ hasText: "steps differ" }).waitFor();
+  await page.getByRole("status").filter({ hasText: "3 of 3 steps differ; the first is asked." }).waitFor();
   await page.locator(".diff.two .plus", { hasText: "You said: Say something else." }).waitFor();
   await picture(page, "compare");
 });
@@ -271,7 +271,6 @@ for (const scheme of ["light", "dark"]) {
 onPage("at the width of a phone nothing is cut off, and all can be reached", async (page) => {
   await begin(page, server.url, "phone", "A refund, please.");
   await page.getByRole("button", { name: "Approve" }).waitFor();
-  await picture(page, "phone");
   for (const place of ["live", "sessions", "questions", "new", "session/phone/chat", "session/phone/trace", "session/phone/flame", "session/phone/state", "compare?a=phone&b=phone"]) {
     await page.goto(`${server.url}#/${place}`);
     await page.waitForTimeout(250);

@@ -104,6 +104,7 @@ test("a transcript tells a run step by step", () => {
   const blocks = transcript(shop().newest());
   assert.deepEqual(blocks.map((block) => block.title), ["Asked", "Step 1", "Step 2", "Step 3"]);
   assert.match(blocks[2].text, /calls refund/);
+  assert.match(blocks[0].text, /A refund, please/);
 });
 
 test("folding takes time in proportion: the second half of a large run costs about what the first did", () => {

@@ -1,9 +1,7 @@
 //! `agent export`.
 
-mod html;
-pub(crate) mod markdown;
-
-use agent::{Result, core::Journal, history::History, journal::SessionInfo, store::export as lines};
+use agent::{Result, core::Journal, store::export as lines};
+use agent_server::export::{Chapter, HTML_FOOT, HTML_HEAD};
 use futures::TryStreamExt;
 
 use crate::{
@@ -11,14 +9,6 @@ use crate::{
     output::{End, print},
     store::{agent_of, existing},
 };
-
-/// A session as it is written for people.
-pub(crate) struct Chapter {
-    name: String,
-    info: SessionInfo,
-    /// The conversations, each with its agent's name.
-    sides: Vec<(String, History)>,
-}
 
 /// Writes sessions.
 pub(crate) async fn export(wanted: Export, global: &Global) -> Result<End> {
@@ -36,25 +26,16 @@ pub(crate) async fn export(wanted: Export, global: &Global) -> Result<End> {
         }
         Format::Markdown => {
             for name in sessions {
-                print(&markdown::chapter(&chapter(&*journal, name).await?))?;
+                print(&Chapter::read(&*journal, &name, name.as_str()).await?.markdown())?;
             }
         }
         Format::Html => {
-            print(html::HEAD)?;
+            print(HTML_HEAD)?;
             for name in sessions {
-                print(&html::chapter(&chapter(&*journal, name).await?))?;
+                print(&Chapter::read(&*journal, &name, name.as_str()).await?.html())?;
             }
-            print(html::FOOT)?;
+            print(HTML_FOOT)?;
         }
     }
     Ok(End::Finished)
-}
-
-async fn chapter(journal: &dyn Journal, name: String) -> Result<Chapter> {
-    let index = journal.whole_index(&name).await?;
-    Ok(index.look(|index| {
-        let info = index.info().clone();
-        let sides = info.agents.iter().map(|agent| (agent.to_string(), index.history(agent))).collect();
-        Chapter { name, info, sides }
-    }))
 }

@@ -2,8 +2,7 @@
 
 use agent::{Block, Message, Part};
 
-use super::Chapter;
-use crate::output::moment;
+use super::{Chapter, moment};
 
 /// A session.
 pub(super) fn chapter(chapter: &Chapter) -> String {
@@ -20,8 +19,8 @@ pub(super) fn chapter(chapter: &Chapter) -> String {
     text
 }
 
-/// Messages, each below a line that says whose it is. Code is fenced so that nothing in it ends the fence.
-pub(crate) fn conversation<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
+/// Messages as Markdown, each below a line that says whose it is. Code is fenced so that nothing in it ends the fence.
+pub fn conversation<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let mut text = String::new();
     for message in messages {
         let who = match message {

@@ -2,11 +2,10 @@
 
 use agent::{Block, Message, Part};
 
-use super::Chapter;
-use crate::output::moment;
+use super::{Chapter, moment, plain};
 
-/// The beginning of the page. What it shows is not trusted: it may load nothing and run nothing.
-pub(super) const HEAD: &str = r#"<!doctype html>
+/// The beginning of a page of [chapters](Chapter::html). What it shows is not trusted: it may load nothing and run nothing.
+pub const HTML_HEAD: &str = r#"<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -28,8 +27,8 @@ small { opacity: .7; }
 <body>
 "#;
 
-/// Its end.
-pub(super) const FOOT: &str = "</body>\n</html>\n";
+/// The end of the page.
+pub const HTML_FOOT: &str = "</body>\n</html>\n";
 
 /// A session.
 pub(super) fn chapter(chapter: &Chapter) -> String {
@@ -86,7 +85,7 @@ fn folded(what: &str, text: &str) -> String {
 /// As text of a page, and within quotes; control characters, which no page may have, are replaced.
 fn escaped(text: &str) -> String {
     let mut page = String::with_capacity(text.len());
-    for c in crate::output::plain(text).chars() {
+    for c in plain(text).chars() {
         match c {
             '&' => page.push_str("&amp;"),
             '<' => page.push_str("&lt;"),

@@ -1,0 +1,142 @@
+//! `/api/questions` and `/api/runs/{run}/answers`: what runs wait for.
+
+use agent::{Question, journal::EntryBody, run::Answer};
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    response::IntoResponse,
+    routing::{get, post},
+};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::runs::In;
+use crate::{
+    app::{App, FoundRun, RunView},
+    caller::{Caller, Scope},
+    decision::decision,
+    error::ApiError,
+    extract::{JsonBody, Query},
+};
+
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/questions", get(list)).route("/runs/{run}/answers", post(answer))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Which {
+    session: Option<String>,
+    agent: Option<String>,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(which): Query<Which>,
+) -> Result<impl IntoResponse, ApiError> {
+    let mut waiting = app.waiting(&caller, which.session.as_deref()).await?;
+    waiting.retain(|one| which.agent.as_deref().is_none_or(|agent| one.agent == agent));
+    Ok(Json(json!({"questions": waiting})))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answers {
+    answers: Vec<Given>,
+}
+
+/// An answer to one question: one of `allow`, `arguments` and `value`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    question: String,
+    #[serde(default)]
+    digest: String,
+    allow: Option<bool>,
+    reason: Option<String>,
+    arguments: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Value>,
+}
+
+/// A value that is there, even if it is null.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+impl Given {
+    fn value(&self, question: &Question) -> Result<Value, ApiError> {
+        if self.reason.is_some() && self.allow != Some(false) {
+            return Err(ApiError::invalid("a 'reason' goes with \"allow\": false"));
+        }
+        match (self.allow, &self.arguments, &self.value) {
+            (Some(allow), None, None) => Ok(decision(question, allow, self.reason.as_deref())),
+            (None, Some(arguments), None) => Ok(json!({"decision": "edit", "arguments": arguments})),
+            (None, None, Some(value)) => Ok(value.clone()),
+            _ => Err(ApiError::invalid("an answer has one of 'allow', 'arguments' and 'value'")),
+        }
+    }
+}
+
+async fn answer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(of): Query<In>,
+    JsonBody(given): JsonBody<Answers>,
+) -> Result<(StatusCode, Json<RunView>), ApiError> {
+    caller.require(Scope::Answer)?;
+    if given.answers.is_empty() {
+        return Err(ApiError::invalid("'answers' is empty"));
+    }
+    let run = app.run(&caller, &run, of.session.as_deref()).await?;
+    let open = match run.handle() {
+        Some(_) => Vec::new(),
+        None => run.checkpoint().await?.map(|open| open.questions).unwrap_or_default(),
+    };
+    let mut answers = Vec::new();
+    for one in &given.answers {
+        match open.iter().find(|question| question.id == one.question) {
+            Some(question) => {
+                let mut answer = Answer::from(one.value(question)?).by(caller.subject());
+                answer.digest = if one.digest.is_empty() { question.digest.clone() } else { one.digest.clone() };
+                answers.push((question.id.clone(), answer));
+            }
+            None if was_given(&app, &run, one).await? => {}
+            None => {
+                let ids: Vec<_> = open.iter().map(|question| question.id.as_str()).collect();
+                let message = format!("the run asks no question '{}' now; it asks: {}", one.question, ids.join(", "));
+                return Err(ApiError::conflict("answer_refused", message).details(json!({"questions": open})));
+            }
+        }
+    }
+    if answers.is_empty() {
+        return Ok((StatusCode::OK, Json(run.view().await?)));
+    }
+    let run = app.go_on(&caller, &run, answers, |request| request).await?;
+    Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
+}
+
+/// True if the run took this very answer before: whoever does not know whether it arrived sends it again.
+async fn was_given(app: &App, run: &FoundRun, given: &Given) -> Result<bool, ApiError> {
+    let Some(record) = run.record().await? else { return Ok(false) };
+    let mut asked: Option<Question> = None;
+    let (mut taken, mut after) = (false, record.seq.saturating_sub(1));
+    loop {
+        let page = app.journal().read(run.store_name(), after, 500).await?;
+        let Some(last) = page.last() else { return Ok(taken) };
+        after = last.seq;
+        for entry in page.iter().filter(|entry| *entry.run == *run.id()) {
+            match &entry.body {
+                EntryBody::Asked { question } if question.id == given.question => asked = Some((**question).clone()),
+                EntryBody::Answered { id, answer, .. } if **id == *given.question => {
+                    taken =
+                        asked.as_ref().is_some_and(|question| given.value(question).is_ok_and(|said| said == *answer));
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Changing sessions: titles, undo, forks, replays, deletion.
+
+use agent::{Error, Message, RunEnd, RunRequest};
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    routing::{delete, post, put},
+};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Found, read};
+use crate::{
+    app::{App, RunView},
+    caller::{Caller, Scope},
+    error::ApiError,
+    extract::JsonBody,
+};
+
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/sessions/{session}/title", put(title))
+        .route("/sessions/{session}/undo", post(undo))
+        .route("/sessions/{session}/fork", post(fork))
+        .route("/sessions/{session}/replay", post(replay))
+        .route("/sessions/{session}", delete(remove))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Title {
+    title: String,
+}
+
+async fn title(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(wanted): JsonBody<Title>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Scope::Run)?;
+    let found = Found::new(&app, &caller, &name, None).await?;
+    app.sessions().set_title(&found.id, wanted.title).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn remove(State(app): State<App>, caller: Caller, Path(name): Path<String>) -> Result<StatusCode, ApiError> {
+    caller.require(Scope::Delete)?;
+    let found = Found::new(&app, &caller, &name, None).await?;
+    app.sessions().delete(&found.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Undo {
+    agent: Option<String>,
+    run: String,
+}
+
+async fn undo(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(wanted): JsonBody<Undo>,
+) -> Result<Json<Value>, ApiError> {
+    caller.require(Scope::Run)?;
+    let found = Found::new(&app, &caller, &name, wanted.agent.as_deref()).await?;
+    app.sessions().session(&found.id, found.agent.clone()).undo(&wanted.run).await?;
+    read::shown(&app, &caller, &found).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fork {
+    agent: Option<String>,
+    run: Option<String>,
+    step: u32,
+    into: String,
+    edit: Option<Edit>,
+}
+
+/// Another text in the place of a message.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    /// Which message, from 0; what the user said last if nobody says.
+    message: Option<usize>,
+    text: String,
+}
+
+async fn fork(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(wanted): JsonBody<Fork>,
+) -> Result<(StatusCode, Json<RunView>), ApiError> {
+    caller.require(Scope::Run)?;
+    let found = Found::new(&app, &caller, &name, wanted.agent.as_deref()).await?;
+    let agent = app.agent(&caller, &found.agent)?.agent();
+    let into = app.new_session(&caller, &wanted.into)?;
+    let from = found.store_name();
+    let mut fork = match &wanted.run {
+        Some(run) => agent.fork_run(&from, run, wanted.step, into).await,
+        None => agent.fork(&from, wanted.step, into).await,
+    }
+    .map_err(|error| public(&error, &found))?;
+    if let Some(edit) = wanted.edit {
+        let is_user = |message: &Message| matches!(message, Message::User(_));
+        let last = fork.history.iter().enumerate().filter(|(_, message)| is_user(message)).map(|(at, _)| at).last();
+        let nothing = || ApiError::invalid("the user had said nothing at that step: fork at a later one");
+        let at = edit.message.or(last).ok_or_else(nothing)?;
+        fork.edit(at, Message::user(edit.text))?;
+    }
+    let run = app.start_fork(&caller, fork).await?;
+    Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
+}
+
+/// The error, with the session's name as the client knows it.
+fn public(error: &Error, found: &Found) -> ApiError {
+    let told = ApiError::of(error);
+    let message = told.message().replace(&found.store_name(), found.id.session());
+    told.with_message(message)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Replay {
+    agent: Option<String>,
+    run: Option<String>,
+}
+
+async fn replay(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(wanted): JsonBody<Replay>,
+) -> Result<Json<Value>, ApiError> {
+    caller.require(Scope::Run)?;
+    let found = Found::new(&app, &caller, &name, wanted.agent.as_deref()).await?;
+    let agent = app.agent(&caller, &found.agent)?.agent();
+    let request = RunRequest::replay(found.store_name());
+    let request = wanted.run.into_iter().fold(request, RunRequest::run_id);
+    let end = agent.start(request).await.map_err(|error| public(&error, &found))?;
+    let answer = match &end {
+        RunEnd::Finished(finished) => Some(finished.answer.as_str()),
+        _ => None,
+    };
+    Ok(Json(json!({"status": end.as_str(), "answer": answer})))
+}

@@ -1,0 +1,96 @@
+//! Which sessions there are, and search.
+
+use agent::{SessionId, journal::SessionInfo};
+use axum::{Json, Router, extract::State, response::IntoResponse, routing::get};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    caller::{Caller, Scope},
+    error::ApiError,
+    extract::Query,
+};
+
+/// Sessions of one answer, unless the client says otherwise.
+const USUAL: usize = 50;
+/// And at most.
+const MOST: usize = 500;
+/// Sessions that one request looks into at most, if most of them do not fit.
+const SEARCHED: usize = 2_000;
+
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/sessions", get(list))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Wanted {
+    agent: Option<String>,
+    /// What the name, the title or a message has in it.
+    q: Option<String>,
+    /// The name after which the answer begins.
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(wanted): Query<Wanted>,
+) -> Result<impl IntoResponse, ApiError> {
+    caller.require(Scope::Read)?;
+    let most = wanted.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let text = wanted.q.as_deref().map(str::to_lowercase);
+    let (sessions, mut after) = (app.sessions(), wanted.after.as_deref().map(|name| app.session_id(&caller, name)));
+    let (mut found, mut searched) = (Vec::new(), 0);
+    loop {
+        let page = sessions.list(caller.tenant(), after.as_ref(), MOST).await?;
+        if page.is_empty() {
+            return Ok(Json(json!({"sessions": found, "after": Value::Null})));
+        }
+        for id in page {
+            searched += 1;
+            if let Some(info) = fits(&app, &caller, &wanted, text.as_deref(), &id).await? {
+                found.push(shown(&id, &info));
+            }
+            let is_enough = found.len() == most || searched == SEARCHED;
+            after = Some(id);
+            if is_enough {
+                let after = after.as_ref().map(SessionId::session);
+                return Ok(Json(json!({"sessions": found, "after": after})));
+            }
+        }
+    }
+}
+
+/// What is known of a session, if it is one that is wanted.
+async fn fits(
+    app: &App,
+    caller: &Caller,
+    wanted: &Wanted,
+    text: Option<&str>,
+    id: &SessionId,
+) -> Result<Option<SessionInfo>, ApiError> {
+    let Some(info) = app.journal().info(&id.to_string()).await? else { return Ok(None) };
+    let is_side = |agent: &str| caller.may_use(agent) && wanted.agent.as_deref().is_none_or(|named| named == agent);
+    if !info.agents.iter().any(|agent| is_side(agent)) {
+        return Ok(None);
+    }
+    let Some(text) = text else { return Ok(Some(info)) };
+    let has = |said: &str| said.to_lowercase().contains(text);
+    if has(id.session()) || info.title.as_deref().is_some_and(has) {
+        return Ok(Some(info));
+    }
+    let index = app.journal().whole_index(&id.to_string()).await?;
+    let said = |agent: &str| index.look(|index| index.history(agent).iter().any(|message| has(&message.text())));
+    let is_said = info.agents.iter().any(|agent| is_side(agent) && said(agent));
+    Ok(is_said.then_some(info))
+}
+
+/// What a list says of a session.
+fn shown(id: &SessionId, info: &SessionInfo) -> Value {
+    let mut shown = json!(info);
+    shown["session"] = id.session().into();
+    shown
+}

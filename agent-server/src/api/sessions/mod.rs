@@ -1,0 +1,61 @@
+//! `/api/sessions`: what was said, and going back to it.
+
+mod edit;
+mod export;
+mod list;
+mod read;
+
+use std::sync::Arc;
+
+use agent::{SessionId, journal::SessionInfo};
+use axum::Router;
+use serde::Deserialize;
+
+use crate::{app::App, caller::Caller, error::ApiError};
+
+pub(super) fn router() -> Router<App> {
+    Router::new().merge(list::router()).merge(read::router()).merge(edit::router()).merge(export::router())
+}
+
+/// Whose side of a session is meant; the first agent's that came if nobody says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Side {
+    agent: Option<String>,
+}
+
+/// A session that is there, and the agent whose side of it is meant.
+struct Found {
+    id: SessionId,
+    info: SessionInfo,
+    agent: Arc<str>,
+}
+
+impl Found {
+    /// The session of this name, if the caller's tenant has it.
+    async fn new(app: &App, caller: &Caller, name: &str, agent: Option<&str>) -> Result<Self, ApiError> {
+        let unknown = || ApiError::not_found(format!("there is no session '{name}'"));
+        let id = app.session_id(caller, name);
+        let info = app.journal().info(&id.to_string()).await?.ok_or_else(unknown)?;
+        let agents = info.agents.iter().filter(|agent| caller.may_use(agent));
+        let agent = match agent {
+            Some(named) => agents.clone().find(|agent| ***agent == *named).ok_or_else(|| {
+                let message = format!("agent '{named}' has no side of session '{name}'");
+                ApiError::not_found(message)
+            })?,
+            None => agents.clone().next().ok_or_else(unknown)?,
+        };
+        Ok(Self { id, agent: agent.clone(), info })
+    }
+
+    /// The session's name in the store.
+    fn store_name(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+/// The text of JSON in which a session is called as the client knows it.
+fn renamed(json: &str, id: &SessionId) -> String {
+    let named = |name: &str| format!("\"session\":{}", serde_json::Value::from(name));
+    json.replace(&named(&id.to_string()), &named(id.session()))
+}

@@ -1,0 +1,116 @@
+//! Going on with what was under way when a process died.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use agent::{SessionId, journal::RunStatus as Kept};
+use tokio::{sync::Semaphore, time::sleep};
+
+use super::{App, FoundRun};
+use crate::{caller::Caller, error::ApiError};
+
+/// Sessions that are read at once.
+const PAGE: usize = 100;
+/// Runs that are gone on with at a time: a server that begins anew is not the first load that its models see.
+const AT_ONCE: usize = 32;
+/// Between the starts of two of them.
+const PACE: Duration = Duration::from_millis(20);
+/// Between two looks, while some run is held by a process that may be dead: its lease expires.
+const SOON: Duration = Duration::from_secs(2);
+/// Between two looks otherwise.
+const LATER: Duration = Duration::from_secs(60);
+
+/// A run that stopped without its end in the journal, or with the process that drained.
+struct Stopped {
+    caller: Caller,
+    run: FoundRun,
+}
+
+impl App {
+    /// Goes on with stopped runs, now and again, until the server drains.
+    pub(crate) async fn keep_recovering(&self) {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let mut looked: HashMap<String, u64> = HashMap::new();
+        while !self.is_draining() {
+            let is_held = match self.recover(&permits, &mut looked).await {
+                Ok(is_held) => is_held,
+                Err(error) => {
+                    tracing::warn!(%error, "the store was not searched for runs that stopped");
+                    true
+                }
+            };
+            sleep(if is_held { SOON } else { LATER }).await;
+        }
+    }
+
+    /// Goes on with the runs that stopped; true if another process may still have one of them. `looked` has the sessions in which there was
+    /// nothing, by when they were written to.
+    async fn recover(&self, permits: &Arc<Semaphore>, looked: &mut HashMap<String, u64>) -> Result<bool, ApiError> {
+        let (mut after, mut is_held) = (String::new(), false);
+        loop {
+            let names = self.journal().list("", &after, PAGE).await?;
+            let Some(last) = names.last() else { return Ok(is_held) };
+            after.clone_from(last);
+            for name in names {
+                let Some(id) = SessionId::parse(&name) else { continue };
+                let Some(info) = self.journal().info(&name).await? else { continue };
+                if looked.get(&name) == Some(&info.entries) {
+                    continue;
+                }
+                let mut is_quiet = true;
+                for stopped in self.stopped(&id).await? {
+                    if self.is_draining() {
+                        return Ok(false);
+                    }
+                    is_quiet = false;
+                    is_held |= !self.recover_one(stopped, permits).await;
+                }
+                if is_quiet {
+                    looked.insert(name, info.entries);
+                }
+            }
+        }
+    }
+
+    /// Goes on with a run; false if another process may have it.
+    async fn recover_one(&self, stopped: Stopped, permits: &Arc<Semaphore>) -> bool {
+        let Ok(permit) = permits.clone().acquire_owned().await else { return true };
+        let Stopped { caller, run } = stopped;
+        sleep(PACE).await;
+        match self.go_on(&caller, &run, Vec::new(), |request| request).await {
+            Ok(run) => {
+                tracing::info!(run = run.id(), agent = run.agent(), "a run that had stopped goes on");
+                tokio::spawn(async move {
+                    run.ended().await;
+                    drop(permit);
+                });
+                true
+            }
+            Err(error) if error.code() == "busy" => false,
+            Err(error) => {
+                tracing::warn!(run = run.id(), agent = run.agent(), %error, "a run that had stopped does not go on");
+                true
+            }
+        }
+    }
+
+    /// The runs of a session that are neither under way here nor at rest, and that nobody stopped on purpose.
+    async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
+        let name = id.to_string();
+        let held = self.held(&name).await?;
+        let index = self.journal().whole_index(&name).await?;
+        let caller = Caller::new(id.user(), "recovery");
+        let mut stopped = Vec::new();
+        for agent in self.agents(&caller) {
+            let open = index.look(|index| index.unfinished(agent.name()).map(|open| open.ids.run_id));
+            let Some(run_id) = open.filter(|run| held.as_deref() != Some(&**run)) else { continue };
+            let status = index.look(|index| index.run(&run_id).and_then(|(_, record)| record.status.clone()));
+            let goes_on = matches!(status, None | Some(Kept::Paused | Kept::Cancelled));
+            let is_here = self.0.live.find(&run_id).is_some_and(|run| !run.is_over());
+            if goes_on && !is_here {
+                let run = self.run(&caller, &run_id, Some(id.session())).await?;
+                stopped.push(Stopped { caller: caller.clone(), run });
+            }
+        }
+        Ok(stopped)
+    }
+}

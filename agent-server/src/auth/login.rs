@@ -1,0 +1,53 @@
+//! `/api/login`: a page of this server keeps its key in a cookie that no script reads.
+
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+
+use super::Auth;
+use crate::{error::ApiError, extract::JsonBody};
+
+/// The cookie's name.
+const COOKIE: &str = "agent_session";
+
+/// Sent along by no page of others, and read by no script.
+const TERMS: &str = "HttpOnly; SameSite=Strict; Path=/";
+
+/// Where a page logs in and out.
+pub(crate) fn router(auth: Auth) -> Router {
+    Router::new().route("/api/login", post(login)).route("/api/logout", post(logout)).with_state(auth)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    key: String,
+}
+
+async fn login(State(auth): State<Auth>, JsonBody(said): JsonBody<Login>) -> Result<Response, ApiError> {
+    let is_known = auth.0.keys.as_ref().is_some_and(|keys| keys.caller(&said.key).is_some());
+    if !is_known {
+        return Err(ApiError::unauthenticated("this server does not know that key"));
+    }
+    Ok(with_cookie(&format!("{COOKIE}={}; Max-Age=604800; {TERMS}", said.key)))
+}
+
+async fn logout() -> Response {
+    with_cookie(&format!("{COOKIE}=; Max-Age=0; {TERMS}"))
+}
+
+fn with_cookie(cookie: &str) -> Response {
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie.to_owned())]).into_response()
+}
+
+/// The key in a request's cookie.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';'));
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == COOKIE).map(|(_, key)| key)
+}

@@ -1,0 +1,67 @@
+//! How often a caller asks.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::caller::Caller;
+
+/// Seconds' worth of requests that may come at once.
+const BURST: f64 = 10.0;
+/// Callers that are remembered; those who have not asked for a while are forgotten first.
+const MOST: usize = 10_000;
+
+/// A bucket of requests for each caller that is limited.
+#[derive(Debug, Default)]
+pub(super) struct Rates(Mutex<HashMap<(String, String), Bucket>>);
+
+#[derive(Debug)]
+struct Bucket {
+    /// Requests that may come at once.
+    left: f64,
+    at: Instant,
+}
+
+impl Rates {
+    /// Takes a request of the caller's, or says how long to wait.
+    pub(super) fn take(&self, caller: &Caller) -> Result<(), Duration> {
+        let Some(rate) = caller.limited().requests_per_second.filter(|rate| *rate > 0.0) else { return Ok(()) };
+        let (now, most) = (Instant::now(), (rate * BURST).max(1.0));
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MOST {
+            // A bucket that is full again says nothing.
+            let full = Duration::from_secs_f64(BURST.max(1.0 / rate));
+            buckets.retain(|_, bucket| now - bucket.at < full);
+        }
+        let name = (caller.tenant().to_owned(), caller.subject().to_owned());
+        let bucket = buckets.entry(name).or_insert(Bucket { left: most, at: now });
+        bucket.left = (bucket.left + (now - bucket.at).as_secs_f64() * rate).min(most);
+        bucket.at = now;
+        if bucket.left < 1.0 {
+            return Err(Duration::from_secs_f64((1.0 - bucket.left) / rate));
+        }
+        bucket.left -= 1.0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::CallerLimits;
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_seconds_of_requests_come_at_once_and_then_one_after_the_other() {
+        let limits = CallerLimits { requests_per_second: Some(2.0), ..CallerLimits::default() };
+        let (rates, ada) = (Rates::default(), Caller::new("t", "ada").limits(limits));
+        assert_eq!((0..25).filter(|_| rates.take(&ada).is_ok()).count(), 20);
+        assert_eq!(rates.take(&ada), Err(Duration::from_millis(500)));
+        assert!(rates.take(&Caller::new("t", "bob").limits(limits)).is_ok(), "each has a bucket");
+        tokio::time::advance(Duration::from_millis(600)).await;
+        assert!(rates.take(&ada).is_ok() && rates.take(&ada).is_err());
+    }
+}

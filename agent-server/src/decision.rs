@@ -1,0 +1,32 @@
+//! Yes and no, in the form that each kind of question takes.
+
+use agent::Question;
+use serde_json::{Value, json};
+
+/// The answer to a question that says whether something is to be done.
+///
+/// ```
+/// use agent::Question;
+/// use serde_json::json;
+///
+/// let question = Question::new("c1/approval", "approval", json!({"tool": "refund"}));
+/// let no = agent_server::decision(&question, false, Some("not today"));
+/// assert_eq!(no, json!({"decision": "reject", "reason": "not today"}));
+/// ```
+pub fn decision(question: &Question, allowed: bool, reason: Option<&str>) -> Value {
+    let one = match (allowed, reason) {
+        (true, _) => json!({"decision": "approve"}),
+        (false, None) => json!({"decision": "reject"}),
+        (false, Some(reason)) => json!({"decision": "reject", "reason": reason}),
+    };
+    match question.kind.as_str() {
+        "approval" => one,
+        // One question about all calls of a message: an answer by the call.
+        "approvals" => {
+            let calls = question.payload["calls"].as_array().into_iter().flatten();
+            calls.filter_map(|call| Some((call["call_id"].as_str()?.to_owned(), one.clone()))).collect()
+        }
+        "in_doubt" => json!(if allowed { "did_not" } else { "unknown" }),
+        _ => json!(allowed),
+    }
+}

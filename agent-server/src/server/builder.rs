@@ -1,0 +1,176 @@
+//! What a server is made of.
+
+use std::{fmt, sync::Arc};
+
+use agent::{
+    Drain, Error, Result,
+    journal::{Journal, MemoryJournal},
+};
+
+use super::Server;
+use crate::{
+    app::{App, Served},
+    auth::{Auth, Keys},
+    guard::Guard,
+    router::Guards,
+    studio::Studio,
+};
+
+/// Bytes of a body at most.
+const BODY: usize = 8 << 20;
+/// Connections at a time.
+const CONNECTIONS: usize = 12_000;
+/// Streams of events at a time.
+const STREAMS: usize = 10_000;
+
+/// What is served, and how.
+#[must_use = "a builder does nothing until it is built"]
+pub struct ServerBuilder {
+    agents: Vec<Served>,
+    journal: Option<Arc<dyn Journal>>,
+    keys: Option<Keys>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    body: usize,
+    connections: usize,
+    streams: usize,
+    recovers: bool,
+    studio: Option<Studio>,
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            agents: Vec::new(),
+            journal: None,
+            keys: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            body: BODY,
+            connections: CONNECTIONS,
+            streams: STREAMS,
+            recovers: true,
+            studio: None,
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Serves an agent.
+    pub fn agent(mut self, agent: impl Into<Served>) -> Self {
+        self.agents.push(agent.into());
+        self
+    }
+
+    /// Serves these agents.
+    pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<Served>>) -> Self {
+        self.agents.extend(agents.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets where the sessions of all agents are kept, whatever store they have. Default: the store that the agents have, or else memory.
+    pub fn store(mut self, journal: impl Journal) -> Self {
+        self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// Sets who may ask. Default: whoever reaches the server, as the one tenant `local`; requests are then taken by the names of this
+    /// machine alone.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Takes requests by this name, such as `agents.example` or `agents.example:8080`, beside `localhost` and loopback addresses. With
+    /// keys any name is taken, unless one is allowed here: then no other is.
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Lets pages of this origin ask, such as `https://shop.example`. Default: those of the server itself.
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Sets how many bytes a body may have. Default: 8 MiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.body = bytes;
+        self
+    }
+
+    /// Sets how many connections there may be at a time; more wait. Default: 12,000.
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.connections = most;
+        self
+    }
+
+    /// Sets how many streams of events there may be at a time; one more is answered 429. Default: 10,000.
+    pub fn max_streams(mut self, most: usize) -> Self {
+        self.streams = most;
+        self
+    }
+
+    /// Says whether [`serve`](Server::serve) goes on by itself with runs whose process died. Default: it does.
+    pub fn recovery(mut self, yes: bool) -> Self {
+        self.recovers = yes;
+        self
+    }
+
+    /// Serves a page for people, at `/studio/`. Default: none.
+    pub fn studio(mut self, studio: Studio) -> Self {
+        self.studio = Some(studio);
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
+    /// different stores and the server has none, or if there are keys without a row.
+    pub fn build(self) -> Result<Server> {
+        if self.agents.is_empty() && self.journal.is_none() {
+            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
+        }
+        let journal = self.journal.map_or_else(|| store(&self.agents), Ok)?;
+        let drain = Drain::new();
+        let mut agents = Vec::with_capacity(self.agents.len());
+        for served in self.agents {
+            let name = served.name();
+            if agents.iter().any(|other: &Served| other.name() == name) {
+                return Err(Error::config(format!("two agents are named '{name}': give one another name")));
+            }
+            let agent = served.agent().to_builder().store(journal.clone()).drain(&drain).build()?;
+            agents.push(Served::new(agent).description(served.about()));
+        }
+        if self.keys.as_ref().is_some_and(Keys::is_empty) {
+            return Err(Error::config("there are keys without a row: nobody could ask"));
+        }
+        let hosts = (self.keys.is_none() || !self.hosts.is_empty()).then_some(self.hosts);
+        let guards = Guards {
+            auth: Auth::new(self.keys),
+            guard: Guard::new(hosts, self.origins.clone()),
+            origins: self.origins,
+            body: self.body,
+        };
+        let app = App::new(agents, journal, drain, self.streams);
+        Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
+    }
+}
+
+/// The one store of all agents.
+fn store(agents: &[Served]) -> Result<Arc<dyn Journal>> {
+    let theirs: Vec<_> = agents.iter().filter_map(|served| served.agent().store()).collect();
+    let journal = theirs.first().map_or_else(|| Arc::new(MemoryJournal::default()) as _, |store| (*store).clone());
+    if theirs.iter().all(|one| Arc::ptr_eq(one, &journal)) {
+        return Ok(journal);
+    }
+    Err(Error::config("the agents have stores of their own: give the server its store, and the agents none"))
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("agents", &self.agents).finish_non_exhaustive()
+    }
+}

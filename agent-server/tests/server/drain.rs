@@ -1,0 +1,64 @@
+//! A server that ends, and the next one.
+
+use agent::{Agent, SqliteJournal, testing::Turn};
+use agent_server::Server;
+use serde_json::json;
+
+use crate::support::{Gated, Serving, call, refund};
+
+#[tokio::test]
+async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("runs.db");
+    let serve = async |model: Gated| {
+        let agent = Agent::builder("support", model).tool(refund).build().expect("an agent");
+        let journal = SqliteJournal::open(&path).expect("a journal");
+        Serving::new(Server::builder().agent(agent).store(journal)).await
+    };
+    let model = Gated::new([call("c1", "A-1"), Turn::text("Never said here.")]);
+    let mut one = serve(model.clone()).await;
+    let client = one.client();
+    let run = client.start(&json!({"input": "Refund A-1.", "session": "garden"})).await;
+    let stopped = client.start(&json!({"input": "Hi.", "session": "stopped"})).await;
+    let id = stopped["run"].as_str().expect("an id");
+    client.post(&format!("/api/runs/{id}/cancel"), &json!({})).await;
+    assert_eq!(client.rest(&stopped).await["status"], "cancelled");
+    one.stop();
+    // The run pauses when its model has answered and the tool has run.
+    model.open();
+    one.stopped().await;
+
+    let next = Gated::new([Turn::text("A-1 is refunded."), Turn::text("Never said.")]);
+    next.open();
+    next.open();
+    let two = serve(next).await;
+    let client = two.client();
+    let ended = loop {
+        let seen = client.rest(&run).await;
+        if seen["status"] == "finished" {
+            break seen;
+        }
+        assert!(["paused", "running"].contains(&seen["status"].as_str().unwrap_or_default()), "{seen}");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(ended["answer"], "A-1 is refunded.");
+    assert_eq!(client.rest(&stopped).await["status"], "cancelled", "what a person stopped stays so");
+}
+
+#[tokio::test]
+async fn a_server_that_drains_starts_nothing() {
+    let model = Gated::new([Turn::text("Done.")]);
+    let agent = Agent::builder("support", model.clone()).build().expect("an agent");
+    let server = Server::builder().agent(agent).build().expect("a server");
+    server.drain(std::time::Duration::ZERO).await;
+    let ask = async |request: http::Request<axum::body::Body>| {
+        let answer = tower::ServiceExt::oneshot(server.router(), request).await.expect("an answer");
+        (answer.status().as_u16(), answer.headers().contains_key("retry-after"))
+    };
+    let ready =
+        http::Request::get("/ready").header("host", "localhost").body(axum::body::Body::empty()).expect("a request");
+    assert_eq!(ask(ready).await.0, 503);
+    let start = http::Request::post("/api/agents/support/runs").header("host", "localhost");
+    let start = start.header("content-type", "application/json").body(r#"{"input": "Hi."}"#.into()).expect("a request");
+    assert_eq!(ask(start).await, (503, true));
+}

@@ -1,0 +1,10 @@
+//! The server through real sockets, by a plain HTTP client.
+
+mod abuse;
+mod drain;
+mod events;
+mod questions;
+mod runs;
+mod sessions;
+mod support;
+mod tenants;
