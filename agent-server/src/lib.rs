@@ -17,7 +17,7 @@
 //!
 //! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
 //! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
-//! `api` (the Runs API), `router`, `listen`, `server`.
+//! `api` (the Runs API), `studio` (the page for people, a client of that API), `router`, `listen`, `server`.
 
 mod api;
 mod app;

@@ -1,6 +1,6 @@
 // The frame of the page: what is at the top, which view is shown, and keys that work everywhere.
 import { key } from "../lib/api.js";
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useLayoutEffect, useState } from "../lib/html.js";
 import { go, link, parse } from "../lib/routes.js";
 import { begin, config, dismiss, locked, questions, runs, toasts, told, trouble, useStore } from "../lib/store.js";
 import { Compare } from "./compare.js";
@@ -40,7 +40,7 @@ function useRoute() {
 
 /** Keys that work everywhere but where text is typed. */
 function useKeys(route, setTheme) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     let before = "";
     const press = (event) => {
       const typing = event.target.closest?.("input, textarea, select, dialog");

@@ -18,18 +18,20 @@ export const launch = () => chromium.launch({ executablePath: process.env.CHROMI
 
 const here = (file) => new URL(`../${file}`, import.meta.url).pathname;
 
-/** The program `agent studio` over a store of its own, with the support agent unless `agents` says otherwise. */
-export async function studio({ store, agents = [here("agents/support.yaml")], options = [] } = {}) {
+export const SUPPORT = here("agents/support.yaml");
+
+/** The program `agent studio`, or another command, over a store of its own, with the support agent unless `agents` says otherwise. */
+export async function studio({ store, agents = [SUPPORT], options = [], command } = {}) {
   const model = await serveModel();
   const place = store ?? join(mkdtempSync(join(tmpdir(), "studio-")), "runs.db");
   const env = { ...process.env, OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "none" };
-  const child = spawn(process.env.AGENT, ["studio", place, ...agents, "--listen", "127.0.0.1:0", ...options], { env, stdio: ["ignore", "inherit", "pipe"] });
+  const child = spawn(process.env.AGENT, [...(command ?? ["studio", place, ...agents]), "--listen", "127.0.0.1:0", ...options], { env, stdio: ["ignore", "inherit", "pipe"] });
   const url = await new Promise((found, failed) => {
     let said = "";
     child.stderr.on("data", (text) => {
       said += text;
-      const match = /http:\/\/[\d.:]+\/studio\//.exec(said);
-      if (match) found(match[0]);
+      const match = /http:\/\/[\d.]+:\d+/.exec(said);
+      if (match) found(`${match[0]}/studio/`);
     });
     child.on("exit", (code) => failed(new Error(`the studio ended with ${code}: ${said}`)));
   });

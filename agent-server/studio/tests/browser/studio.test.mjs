@@ -210,6 +210,7 @@ onPage("everything can be done with the keyboard alone", async (page) => {
   const press = async (...keys) => {
     for (const key of keys) await page.keyboard.press(key);
   };
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
   await press("?");
   await page.getByRole("dialog", { name: "Keys" }).waitFor();
   await press("Escape");
