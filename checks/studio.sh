@@ -4,6 +4,8 @@
 #
 #     checks/studio.sh             all tests
 #     checks/studio.sh --pictures  and the pictures of the documentation
+#
+# With STUDIO_FROM_DISK=1 the page is served as it is on disk, in front of the program: a change of it needs no build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -81,14 +81,6 @@ export const api = {
   title: (it, title) => ask("PUT", `${session(it)}/title`, { body: { title } }),
   remove: (it) => ask("DELETE", session(it)),
 
-  async upload(file) {
-    const headers = { "content-type": file.type || "application/octet-stream", "file-name": name(file.name) };
-    if (key.get()) headers.authorization = `Bearer ${key.get()}`;
-    const response = await fetch("/api/files", { method: "POST", headers, body: file });
-    if (!response.ok) throw await refusal(response);
-    return response.json();
-  },
-
   /** A session as text, for saving: a link cannot carry the key. */
   export: (it, format) => send("GET", `${session(it)}/export${query({ format })}`).then((response) => response.blob()),
 

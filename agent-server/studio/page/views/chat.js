@@ -4,7 +4,7 @@ import { clock, line } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { outputText, pieces, role } from "../lib/messages.js";
 import { link } from "../lib/routes.js";
-import { agents, failed, refresh, tell, useStore } from "../lib/store.js";
+import { agents, failed, refresh, tell, toast, useStore } from "../lib/store.js";
 import { Composer } from "./composer.js";
 import { Badge, Code, Empty, Pieces, copyCode } from "./parts.js";
 import { QuestionCard } from "./questions.js";
@@ -12,7 +12,7 @@ import { QuestionCard } from "./questions.js";
 /** Items that are drawn at first; more are drawn when they are asked for. */
 const SHOWN = 120;
 
-export function Chat({ session, name, waiting, running, readOnly }) {
+export function Chat({ session, name, waiting, running, state, readOnly }) {
   const { fold, streams, loading } = session;
   const [most, setMost] = useState(SHOWN);
   const who = useStore(agents);
@@ -36,8 +36,12 @@ export function Chat({ session, name, waiting, running, readOnly }) {
     await refresh();
     session.poke();
   };
-  const act = (what) => () => api.act(newest.id, what, name).then(() => (refresh(), session.poke()), failed);
-  const canGoOn = newest && !newest.node.open && ["paused", "cancelled", "failed"].includes(newest.node.status?.word) && !newest.undone;
+  const refused = (error) => {
+    if (error.code === "busy") toast("Another process has this run, or had it when it died: its hold ends within half a minute. Try again then.");
+    else failed(error);
+  };
+  const act = (what) => () => api.act(newest.id, what, name).then(() => (refresh(), session.poke()), refused);
+  const canGoOn = newest && !loading && !running && !newest.undone && ["paused", "cancelled", "failed", "stopped"].includes(state);
   return html`<div class="chat">
     <div class="said" ref=${box} onClick=${copyCode} tabindex="0" role="region" aria-label="Conversation">
       <div class="column" role="log" aria-live="off">
@@ -52,7 +56,7 @@ export function Chat({ session, name, waiting, running, readOnly }) {
       </div>
     </div>
     ${!readOnly && served && html`<div class="foot"><div class="column">
-      ${canGoOn && html`<p class="bar quiet">The run was ${newest.node.status.word}. <button onClick=${act("resume")}>Go on with it</button></p>`}
+      ${canGoOn && html`<p class="bar quiet">The run ${state === "failed" ? "failed" : `was ${state}`}. <button onClick=${act("resume")}>Go on with it</button></p>`}
       <${Composer} send=${send} placeholder=${isUnderWay ? "Steer the run" : `Message ${agent}`} focus=${!("ontouchstart" in window)}
         extra=${isUnderWay && html`<button type="button" onClick=${act("pause")}>Pause</button>
           <button type="button" onClick=${act("cancel")}>Stop</button>`} />

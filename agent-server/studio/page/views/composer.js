@@ -1,7 +1,21 @@
 // Where a person writes, with files that are sent along.
-import { api } from "../lib/api.js";
 import { html, useRef, useState } from "../lib/html.js";
-import { failed } from "../lib/store.js";
+import { failed, toast } from "../lib/store.js";
+
+/** Bytes of all files of a message: more than this, as text, is a larger body than the server takes. */
+const MOST = 5 << 20;
+
+/** A file as a part of a message. */
+const part = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onerror = () => failed(new Error(`${file.name} cannot be read.`));
+    reader.onload = () => {
+      const source = { base64: reader.result.slice(reader.result.indexOf(",") + 1), mime: file.type || "application/octet-stream", name: file.name };
+      done(/^image\/(png|jpeg|gif|webp)$/.test(source.mime) ? { image: source } : { document: source });
+    };
+    reader.readAsDataURL(file);
+  });
 
 /** `send` is given the input: a text, or its parts where files are with it. */
 export function Composer({ send, placeholder, extra, focus }) {
@@ -12,9 +26,14 @@ export function Composer({ send, placeholder, extra, focus }) {
   const picker = useRef(null);
   const attach = async (chosen) => {
     for (const file of chosen) {
+      const size = files.reduce((sum, it) => sum + it.size, file.size);
+      if (size > MOST) {
+        toast(`${file.name} is left out: the files of a message have 5 MiB at most.`);
+        continue;
+      }
       try {
-        const kept = await api.upload(file);
-        setFiles((all) => [...all, { id: kept.id, name: file.name }]);
+        const it = { part: await part(file), name: file.name, size: file.size };
+        setFiles((all) => [...all, it]);
       } catch (error) {
         failed(error);
       }
@@ -24,7 +43,7 @@ export function Composer({ send, placeholder, extra, focus }) {
     event?.preventDefault();
     if (busy || (!text.trim() && !files.length)) return;
     setBusy(true);
-    const input = files.length ? [...(text.trim() ? [{ text }] : []), ...files.map(({ id }) => ({ file: id }))] : text;
+    const input = files.length ? [...(text.trim() ? [{ text }] : []), ...files.map((file) => file.part)] : text;
     try {
       await send(input);
       setText("");
@@ -47,7 +66,7 @@ export function Composer({ send, placeholder, extra, focus }) {
   };
   return html`<form class="composer" onSubmit=${submit} onDragOver=${(event) => event.preventDefault()} onDrop=${(event) => { event.preventDefault(); attach(event.dataTransfer.files); }}>
     ${files.length > 0 && html`<ul class="bar" aria-label="Files that are sent along">
-      ${files.map((file) => html`<li class="badge" key=${file.id}>${file.name}
+      ${files.map((file) => html`<li class="badge" key=${file.name}>${file.name}
       <button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
       </li>`)}</ul>`}
     <div class="field">

@@ -13,6 +13,8 @@ import { State } from "./state.js";
 import { Trace } from "./trace.js";
 
 export const TABS = [["chat", "Chat"], ["trace", "Trace"], ["flame", "Flame chart"], ["state", "State"]];
+/** Milliseconds without an entry after which an open run that nobody drives is called stopped. */
+const QUIET = 10_000;
 const VIEWS = { chat: Chat, trace: Trace, flame: Flame, state: State };
 
 /** The session, followed as long as it is shown. */
@@ -30,6 +32,9 @@ export function SessionView({ name, tab, query }) {
   const newest = fold.newest();
   const ours = waiting.filter((it) => it.session === name);
   const running = live?.find((run) => run.session === name && (run.status === "running" || run.status === "queued"));
+  // What no process has under way and nobody wrote to for a while has died, or is another program's.
+  const isDead = newest?.node.open && live && !running && Date.now() - fold.last > QUIET;
+  const state = newest?.node.open ? (isDead ? "stopped" : "running") : newest?.node.status?.word;
   // An answer, or a run that began elsewhere, is to be seen at once.
   useEffect(() => session.poke(), [running?.run, ours.length]);
   const isOpen = Boolean(newest?.node.open);
@@ -45,7 +50,7 @@ export function SessionView({ name, tab, query }) {
     <header class="head">
       <div class="bar">
         <h1 class="clip">${fold.title ?? name}</h1>
-        ${newest && !loading && html`<${Badge} word=${ours.length ? "waiting" : newest.node.open ? (running ? "running" : live ? "stopped" : "running") : newest.node.status?.word} />`}
+        ${newest && !loading && html`<${Badge} word=${ours.length ? "waiting" : state} />`}
         <span class="figures push">${loading ? `${count(fold.seq)} entries so far` : figures(fold)}</span>
         <${Menu} session=${session} name=${name} readOnly=${settings.read_only} />
       </div>
@@ -53,7 +58,7 @@ export function SessionView({ name, tab, query }) {
     </header>
     <div id="view" class="view" role="tabpanel" aria-labelledby="view-${tab}">
       ${error && html`<${Problem} text=${error.message} retry=${() => session.poke()} />`}
-      <${View} session=${session} name=${name} query=${query} waiting=${ours} running=${running} readOnly=${settings.read_only} version=${fold.version} />
+      <${View} session=${session} name=${name} query=${query} waiting=${ours} running=${running} state=${state} readOnly=${settings.read_only} version=${fold.version} />
     </div>
   </div>`;
 }

@@ -36,11 +36,11 @@ export async function studio({ store, agents = [SUPPORT], options = [], command 
     child.on("exit", (code) => failed(new Error(`the studio ended with ${code}: ${said}`)));
   });
   const disk = process.env.STUDIO_FROM_DISK ? await before(url) : null;
-  const stop = async () => {
+  const stop = async (signal = "SIGINT") => {
     disk?.close();
     child.removeAllListeners("exit");
     const over = new Promise((done) => child.once("exit", done));
-    child.kill("SIGINT");
+    child.kill(signal);
     await over;
     model.server.closeAllConnections();
     model.server.close();

@@ -48,12 +48,32 @@ onPage("a chat streams Markdown, with code and tables, and nothing in it is run"
   await picture(page, "chat");
 });
 
+onPage("a picture goes with a message and is shown, and a file that is too large is left out", async (page) => {
+  const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  await page.goto(`${server.url}#/new`);
+  await page.getByLabel("Session").fill("picture");
+  const files = page.locator("input[type=file]");
+  await files.setInputFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(6 << 20) });
+  await page.getByText("large.bin is left out").waitFor();
+  await files.setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
+  await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+  await say(page, "What is this?");
+  const shown = page.getByRole("img", { name: "pot.png" });
+  await shown.waitFor();
+  assert.equal(await shown.evaluate((image) => image.naturalWidth), 1);
+  await page.getByText("You said: What is this?").waitFor();
+});
+
 onPage("what an agent says is seen while it says it, and a run can be stopped and gone on with", async (page) => {
   await begin(page, server.url, "slow", "Tell it slowly.");
   await page.locator(".turn .prose", { hasText: "never boils" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".session .head .badge", { hasText: "cancelled" }).waitFor();
-  await page.getByRole("button", { name: "Go on with it" }).waitFor();
+  await page.getByRole("button", { name: "Go on with it" }).click();
+  await page.locator(".session .head .badge", { hasText: "running" }).waitFor();
+  await page.locator(".turn .prose", { hasText: "never boils" }).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".session .head .badge", { hasText: "cancelled" }).waitFor();
 });
 
 onPage("a call is approved with an edit of its arguments", async (page) => {

@@ -66,3 +66,26 @@ test("a server with keys asks for one, which is kept in the tab and never in an 
     await server.stop();
   }
 });
+
+test("a run whose process died is shown as stopped, nothing goes on by itself, and who goes on too early is told why not", async () => {
+  const browser = await launch();
+  const first = await studio();
+  const it = await open(browser, first.url);
+  await begin(it.page, first.url, "dead", "Tell it slowly.");
+  await it.page.locator(".turn .prose", { hasText: "never boils" }).waitFor();
+  await it.close();
+  await first.stop("SIGKILL");
+  const second = await studio({ store: first.store });
+  const again = await open(browser, `${second.url}#/session/dead`);
+  try {
+    const badge = again.page.locator(".session .head .badge");
+    await badge.filter({ hasText: "stopped" }).waitFor();
+    await again.page.getByRole("button", { name: "Go on with it" }).click();
+    await again.page.getByText("its hold ends within half a minute").waitFor();
+    // The browser itself tells of the 409.
+    assert.deepEqual(again.faults.filter((fault) => !fault.includes("409")), []);
+  } finally {
+    await browser.close();
+    await second.stop();
+  }
+});

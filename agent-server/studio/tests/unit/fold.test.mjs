@@ -89,6 +89,27 @@ test("after a compaction, the next call is told the new history and what is gone
   assert.match(ofKind(fold, "compaction")[0].detail, /9 messages, now 1/);
 });
 
+test("a budget's reservations are set aside until they are settled", () => {
+  const all = entries("garden").slice(0, 2);
+  const { run, time } = all.at(-1);
+  const entry = (body, at) => ({ seq: all.length + at, run, time, version: 1, body });
+  const amounts = { tokens: 100, cost: 2000, model_calls: 1, tool_calls: 0 };
+  const set = [...all, entry({ budget_reserved: { call: 0, amounts } }, 1)];
+  assert.deepEqual([...folded(set).runs.get(run).budget.reserved.values()], [amounts]);
+  const { budget } = folded([...set, entry({ budget_settled: { call: 0, amounts: { ...amounts, tokens: 60 } } }, 2)]).runs.get(run);
+  assert.equal(budget.reserved.size, 0);
+  assert.equal(budget.used.tokens, 60);
+});
+
+test("events that no journal has are rows as long as the page is open", () => {
+  const fold = folded(entries("garden").slice(0, 3));
+  const { run } = entries("garden")[0];
+  fold.passing(run, { retry: { attempt: 2, delay: 1.5, kind: "Overloaded", error: "too busy" } });
+  fold.passing(run, { chunk: { text: { index: 0, delta: "x" } } });
+  const node = fold.tree.nodes.at(-1);
+  assert.deepEqual([node.kind, node.label, node.parent.label, node.passing], ["retry", "retry 2", "Step 1", true]);
+});
+
 test("rows leave out what is below a closed node", () => {
   const fold = shop();
   const [first] = fold.tree.roots;
