@@ -21,7 +21,10 @@ fn app(studio: Studio) -> Router {
 }
 
 async fn get(app: &Router, path: &str) -> Response<Body> {
-    app.clone().oneshot(Request::get(path).body(Body::empty()).expect("a request")).await.expect("an answer")
+    app.clone()
+        .oneshot(Request::get(path).header(header::HOST, "localhost").body(Body::empty()).expect("a request"))
+        .await
+        .expect("an answer")
 }
 
 async fn text(response: Response<Body>) -> String {

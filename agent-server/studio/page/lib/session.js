@@ -14,6 +14,8 @@ export class Session {
   error = null;
   #stop = new AbortController();
   #wake = null;
+  /** Somebody wants a look; it may be that one is under way, which began too early. */
+  #poked = false;
   #drawn = 0;
 
   constructor(name, changed) {
@@ -34,11 +36,13 @@ export class Session {
 
   /** Looks at once, such as after an answer. */
   poke() {
+    this.#poked = true;
     this.#wake?.();
   }
 
   async #follow() {
     while (!this.#stop.signal.aborted) {
+      this.#poked = false;
       try {
         await this.#pull();
         this.error = null;
@@ -61,7 +65,7 @@ export class Session {
         clearTimeout(timer);
         done();
       };
-      if (this.#stop.signal.aborted) this.#wake();
+      if (this.#stop.signal.aborted || this.#poked) this.#wake();
     });
   }
 
