@@ -1,6 +1,12 @@
 //! A run that was found, under way or in the journal.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use agent::{
     Checkpoint, Event, ExitReason, Message, Result as Outcome, RunEnd, RunHandle, Usage,
@@ -9,7 +15,10 @@ use agent::{
     journal::{RunRecord, RunStatus as Kept},
     run::RunIds,
 };
-use futures::{StreamExt, stream::BoxStream};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
 
 use super::{
     App, RunStatus, RunView,
@@ -126,16 +135,37 @@ impl FoundRun {
     /// Those of the store.
     pub async fn events(&self, after: Option<Position>) -> Result<BoxStream<'static, Event>, ApiError> {
         let after = after.unwrap_or_default();
-        if let Some(live) = &self.live {
-            if let Phase::Waiting = live.phase() {
-                live.begins().await;
-            }
-            if let (Some(begun), Some(handle)) = (live.begun(), self.handle()) {
-                return Ok(handle.events_after(begun.seq, after).boxed());
-            }
+        let Some((live, seq)) = self.begun().await else { return self.recorded(after).await };
+        let told = live.handle.events_after(seq, after);
+        let went_on =
+            matches!(live.phase(), Phase::Ended(end) if matches!(&*end, Ok(end) if end.checkpoint().is_some()));
+        if !went_on {
+            return Ok(told.boxed());
         }
+        // It stopped here: what came since, in another process, is in the journal.
+        let last = Arc::new(AtomicU64::new(after.seq));
+        let (seen, run) = (last.clone(), self.clone());
+        let told = told.inspect(move |event| seen.store(event.position.seq, Ordering::Relaxed));
+        let since = stream::once(async move {
+            let after = Position { seq: last.load(Ordering::Relaxed), after: u32::MAX };
+            run.recorded(after).await.unwrap_or_else(|_| stream::empty().boxed())
+        });
+        Ok(told.chain(since.flatten()).boxed())
+    }
+
+    /// The run in this process, and where it began, as soon as it has.
+    async fn begun(&self) -> Option<(&Arc<LiveRun>, u64)> {
+        let live = self.live.as_ref()?;
+        if let Phase::Waiting = live.phase() {
+            live.begins().await;
+        }
+        Some((live, live.begun()?.seq))
+    }
+
+    /// The events after a place that the journal has.
+    async fn recorded(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
         let journal = self.app.journal();
-        let Some(record) = self.record().await? else { return Ok(futures::stream::empty().boxed()) };
+        let Some(record) = self.record().await? else { return Ok(stream::empty().boxed()) };
         let newest = journal.newest(self.store_name()).await?.map_or(0, |entry| entry.seq);
         let mut ids = RunIds::root(self.agent.clone(), self.store_name().clone());
         (ids.run_id, ids.root_run_id) = (self.id.clone(), self.id.clone());

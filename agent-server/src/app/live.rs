@@ -10,11 +10,10 @@ use agent::{Result, Run, RunEnd, RunHandle, event::EventStream};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use super::names;
 use crate::metrics::Metrics;
 
 /// Runs that are over of which the end is kept here; the journal has all.
-const RECENT: usize = 256;
+const RECENT: usize = 100;
 
 /// The runs of this process, by id.
 #[derive(Clone, Debug)]
@@ -119,8 +118,8 @@ impl Live {
         }
         let run = run();
         let handle = run.handle();
-        // Somebody looks from the beginning: what passes is kept for those who come later, or come back.
-        let first = handle.events();
+        // Somebody looks from the beginning, and takes nothing: what passes is kept for those who come later, or come back.
+        let (kept, first) = (handle.events(), handle.events());
         let live = Arc::new(LiveRun {
             id: asked.id.clone(),
             agent: asked.agent,
@@ -138,7 +137,7 @@ impl Live {
         drop(runs);
         self.metrics.started(&live.agent);
         let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
-        tokio::spawn(drive(leaving, run, first, asked.began));
+        tokio::spawn(drive(leaving, run, first, kept, asked.began));
         (live, true)
     }
 
@@ -147,12 +146,13 @@ impl Live {
     }
 }
 
-async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Option<u64>) {
+async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, kept: EventStream, began: Option<u64>) {
     let mut run = std::pin::pin!(run);
     let end = tokio::select! {
         biased;
         Some(event) = first.next() => {
             leaving.run.begin(Begun { session: event.ids.session.clone(), seq: began.unwrap_or(event.position.seq) });
+            drop(first);
             run.await
         }
         end = &mut run => {
@@ -163,6 +163,7 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
         }
     };
     leaving.end = Some(end);
+    drop(kept);
 }
 
 /// Notes the end of a run, even one by a panic.
@@ -205,11 +206,6 @@ impl LiveRun {
     /// The session, by its name in the store: where it runs, or else where it was asked for.
     pub(super) fn session(&self) -> &Arc<str> {
         self.begun.get().map_or(&self.wanted, |begun| &begun.session)
-    }
-
-    /// The session's name as the client knows it.
-    pub(super) fn public_session(&self) -> Arc<str> {
-        names::public(self.session())
     }
 
     /// Where it began; none while it waits for its turn.

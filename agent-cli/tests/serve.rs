@@ -1,0 +1,183 @@
+//! `agent serve`, as a process that is killed and begun again.
+
+mod support;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use support::{Gate, Model, Reply, agent, agent_on, end};
+
+/// A server in a process of its own.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
+        let mut command = agent_on(dir, model);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--lease", "1"]).args(args).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(process.stderr.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        let address = line.split("http://").nth(1).unwrap_or_else(|| panic!("{line}"));
+        let address = address.split(',').next().unwrap().to_owned();
+        // Nobody may wait for a pipe that nobody reads.
+        std::thread::spawn(move || said.lines().for_each(drop));
+        Self { process, address }
+    }
+
+    /// As `kill -9` does.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (_, body) = self.ask("GET", path, &Value::Null);
+        serde_json::from_str(&body).unwrap_or_else(|e| panic!("{e}: {body}"))
+    }
+
+    /// The run, when it has this status.
+    fn until(&self, run: &str, status: &str) -> Value {
+        let late = Instant::now() + Duration::from_secs(60);
+        loop {
+            let seen = self.get(&format!("/api/runs/{run}?wait=1"));
+            if seen["status"] == status {
+                return seen;
+            }
+            assert!(Instant::now() < late, "the run is not {status}: {seen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn start(server: &Server, body: &Value) -> String {
+    let (status, text) = server.ask("POST", "/api/agents/agent/runs", body);
+    assert_eq!(status, 202, "{text}");
+    serde_json::from_str::<Value>(&text).unwrap()["run"].as_str().unwrap().to_owned()
+}
+
+/// The ids of the durable events in a stream's text.
+fn durable(text: &str) -> Vec<u64> {
+    let ids = text.lines().filter_map(|line| line.strip_prefix("id: ")?.strip_suffix(".0"));
+    ids.map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_server_that_is_killed_under_runs_goes_on_with_them_when_it_begins_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::default();
+    std::fs::write(dir.path().join("notes.txt"), "Bees hum.").unwrap();
+    let replies = [
+        Reply::Call("read_file", json!({"path": "notes.txt"})),
+        Reply::Held("never ", gate.clone(), "said"),
+        Reply::Text("Bees do."),
+    ];
+    let model = Model::new(replies);
+    let args = ["--dir", "."];
+    let server = Server::begin(dir.path(), &model, &args);
+    let run = start(&server, &json!({"input": "What hums?", "session": "garden"}));
+    // The tool has run, and the second answer has begun.
+    let late = Instant::now() + Duration::from_secs(60);
+    while model.asked.lock().unwrap().len() < 2 {
+        assert!(Instant::now() < late, "the model is asked");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.kill();
+    gate.open();
+
+    let server = Server::begin(dir.path(), &model, &args);
+    let ended = server.until(&run, "finished");
+    assert_eq!(ended["answer"], "Bees do.");
+    assert_eq!(model.asked.lock().unwrap().len(), 3, "no finished step is made again");
+    let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &Value::Null);
+    let ids = durable(&events);
+    assert!(ids.len() > 6 && ids.is_sorted_by(|one, two| one < two), "{ids:?}");
+    assert_eq!(events.matches("\"tool_started\"").count(), 1, "{events}");
+    assert_eq!(events.matches("\"run_resumed\"").count(), 1, "{events}");
+    server.kill();
+}
+
+#[test]
+fn a_question_outlives_a_server_that_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = Reply::Call("write_file", json!({"path": "a.txt", "content": "hello"}));
+    let model = Model::new([call, Reply::Text("Written.")]);
+    let args = ["--dir", "."];
+    let server = Server::begin(dir.path(), &model, &args);
+    let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
+    server.until(&run, "waiting");
+    server.kill();
+
+    let server = Server::begin(dir.path(), &model, &args);
+    let waiting = server.get("/api/questions");
+    let question = &waiting["questions"][0]["question"];
+    assert_eq!(question["payload"]["tool"], "write_file", "{waiting}");
+    let answers = json!({"answers": [{"question": question["id"], "digest": question["digest"], "allow": true}]});
+    let (status, text) = server.ask("POST", &format!("/api/runs/{run}/answers"), &answers);
+    assert_eq!(status, 202, "{text}");
+    assert_eq!(server.until(&run, "finished")["answer"], "Written.");
+    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "hello");
+    server.kill();
+}
+
+#[test]
+fn a_key_is_made_once_and_only_its_hash_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, secret, said) = end(&mut agent(dir.path()), &["serve", "--new-key", "ada", "--keys", "keys.json"]);
+    assert_eq!(code, 0, "{said}");
+    let secret = secret.trim();
+    let kept = std::fs::read_to_string(dir.path().join("keys.json")).unwrap();
+    assert!(secret.starts_with("agent_key_") && !kept.contains(secret), "{kept}");
+    let (code, _, _) = end(&mut agent(dir.path()), &["serve", "--new-key", "bob", "--keys", "keys.json"]);
+    assert_eq!(code, 0);
+
+    let model = Model::new([]);
+    let server = Server::begin(dir.path(), &model, &["--keys", "keys.json"]);
+    let ask = |key: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        write!(stream, "GET /api/agents HTTP/1.0\r\nhost: any\r\nauthorization: Bearer {key}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!((ask(secret).as_str(), ask("agent_key_none").as_str()), ("200", "401"));
+    server.kill();
+}
+
+#[test]
+fn an_address_that_others_reach_has_a_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = Model::new([]);
+    let mut command = agent_on(dir.path(), &model);
+    command.args(["serve", "--listen", "0.0.0.0:0"]).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(line.contains("need a key") && line.contains("agent_key_"), "{line}");
+}
