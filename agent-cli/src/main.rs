@@ -70,6 +70,7 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
+        Command::Studio(wanted) => commands::studio(wanted, &global).await,
         Command::Completions(_) | Command::Man | Command::Schema | Command::New(_) | Command::Models(_) => {
             Ok(End::Finished)
         }

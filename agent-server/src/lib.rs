@@ -18,7 +18,7 @@
 //! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
 //! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
 //! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
-//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a` (the protocols of others), `router`, `listen`, `server`.
+//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`.
 
 mod a2a;
 pub mod ag_ui;
@@ -42,6 +42,7 @@ mod router;
 mod server;
 mod speech;
 mod sse;
+mod studio;
 mod ui_stream;
 
 pub use self::{
@@ -51,6 +52,7 @@ pub use self::{
     decision::decision,
     error::ApiError,
     server::{Server, ServerBuilder},
+    studio::{OneTenant, Studio},
     ui_stream::UiStream,
 };
 

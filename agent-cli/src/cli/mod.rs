@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
+    /// Open a page in the browser: chats, traces, approvals, forks, over any store
+    Studio(Studio),
     /// Write a file for a new agent
     New(New),
     /// Write the JSON Schema of agent files, for editors

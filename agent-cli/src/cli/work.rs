@@ -1,6 +1,6 @@
 //! Commands that run an agent, or help to.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
@@ -180,6 +180,39 @@ pub(crate) struct Mcp {
     /// Serve the tools for files and commands, not the agent
     #[arg(long)]
     pub(crate) tools: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without an agent's file, sessions can be looked at, searched and exported; with one, it can be talked to, and its runs can be gone on with,
+forked and replayed. The page asks for no key and listens on this machine alone.
+
+Examples:
+  agent studio
+  agent studio runs.db --read-only
+  agent studio runs.db librarian.yaml
+  agent studio postgres://localhost/agents --listen 127.0.0.1:8080")]
+pub(crate) struct Studio {
+    /// The store: a SQLite file or `postgres://..` [default: that of --store]
+    #[arg(value_name = "STORE")]
+    pub(crate) place: Option<String>,
+    /// Agents, as files
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Listen at this address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4177")]
+    pub(crate) listen: SocketAddr,
+    /// Let nothing be started or changed
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Wait so long for runs under way when it is ended
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) grace: Duration,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "it is no length of time".to_owned())
 }
 
 #[derive(Debug, Args)]

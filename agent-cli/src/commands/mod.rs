@@ -11,6 +11,7 @@ mod serve;
 mod sessions;
 mod shell;
 mod start;
+mod studio;
 mod tools;
 
 pub(crate) use self::{
@@ -25,5 +26,6 @@ pub(crate) use self::{
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
+    studio::studio,
     tools::tools,
 };

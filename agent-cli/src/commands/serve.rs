@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent::{Error, Result};
-use agent_server::{Key, Keys, Served, Server, ServerBuilder};
+use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -23,12 +23,15 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
         return new_key(name, &wanted.tenant, file);
     }
-    let server = guarded(with_agents(&wanted, global).await?, &wanted)?.build()?;
+    let server = guarded(with_agents(&wanted, global).await?, &wanted)?.studio(Studio::new()).build()?;
     let at = |e| cannot(wanted.listen, e);
     let listener = TcpListener::bind(wanted.listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
     let who = if server.is_open() { "without keys, for this machine alone" } else { "for those who have a key" };
-    eprintln!("{}", plain(&format!("agent: serving at http://{address}, {who}; Ctrl-C ends it")));
+    eprintln!(
+        "{}",
+        plain(&format!("agent: serving at http://{address}, {who}, with a page at /studio/; Ctrl-C ends it"))
+    );
     let stopped = async {
         if agent::shutdown_signal().await.is_err() {
             std::future::pending::<()>().await; // no signal can be heard here

@@ -13,6 +13,7 @@ use crate::{
     auth::{Auth, Keys},
     guard::Guard,
     router::Guards,
+    studio::Studio,
 };
 
 /// Bytes of a body at most.
@@ -33,6 +34,8 @@ pub struct ServerBuilder {
     body: usize,
     connections: usize,
     streams: usize,
+    recovers: bool,
+    studio: Option<Studio>,
 }
 
 impl Default for ServerBuilder {
@@ -46,6 +49,8 @@ impl Default for ServerBuilder {
             body: BODY,
             connections: CONNECTIONS,
             streams: STREAMS,
+            recovers: true,
+            studio: None,
         }
     }
 }
@@ -63,7 +68,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets where the sessions of all agents are kept. Default: the store that the agents have, or else memory.
+    /// Sets where the sessions of all agents are kept, whatever store they have. Default: the store that the agents have, or else memory.
     pub fn store(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Arc::new(journal));
         self
@@ -107,13 +112,28 @@ impl ServerBuilder {
         self
     }
 
+    /// Says whether [`serve`](Server::serve) goes on by itself with runs whose process died. Default: it does.
+    pub fn recovery(mut self, yes: bool) -> Self {
+        self.recovers = yes;
+        self
+    }
+
+    /// Serves a page for people, at `/studio/`. Default: none.
+    pub fn studio(mut self, studio: Studio) -> Self {
+        self.studio = Some(studio);
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is no agent, if two have one name, if they have different stores, or if
-    /// there are keys without a row.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
+    /// different stores and the server has none, or if there are keys without a row.
     pub fn build(self) -> Result<Server> {
-        let journal = store(self.journal, &self.agents)?;
+        if self.agents.is_empty() && self.journal.is_none() {
+            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
+        }
+        let journal = self.journal.map_or_else(|| store(&self.agents), Ok)?;
         let drain = Drain::new();
         let mut agents = Vec::with_capacity(self.agents.len());
         for served in self.agents {
@@ -123,9 +143,6 @@ impl ServerBuilder {
             }
             let agent = served.agent().to_builder().store(journal.clone()).drain(&drain).build()?;
             agents.push(Served::new(agent).description(served.about()));
-        }
-        if agents.is_empty() {
-            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
         }
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
@@ -138,15 +155,14 @@ impl ServerBuilder {
             body: self.body,
         };
         let app = App::new(agents, journal, drain, self.streams);
-        Ok(Server { app, guards, connections: self.connections })
+        Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }
 
-/// The one store of all.
-fn store(named: Option<Arc<dyn Journal>>, agents: &[Served]) -> Result<Arc<dyn Journal>> {
+/// The one store of all agents.
+fn store(agents: &[Served]) -> Result<Arc<dyn Journal>> {
     let theirs: Vec<_> = agents.iter().filter_map(|served| served.agent().store()).collect();
-    let journal = named.or_else(|| theirs.first().copied().cloned());
-    let journal = journal.unwrap_or_else(|| Arc::new(MemoryJournal::default()));
+    let journal = theirs.first().map_or_else(|| Arc::new(MemoryJournal::default()) as _, |store| (*store).clone());
     if theirs.iter().all(|one| Arc::ptr_eq(one, &journal)) {
         return Ok(journal);
     }

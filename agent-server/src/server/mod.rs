@@ -12,6 +12,7 @@ use crate::{
     app::App,
     listen,
     router::{self, Guards},
+    studio::Studio,
 };
 
 /// Agents that are served, ready for requests. Cheap to clone.
@@ -42,6 +43,8 @@ pub struct Server {
     app: App,
     guards: Guards,
     connections: usize,
+    recovers: bool,
+    studio: Option<Studio>,
 }
 
 impl Server {
@@ -53,7 +56,11 @@ impl Server {
     /// The routes, with all that guards them, to be merged into an application of your own. Connections, and going on with what was
     /// under way ([`recover`](Self::recover)), are then the application's matter.
     pub fn router(&self) -> Router {
-        router::router(&self.app, &self.guards)
+        let api = router::router(&self.app, &self.guards);
+        match self.studio {
+            Some(studio) => studio.beside(api),
+            None => api,
+        }
     }
 
     /// The agents, their runs and sessions.
@@ -78,7 +85,7 @@ impl Server {
         self.app.drain().drain(within).await
     }
 
-    /// Serves, and [recovers](Self::recover), until `shutdown` is ready; then [drains](Self::drain) `within` this time, while readers get the
+    /// Serves, and [recovers](Self::recover) unless the builder said otherwise, until `shutdown` is ready; then [drains](Self::drain) `within` this time, while readers get the
     /// events that are left.
     ///
     /// # Errors
@@ -91,7 +98,11 @@ impl Server {
     ) -> io::Result<()> {
         let recovering = {
             let server = self.clone();
-            tokio::spawn(async move { server.recover().await })
+            tokio::spawn(async move {
+                if server.recovers {
+                    server.recover().await;
+                }
+            })
         };
         let drained = async {
             shutdown.await;

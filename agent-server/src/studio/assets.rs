@@ -1,0 +1,66 @@
+//! The files of the page, as they are in the binary.
+
+use std::fmt::Write as _;
+
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use rust_embed::Embed;
+
+/// The page may load, run and reach nothing but what is of its own origin; an image may also be in the conversation itself.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What every answer says, so that no browser guesses, frames or tells others of the page.
+const SECURE: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+#[derive(Embed)]
+#[folder = "studio/page"]
+struct Page;
+
+/// A file of the page. A browser asks each time whether it has changed, so that a page never runs against another release's server.
+pub(super) fn serve(name: &str, asked: &HeaderMap) -> Response {
+    let Some(file) = Page::get(name) else {
+        return (StatusCode::NOT_FOUND, "there is no such file in the studio").into_response();
+    };
+    let tag = tag(&file.metadata.sha256_hash());
+    let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let caching = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, "no-cache".to_owned())];
+    if known.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)) {
+        return (StatusCode::NOT_MODIFIED, caching).into_response();
+    }
+    (caching, [(header::CONTENT_TYPE, kind(name, file.metadata.mimetype()))], file.data).into_response()
+}
+
+fn tag(hash: &[u8]) -> String {
+    let digits = hash.iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // a string takes everything
+        text
+    });
+    format!("\"{digits}\"")
+}
+
+/// The media type with its charset; a licence has no ending that says one.
+fn kind(name: &str, guessed: &str) -> String {
+    match name.rsplit_once('.') {
+        None => "text/plain; charset=utf-8".to_owned(),
+        Some(_) if guessed.starts_with("text/") => format!("{guessed}; charset=utf-8"),
+        Some(_) => guessed.to_owned(),
+    }
+}
+
+pub(super) async fn secured(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in SECURE {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,101 @@
+//! A store whose sessions are nobody's in particular.
+
+use std::sync::Arc;
+
+use agent::{
+    Result, SessionId, async_trait,
+    journal::{Entry, Journal, JournalWriter, SessionInfo, SharedIndex},
+};
+
+/// A store that was not written by a server, as the sessions of one tenant: that of callers without a key.
+///
+/// A server keeps the sessions of tenants apart by their names. In a store of the program `agent`, or of an application of your
+/// own, names are as somebody chose them, and no tenant would find them. All of them are seen through this.
+///
+/// ```
+/// use std::sync::Arc;
+/// use agent::journal::{Journal, MemoryJournal};
+/// use agent_server::OneTenant;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+/// let seen = OneTenant::new(store);
+/// assert!(seen.sessions().await?.is_empty());
+/// # Ok::<(), agent::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct OneTenant {
+    store: Arc<dyn Journal>,
+}
+
+/// The tenant of callers without a key.
+const TENANT: &str = "local";
+
+impl OneTenant {
+    /// The sessions of this store.
+    pub fn new(store: Arc<dyn Journal>) -> Self {
+        Self { store }
+    }
+
+    /// The name that a session of the tenant has in the store.
+    fn inner(name: &str) -> String {
+        let of_tenant = SessionId::parse(name).filter(|id| id.user() == TENANT);
+        of_tenant.map_or_else(|| name.to_owned(), |id| id.session().to_owned())
+    }
+
+    fn outer(name: &str) -> String {
+        SessionId::new(TENANT, name).to_string()
+    }
+}
+
+#[async_trait]
+impl Journal for OneTenant {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        self.store.open(&Self::inner(session), agent).await
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.store.read(&Self::inner(session), after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        let mut names: Vec<_> = self.store.sessions().await?.iter().map(|name| Self::outer(name)).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        self.store.newest(&Self::inner(session)).await
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        self.store.info(&Self::inner(session)).await
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        self.store.anchor(&Self::inner(session)).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        self.store.whole_index(&Self::inner(session)).await
+    }
+
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        self.store.index(&Self::inner(session)).await
+    }
+
+    async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
+        self.store.has_run(&Self::inner(session), run).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.store.delete(&Self::inner(session)).await
+    }
+}
+
+impl std::fmt::Debug for OneTenant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OneTenant").finish_non_exhaustive()
+    }
+}

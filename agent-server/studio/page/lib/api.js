@@ -1,0 +1,91 @@
+// The runs API of the server that this page came from.
+import { framesOf } from "./sse.js";
+
+const KEY = "agent-studio-key";
+const name = encodeURIComponent;
+
+/** What the server refused, or why it was not reached. */
+export class ApiError extends Error {
+  constructor(status, code, message, more = {}) {
+    super(message);
+    Object.assign(this, { status, code, ...more });
+  }
+
+  get wantsKey() {
+    return this.status === 401;
+  }
+}
+
+/** Kept for this tab alone, and gone when it is closed. */
+export const key = {
+  get: () => sessionStorage.getItem(KEY),
+  set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
+};
+
+async function send(method, path, { body, headers, signal } = {}) {
+  const all = { ...headers };
+  if (key.get()) all.authorization = `Bearer ${key.get()}`;
+  if (body !== undefined) all["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, { method, headers: all, signal, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", "The server does not answer. Is it still running? This page tries again.");
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function refusal(response) {
+  const told = await response.json().then((body) => body.error, () => null);
+  const message = told?.message ?? `The server answered ${response.status}.`;
+  return new ApiError(response.status, told?.code ?? "unknown", message, { refusal: told?.refusal, questions: told?.questions });
+}
+
+const ask = async (method, path, options) => {
+  const response = await send(method, path, options);
+  return response.status === 204 ? null : response.json();
+};
+
+const get = (path, options) => ask("GET", path, options);
+const post = (path, body, headers) => ask("POST", path, { body: body ?? {}, headers });
+
+/** `?a=1&b=2` of what is set. */
+function query(values) {
+  const set = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return set.length ? `?${new URLSearchParams(set)}` : "";
+}
+
+const session = (it) => `/api/sessions/${name(it)}`;
+const run = (it) => `/api/runs/${name(it)}`;
+
+export const api = {
+  /** What this studio may do; served beside the page. */
+  config: () => get("config.json"),
+  agents: () => get("/api/agents").then((all) => all.agents),
+  sessions: (wanted = {}, signal) => get(`/api/sessions${query(wanted)}`, { signal }),
+  session: (it, agent) => get(`${session(it)}${query({ agent })}`),
+  entries: (it, after, limit, signal) => get(`${session(it)}/entries${query({ after, limit })}`, { signal }),
+  runs: (wanted = {}) => get(`/api/runs${query(wanted)}`).then((all) => all.runs),
+  questions: (wanted = {}) => get(`/api/questions${query(wanted)}`).then((all) => all.questions),
+
+  start: (agent, body) => post(`/api/agents/${name(agent)}/runs`, body, { "idempotency-key": crypto.randomUUID() }),
+  act: (it, what, of) => post(`${run(it)}/${what}${query({ session: of })}`),
+  steer: (it, input) => post(`${run(it)}/steer`, { input }),
+  answer: (it, answers, of) => post(`${run(it)}/answers${query({ session: of })}`, { answers }),
+
+  fork: (it, body) => post(`${session(it)}/fork`, body),
+  replay: (it, body) => post(`${session(it)}/replay`, body),
+  undo: (it, body) => post(`${session(it)}/undo`, body),
+  title: (it, title) => ask("PUT", `${session(it)}/title`, { body: { title } }),
+  remove: (it) => ask("DELETE", session(it)),
+
+  /** A session as text, for saving: a link cannot carry the key. */
+  export: (it, format) => send("GET", `${session(it)}/export${query({ format })}`).then((response) => response.blob()),
+
+  /** The frames of a run's events after a place, until it is at rest. */
+  async *events(it, { after, of, signal }) {
+    yield* framesOf(await send("GET", `${run(it)}/events${query({ after, session: of })}`, { signal, headers: { accept: "text/event-stream" } }));
+  },
+};

@@ -1,0 +1,7 @@
+// One place that binds the library, so that views import from here alone.
+import { h, render, createContext } from "../vendor/preact/preact.js";
+import { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact/hooks.js";
+import htm from "../vendor/htm/htm.js";
+
+export const html = htm.bind(h);
+export { render, createContext, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState };

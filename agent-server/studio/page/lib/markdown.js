@@ -1,0 +1,45 @@
+// Markdown of models and people, as HTML that can do nothing.
+import { Marked } from "../vendor/marked/marked.js";
+
+const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  renderer: {
+    // The policy of the page loads nothing from elsewhere: a picture is a link to it.
+    image: ({ href, text }) => (/^data:image\/(png|jpeg|gif|webp);/.test(href) ? `<img src="${escaped(href)}" alt="${escaped(text)}">` : `<a href="${escaped(href)}">${escaped(text || href)}</a>`),
+    code: ({ text, lang }) => {
+      const language = /^[\w+#.-]{1,20}/.exec(lang ?? "")?.[0] ?? "";
+      return `<figure class="code"><figcaption><span>${escaped(language || "text")}</span><button type="button" class="bare" data-copy>Copy</button></figcaption><pre tabindex="0"><code>${escaped(text)}</code></pre></figure>`;
+    },
+    // Whatever claims to be HTML is shown as the text that it is.
+    html: ({ text }) => escaped(text),
+  },
+});
+
+/** HTML that is not yet cleaned. */
+export const rendered = (text) => marked.parse(text);
+
+const rules = {
+  USE_PROFILES: { html: true },
+  FORBID_TAGS: ["style", "form", "input", "textarea", "select", "option", "iframe", "video", "audio", "object"],
+  FORBID_ATTR: ["style", "id", "name", "srcset", "background", "poster"],
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#|data:image\/(?:png|jpeg|gif|webp);)/i,
+  ADD_ATTR: ["data-copy", "tabindex"],
+};
+
+/** HTML for the page; `purify` is DOMPurify over the page's window. */
+export function clean(purify, text) {
+  return purify.sanitize(rendered(text), rules);
+}
+
+/** Links go to a page of their own, which learns nothing of this one. */
+export function hardenLinks(purify) {
+  purify.addHook("afterSanitizeAttributes", (node) => {
+    if (node.tagName === "A" && node.hasAttribute("href")) {
+      node.setAttribute("target", "_blank");
+      node.setAttribute("rel", "noopener noreferrer nofollow");
+    }
+  });
+}

@@ -1,0 +1,57 @@
+// Reading messages as the journal keeps them: `{"user": {..}}`, `{"assistant": {..}}`, `{"tool": {..}}`, `{"system": {..}}`.
+
+export const role = (message) => Object.keys(message)[0];
+
+export const content = (message) => message[role(message)];
+
+/** The pieces of a message, each `{kind, ..}`, whatever the role. */
+export function pieces(message) {
+  const inner = content(message) ?? {};
+  return (inner.blocks ?? inner.parts ?? []).map(piece);
+}
+
+/** A part or block as `{kind, ..its fields}`. */
+export function piece(block) {
+  const [kind, inner] = Object.entries(block)[0];
+  return { kind, ...(typeof inner === "object" && inner !== null ? inner : { value: inner }) };
+}
+
+export const textOf = (pieces) =>
+  pieces.filter((piece) => piece.kind === "text").map((piece) => piece.text).join("\n");
+
+export const calls = (message) => pieces(message).filter((piece) => piece.kind === "tool_call");
+
+/** The text of a tool's output, as the model is shown it. */
+export const outputText = (output) => textOf((output?.parts ?? []).map(piece));
+
+/** JSON text laid out over lines, for people; a text that is no JSON stays as it is. */
+export function pretty(json) {
+  try {
+    return JSON.stringify(typeof json === "string" ? JSON.parse(json) : json, null, 2);
+  } catch {
+    return String(json);
+  }
+}
+
+/** A message as lines, for comparing. */
+export function lines(message) {
+  const inner = content(message) ?? {};
+  const head = role(message) === "tool" ? `result of ${inner.name}` : role(message);
+  const body = pieces(message).map((piece) => {
+    if (piece.kind === "text") return piece.text;
+    if (piece.kind === "tool_call") return `calls ${piece.name} ${pretty(piece.arguments)}`;
+    if (piece.kind === "reasoning") return `thinks: ${piece.text ?? ""}`;
+    return `(${piece.kind}${piece.name ? ` ${piece.name}` : ""})`;
+  });
+  return `[${head}]\n${body.join("\n")}\n`;
+}
+
+/**
+ * Where the bytes of an image are: a `data:` URL, or an address that the page may not load and only names. Kinds that a browser
+ * could run, such as SVG, are not shown.
+ */
+export function imageUrl(media) {
+  const mime = media.mime ?? "image/png";
+  const data = media.source?.base64;
+  return data && /^image\/(png|jpeg|gif|webp)$/.test(mime) ? `data:${mime};base64,${data}` : null;
+}

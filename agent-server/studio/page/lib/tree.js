@@ -1,0 +1,69 @@
+// The tree of what happened: runs, their steps, and in these the calls, tools, waits and changes.
+
+/** One row of the tree. */
+export class Node {
+  constructor(tree, kind, fields) {
+    this.id = tree.nodes.length;
+    this.kind = kind;
+    this.children = [];
+    this.parent = null;
+    this.depth = 0;
+    this.open = false;
+    Object.assign(this, fields);
+  }
+
+  get duration() {
+    return Math.max(0, (this.end ?? this.start) - this.start);
+  }
+}
+
+/** All nodes in the order in which they came; a node's id is its place there. */
+export class Tree {
+  nodes = [];
+  roots = [];
+
+  add(parent, kind, fields) {
+    const node = new Node(this, kind, fields);
+    this.nodes.push(node);
+    this.#hang(node, parent);
+    return node;
+  }
+
+  /** Hangs a node below another, when it comes to be known where it belongs. */
+  move(node, parent) {
+    const from = node.parent ? node.parent.children : this.roots;
+    from.splice(from.lastIndexOf(node), 1);
+    this.#hang(node, parent);
+  }
+
+  #hang(node, parent) {
+    node.parent = parent;
+    (parent ? parent.children : this.roots).push(node);
+    deepen(node, parent ? parent.depth + 1 : 0);
+  }
+}
+
+function deepen(node, depth) {
+  node.depth = depth;
+  for (const child of node.children) deepen(child, depth + 1);
+}
+
+/** The rows that are seen: without what is below a closed node, and without what `shows` refuses (its children stay). */
+export function rows(roots, closed, shows = () => true) {
+  const seen = [];
+  const rest = [...roots].reverse();
+  while (rest.length) {
+    const node = rest.pop();
+    if (shows(node)) seen.push(node);
+    if (closed.has(node.id)) continue;
+    for (let at = node.children.length - 1; at >= 0; at -= 1) rest.push(node.children[at]);
+  }
+  return seen;
+}
+
+/** The nodes above, from the top. */
+export function path(node) {
+  const all = [];
+  for (let at = node; at; at = at.parent) all.unshift(at);
+  return all;
+}

@@ -1,0 +1,81 @@
+// Where a person writes, with files that are sent along.
+import { html, useRef, useState } from "../lib/html.js";
+import { failed, toast } from "../lib/store.js";
+
+/** Bytes of all files of a message: more than this, as text, is a larger body than the server takes. */
+const MOST = 5 << 20;
+
+/** A file as a part of a message. */
+const part = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onerror = () => failed(new Error(`${file.name} cannot be read.`));
+    reader.onload = () => {
+      const source = { base64: reader.result.slice(reader.result.indexOf(",") + 1), mime: file.type || "application/octet-stream", name: file.name };
+      done(/^image\/(png|jpeg|gif|webp)$/.test(source.mime) ? { image: source } : { document: source });
+    };
+    reader.readAsDataURL(file);
+  });
+
+/** `send` is given the input: a text, or its parts where files are with it. */
+export function Composer({ send, placeholder, extra, focus }) {
+  const [text, setText] = useState("");
+  const [files, setFiles] = useState([]);
+  const [busy, setBusy] = useState(false);
+  const box = useRef(null);
+  const picker = useRef(null);
+  const attach = async (chosen) => {
+    for (const file of chosen) {
+      const size = files.reduce((sum, it) => sum + it.size, file.size);
+      if (size > MOST) {
+        toast(`${file.name} is left out: the files of a message have 5 MiB at most.`);
+        continue;
+      }
+      try {
+        const it = { part: await part(file), name: file.name, size: file.size };
+        setFiles((all) => [...all, it]);
+      } catch (error) {
+        failed(error);
+      }
+    }
+  };
+  const submit = async (event) => {
+    event?.preventDefault();
+    if (busy || (!text.trim() && !files.length)) return;
+    setBusy(true);
+    const input = files.length ? [...(text.trim() ? [{ text }] : []), ...files.map((file) => file.part)] : text;
+    try {
+      await send(input);
+      setText("");
+      setFiles([]);
+      if (box.current) box.current.style.height = "";
+    } catch (error) {
+      failed(error);
+    } finally {
+      setBusy(false);
+      box.current?.focus();
+    }
+  };
+  const type = (event) => {
+    setText(event.target.value);
+    event.target.style.height = "";
+    event.target.style.height = `${Math.min(event.target.scrollHeight + 2, 260)}px`;
+  };
+  const press = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+  };
+  return html`<form class="composer" onSubmit=${submit} onDragOver=${(event) => event.preventDefault()} onDrop=${(event) => { event.preventDefault(); attach(event.dataTransfer.files); }}>
+    ${files.length > 0 && html`<ul class="bar" aria-label="Files that are sent along">
+      ${files.map((file) => html`<li class="badge" key=${file.name}>${file.name}
+      <button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
+      </li>`)}</ul>`}
+    <div class="field">
+      <textarea ref=${box} rows="1" aria-label="Message" placeholder=${placeholder} value=${text} autofocus=${focus} onInput=${type} onKeyDown=${press} onPaste=${(event) => event.clipboardData.files.length && attach(event.clipboardData.files)} />
+      <input ref=${picker} type="file" multiple hidden onChange=${(event) => attach(event.target.files)} />
+      <button type="button" class="bare" title="Send files along" onClick=${() => picker.current.click()}>+<span class="unseen"> Send files along</span>
+        </button>
+      ${extra}
+      <button class="main" disabled=${busy || (!text.trim() && !files.length)}>Send</button>
+    </div>
+  </form>`;
+}

@@ -1,0 +1,91 @@
+// Other ways to start it: read-only, over a store without agents, and in a server that wants a key.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { SUPPORT, begin, launch, open, serious, studio } from "./harness.mjs";
+
+const store = join(mkdtempSync(join(tmpdir(), "studio-")), "runs.db");
+execFileSync(process.env.AGENT, ["run", "--store", store, "--session", "by/hand", "Where is the kettle?"], { stdio: "ignore" });
+
+for (const options of [[], ["--read-only"]]) {
+  test(`a store that the program wrote is looked at ${options.length ? "read-only" : "without an agent"}`, async () => {
+    const [browser, server] = await Promise.all([launch(), studio({ store, agents: [], options })]);
+    const it = await open(browser, server.url);
+    try {
+      await it.page.getByRole("link", { name: "Sessions" }).click();
+      await it.page.getByRole("link", { name: /by\/hand/ }).click();
+      await it.page.getByText("Where is the kettle?").waitFor();
+      assert.equal(await it.page.getByRole("textbox", { name: "Message" }).count(), 0);
+      await it.page.getByRole("tab", { name: "Trace" }).click();
+      await it.page.getByRole("treeitem").first().click();
+      assert.equal(await it.page.getByRole("button", { name: "Replay" }).count(), options.length ? 0 : 1);
+      await it.page.goto(`${server.url}#/session/none`);
+      await it.page.getByText("There is no such session").waitFor();
+      // The browser itself tells of the 404.
+      assert.deepEqual(it.faults.filter((fault) => !fault.includes("404")), []);
+    } finally {
+      await browser.close();
+      await server.stop();
+    }
+  });
+}
+
+test("a server with keys asks for one, which is kept in the tab and never in an address", async () => {
+  const keys = join(mkdtempSync(join(tmpdir(), "studio-")), "keys.json");
+  const secret = execFileSync(process.env.AGENT, ["serve", "--new-key", "ada", "--keys", keys], { encoding: "utf8" }).trim();
+  const [browser, server] = await Promise.all([launch(), studio({ command: ["serve", SUPPORT, "--store", "memory", "--keys", keys] })]);
+  const it = await open(browser, server.url);
+  const { page } = it;
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  try {
+    await page.getByRole("heading", { name: "A key, please" }).waitFor();
+    assert.deepEqual(await serious(page), []);
+    await page.getByLabel("Key").fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor();
+    await page.getByLabel("Key").fill(secret);
+    await page.keyboard.press("Enter");
+    await page.getByText("Nothing runs at the moment").waitFor();
+    await begin(page, server.url, "with-a-key", "Hello.");
+    await page.getByText("You said: Hello.").waitFor();
+    await page.reload();
+    await page.getByText("You said: Hello.").waitFor();
+    assert.ok(asked.length > 10 && !asked.some((url) => url.includes(secret)));
+    assert.ok(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(secret));
+    const other = await (await browser.newContext()).newPage();
+    await other.goto(server.url);
+    await other.getByRole("heading", { name: "A key, please" }).waitFor();
+    // The browser itself tells of each 401.
+    assert.deepEqual(it.faults.filter((fault) => !fault.includes("401")), []);
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+});
+
+test("a run whose process died is shown as stopped, nothing goes on by itself, and who goes on too early is told why not", async () => {
+  const browser = await launch();
+  const first = await studio();
+  const it = await open(browser, first.url);
+  await begin(it.page, first.url, "dead", "Tell it slowly.");
+  await it.page.locator(".turn .prose", { hasText: "never boils" }).waitFor();
+  await it.close();
+  await first.stop("SIGKILL");
+  const second = await studio({ store: first.store });
+  const again = await open(browser, `${second.url}#/session/dead`);
+  try {
+    const badge = again.page.locator(".session .head .badge");
+    await badge.filter({ hasText: "stopped" }).waitFor();
+    await again.page.getByRole("button", { name: "Go on with it" }).click();
+    await again.page.getByText("its hold ends within half a minute").waitFor();
+    // The browser itself tells of the 409.
+    assert.deepEqual(again.faults.filter((fault) => !fault.includes("409")), []);
+  } finally {
+    await browser.close();
+    await second.stop();
+  }
+});
