@@ -13,6 +13,7 @@ use std::{
 };
 
 use agent::{
+    ToolRequest,
     config::{Loader, Registry},
     testing::ScriptedModel,
     tools::from_schema,
@@ -69,7 +70,9 @@ fn main() -> ExitCode {
         "additionalProperties": false,
     });
     let tool = |n| {
-        from_schema(&format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value| args.to_string())
+        from_schema(&format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value, _: ToolRequest| {
+            args.to_string()
+        })
     };
     let registry = (0..TOOLS)
         .fold(Registry::builtin().model("small", ScriptedModel::new([])), |registry, n| registry.tool(tool(n)));
