@@ -30,7 +30,7 @@ const MIDDLEWARE: &str = "middleware:
   - pii
   - todo_list
   - delegation
-  - tool_search: {defer: ['tool_2*']}
+  - tool_search: {tools: ['tool_2*']}
   - context_compaction
   - prompt_caching
 ";
