@@ -34,11 +34,19 @@ impl Terminal {
 
     /// A terminal with any command of the program.
     fn with(model: &Model, arguments: &str) -> Option<Self> {
+        Self::among(&[], model, arguments)
+    }
+
+    /// The same, in a folder with these files.
+    fn among(files: &[(&str, &str)], model: &Model, arguments: &str) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("skipped: no tmux");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
         let socket = dir.path().join("tmux").to_str().unwrap().to_owned();
         let terminal = Self { socket, dir };
         let (bin, url) = (env!("CARGO_BIN_EXE_agent"), &model.url);
@@ -192,12 +200,40 @@ fn a_narrow_screen_and_one_that_changes_show_all_the_same() {
     terminal.wait("scrolled up");
 }
 
+/// A server of tools with one that gives ten megabytes.
+const FLOOD: &str = r#"
+import json, sys
+tool = {"name": "flood", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+for line in sys.stdin:
+    call = json.loads(line)
+    if "id" not in call:
+        continue
+    if call["method"] == "initialize":
+        known = {"name": "big", "version": "1"}
+        result = {"protocolVersion": call["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": known}
+    elif call["method"] == "tools/list":
+        result = {"tools": [tool]}
+    elif call["method"] == "tools/call":
+        text = "a line of a large output\n" * 400000 + "its end"
+        result = {"content": [{"type": "text", "text": text}]}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}), flush=True)
+"#;
+
+const BIG: &str = "name: big
+model: openai:scripted@chat
+max_tool_output: 12000000
+tools:
+  - mcp: {name: big, command: [python3, big.py], pass: [PATH], max_result: 12000000}
+";
+
 #[test]
 fn no_key_is_lost_while_a_flood_of_pieces_and_megabytes_of_output_come() {
-    let model =
-        Model::new([Reply::Call("read_file", json!({"path": "big.txt"})), Reply::Flood(20_000, "flood-is-over")]);
-    let Some(terminal) = Terminal::begin(&model, "--dir .") else { return };
-    fs::write(terminal.dir().join("big.txt"), "a line of a large file\n".repeat(40_000)).unwrap();
+    let model = Model::new([Reply::Call("big_flood", json!({})), Reply::Flood(20_000, "flood-is-over")]);
+    let files = [("big.yaml", BIG), ("big.py", FLOOD)];
+    let Some(terminal) = Terminal::among(&files, &model, "chat big.yaml") else { return };
+    terminal.wait(":scripted");
     terminal.say("Read all of it.");
     terminal.wait("piece");
     let typed: String = ('a'..='z').chain('A'..='Z').collect();
@@ -206,9 +242,10 @@ fn no_key_is_lost_while_a_flood_of_pieces_and_megabytes_of_output_come() {
     }
     terminal.wait(&format!("› {typed}"));
     terminal.wait("flood-is-over");
+    assert!(model.last().len() > 10_000_000, "the model was told all of it");
     terminal.press("M-Up");
     terminal.press("C-o");
-    terminal.wait("│");
+    terminal.wait("│ a line of a large output");
 }
 
 #[test]

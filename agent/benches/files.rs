@@ -13,6 +13,7 @@ use std::{
 };
 
 use agent::{
+    ToolRequest,
     config::{Loader, Registry},
     testing::ScriptedModel,
     tools::from_schema,
@@ -29,7 +30,7 @@ const MIDDLEWARE: &str = "middleware:
   - pii
   - todo_list
   - delegation
-  - tool_search: {defer: ['tool_2*']}
+  - tool_search: {tools: ['tool_2*']}
   - context_compaction
   - prompt_caching
 ";
@@ -69,7 +70,9 @@ fn main() -> ExitCode {
         "additionalProperties": false,
     });
     let tool = |n| {
-        from_schema(&format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value| args.to_string())
+        from_schema(&format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value, _: ToolRequest| {
+            args.to_string()
+        })
     };
     let registry = (0..TOOLS)
         .fold(Registry::builtin().model("small", ScriptedModel::new([])), |registry, n| registry.tool(tool(n)));

@@ -101,10 +101,11 @@ fn iterations() -> u32 {
     env::var("AGENT_FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
 }
 
-const SEEDS: [&str; 3] = [
+const SEEDS: [&str; 4] = [
     "name: clerk\nmodel: {name: small, fallbacks: [small]}\ntools:\n  - add: {name: plus, fixed: {a: 1}}\n  - workspace: {root: ., tools: [read_file]}\nmiddleware:\n  - limits: {model_calls: 5}\n    for_all: true\nbudget: {tokens: 100}\n",
     "name: &a clerk\nmodel: *a\nsystem: |\n  Two\n  lines ${variables.x}\nvariables: {x: 1}\nstate:\n  notes: {schema: {type: array}, merge: append, default: []}\n",
     "{\"name\": \"a\", \"model\": \"small\", \"sub_agents\": {\"b\": {\"description\": \"d\", \"agent\": {\"name\": \"b\", \"model\": \"small\"}}}}",
+    "name: a\nmodel: small\nsystem:\n  - {text: Rules., cache: long}\n  - Monday.\ntelemetry: {content: off}\nmiddleware:\n  - guardrails: {guards: {w: {words: {v: [stab]}}, p: {policy: Fine., model: small}}}\n  - judge: {model: {name: small}}\ntools:\n  - add: {permission: ask}\n  - mcp: {name: m, command: [x], permission: deny}\nsub_agents: {b: {description: d, agent: {name: b, model: small, offer_sub_agents: false}}}\n",
 ];
 
 #[test]

@@ -157,7 +157,7 @@ async fn the_marks_of_a_system_prompt_reach_the_model() {
             _: &agent::RunCx,
             req: &mut agent::ModelRequest,
         ) -> agent::Result<agent::Flow<agent::ModelResponse>> {
-            let marks = req.system.as_ref().into_iter().flat_map(|system| system.parts());
+            let marks = req.system.as_ref().into_iter().flat_map(agent::core::SystemMessage::parts);
             let cache = |part: &Part| if let Part::Text(text) = part { text.cache } else { None };
             let said = format!("{:?}", marks.map(cache).collect::<Vec<Option<Cache>>>());
             Ok(agent::Flow::Answer(agent::ModelResponse::new(said.as_str())))

@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
                 Ok(StoreAddress::Sqlite(path)) => *text = format!("sqlite:{}", node.place.dir().join(path).display()),
                 Ok(_) => {}
                 Err(_) if node.referred => {
-                    self.problems.push(Problem::new(node.place.clone(), "what this refers to is no store"))
+                    self.problems.push(Problem::new(node.place.clone(), "what this refers to is no store"));
                 }
                 Err(error) => self.problems.push(Problem::new(node.place.clone(), error.message())),
             },

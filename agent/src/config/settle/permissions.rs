@@ -41,6 +41,7 @@ fn names(registry: &Registry, tool: &Node) -> Vec<String> {
     let own = |key: &str| config.get(key).and_then(Node::text);
     match naming {
         Naming::Tool => vec![own("name").unwrap_or(name).to_owned()],
+        #[cfg(feature = "mcp")]
         Naming::Server => {
             let prefix = own("prefix").map_or_else(|| format!("{}_", own("name").unwrap_or_default()), str::to_owned);
             vec![format!("{prefix}*")]
@@ -64,11 +65,11 @@ fn taken(registry: &Registry, tool: &mut Node, names: &[String]) -> Vec<Said> {
     let said =
         |(tools, node): (&String, &mut Node)| Some(Said { tools: tools.clone(), policy: node.take(PERMISSION)? });
     match naming {
-        Naming::Tool | Naming::Server => names.iter().zip([config]).filter_map(said).collect(),
         Naming::Set => {
             let changed = config.get_mut("change").map(Node::entries_mut).unwrap_or_default();
             names.iter().zip(changed.iter_mut().map(|entry| &mut entry.node)).filter_map(said).collect()
         }
+        _ => names.iter().zip([config]).filter_map(said).collect(),
     }
 }
 

@@ -14,11 +14,14 @@ use tokio::sync::OnceCell;
 use super::library::Documents;
 use crate::config::StoreAddress;
 
+/// Makes a retriever over an opened store.
+type Indexer = Box<dyn Fn(Arc<dyn VectorStore>) -> Retriever + Send + Sync>;
+
 /// A store of vectors that is opened, and filled with its documents, when it is first needed: an agent is built without I/O.
 pub(in crate::config) struct Vectors {
     address: StoreAddress,
     /// What is indexed before anything else, and who does it.
-    documents: Option<(Documents, Box<dyn Fn(Arc<dyn VectorStore>) -> Retriever + Send + Sync>)>,
+    documents: Option<(Documents, Indexer)>,
     opened: OnceCell<Arc<dyn VectorStore>>,
 }
 

@@ -8,7 +8,7 @@ use agent_middleware::{
     Guardrails,
     guardrails::{GuardStage, Guarded, ModelGuard, Moderation, ModerationConfig, OnGuardError, WordList},
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 
 use super::{AskedModel, read};
@@ -53,15 +53,11 @@ struct GuardKeys {
 }
 
 pub(super) fn register(registry: Registry) -> Registry {
-    registry.middleware_made(
-        NAME,
-        |generator| generator.subschema_for::<Config>(),
-        |config, from| {
-            let Config { guards } = read(NAME, config.clone())?;
-            let mut made = guards.into_iter().map(|(name, keys)| keys.guard(&name, from));
-            made.try_fold(Guardrails::new(), |guardrails, guard| Ok(guardrails.guard(guard?)))
-        },
-    )
+    registry.middleware_made(NAME, SchemaGenerator::subschema_for::<Config>, |config, from| {
+        let Config { guards } = read(NAME, config.clone())?;
+        let mut made = guards.into_iter().map(|(name, keys)| keys.guard(&name, from));
+        made.try_fold(Guardrails::new(), |guardrails, guard| Ok(guardrails.guard(guard?)))
+    })
 }
 
 impl GuardKeys {
