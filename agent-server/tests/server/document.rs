@@ -41,7 +41,8 @@ async fn the_document_has_every_route_and_every_route_of_it_is_there() {
         for method in operations.as_object().expect("operations").keys() {
             let method: Method = method.to_uppercase().parse().expect("a method");
             let path = path.replace(['{', '}'], "");
-            let answer = client.answer(client.request(method.clone(), &path).body(Full::default()).expect("a request")).await;
+            let answer =
+                client.answer(client.request(method.clone(), &path).body(Full::default()).expect("a request")).await;
             assert_ne!(answer.status, 405, "{method} {path}");
             let is_unknown = answer.status == 404 && answer.text.contains("nothing under this path");
             assert!(!is_unknown, "{method} {path}");
