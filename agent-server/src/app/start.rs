@@ -117,7 +117,7 @@ impl App {
                 Err(error) if error.kind() == ErrorKind::Stale && key.is_some() => {
                     self.run(caller, &named.run, None).await
                 }
-                Err(error) => Err(ApiError::of(error)),
+                Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
                 Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
             },
             _ => Ok(found.new()),
@@ -138,7 +138,8 @@ impl App {
 
     /// The run that a key gave before.
     fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
-        if then != now {
+        // A run that went on in another request is not known by what it was asked for.
+        if then.is_some() && now.is_some() && then != now {
             let message = "this Idempotency-Key came with another request before: take a new key";
             return Err(ApiError::new(http::StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message));
         }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use agent::testing::Turn;
 use agent_server::Server;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::Method;
 use http_body_util::Full;
 use serde_json::json;
@@ -132,4 +134,15 @@ async fn one_stream_more_than_there_may_be_is_refused() {
     model.open();
     client.rest(&run).await;
     drop(open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_coming_is_given_up() {
+    let server = Server::builder().agent(support([]).build().expect("an agent")).build().expect("a server");
+    let begun = stream::once(async { Ok::<_, std::io::Error>(Bytes::from_static(b"{\"input\": ")) });
+    let request = http::Request::post("/api/agents/support/runs").header("host", "localhost");
+    let request = request.header("content-type", "application/json");
+    let request = request.body(axum::body::Body::from_stream(begun.chain(stream::pending()))).expect("a request");
+    let answer = tower::ServiceExt::oneshot(server.router(), request).await.expect("an answer");
+    assert_eq!(answer.status(), 408);
 }
