@@ -336,7 +336,8 @@ impl EventStream {
     fn take(&mut self, item: Item) -> Option<Event> {
         match item {
             Item::Passing(event) => {
-                self.seen = event.position;
+                // What passed before the tree's first entry does not know its place in the session.
+                self.seen = self.seen.max(event.position);
                 (self.cut.lets_through(&event) && event.position > self.after).then_some(event)
             }
             Item::Entry(entry) => {
