@@ -60,7 +60,7 @@ async fn waiting(
     asked: &Asked,
 ) -> Result<Option<(FoundRun, Vec<(String, agent::run::Answer)>)>, ApiError> {
     let ids = || asked.items.results.iter().filter_map(|result| read_id(&result.call));
-    let Some((_, run)) = ids().last() else { return Ok(None) };
+    let Some((_, run)) = ids().next_back() else { return Ok(None) };
     let Ok(run) = app.run(caller, run, None).await else { return Ok(None) };
     let Some(open) = run.checkpoint().await? else { return Ok(None) };
     let own = |result: &client_tools::CallResult| {
