@@ -47,7 +47,7 @@ async fn whoever_comes_back_gets_what_he_has_not_once_and_in_order_with_what_pas
     // The same from the journal alone, without what passed.
     let durable: Vec<Event> = all.into_iter().filter(|event| event.position.after == 0).collect();
     let newest = journal.newest("s").await.expect("a journal").expect("an entry").seq;
-    let hub = EventHub::at_rest(Arc::new(journal), Arc::new(ids), 1, newest);
+    let hub = EventHub::at_rest(Arc::new(journal), &Arc::new(ids), 1, newest);
     for have in 0..=durable.len() {
         let rest: Vec<Event> = hub.subscribe_after(1, place(&durable, have)).collect().await;
         assert_eq!(rest, durable[have..], "after {have} of {}", durable.len());
@@ -77,6 +77,6 @@ async fn a_reader_of_a_run_that_goes_on_has_its_earlier_attempts_too() {
     }
     // Another run of the session is not of this tree.
     let ids = RunIds::root("a", "s");
-    let hub = EventHub::at_rest(Arc::new(journal), Arc::new(ids), 10_000, 20_000);
+    let hub = EventHub::at_rest(Arc::new(journal), &Arc::new(ids), 10_000, 20_000);
     assert_eq!(hub.subscribe_after(10_000, Position::default()).count().await, 0);
 }

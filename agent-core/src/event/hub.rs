@@ -124,13 +124,13 @@ impl EventHub {
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
-    /// let hub = EventHub::at_rest(journal, Arc::new(RunIds::root("assistant", "garden")), 1, 0);
+    /// let hub = EventHub::at_rest(journal, &Arc::new(RunIds::root("assistant", "garden")), 1, 0);
     /// assert_eq!(hub.subscribe_after(1, Position::default()).count().await, 0, "nothing was written");
     /// # });
     /// ```
-    pub fn at_rest(journal: Arc<dyn Journal>, ids: Arc<RunIds>, began: u64, last: u64) -> Self {
+    pub fn at_rest(journal: Arc<dyn Journal>, ids: &Arc<RunIds>, began: u64, last: u64) -> Self {
         let hub = Self::new(journal, ids.session.clone());
-        hub.set_root(&ids);
+        hub.set_root(ids);
         if began <= last {
             hub.ring().reached(began, last);
         }

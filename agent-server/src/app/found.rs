@@ -169,7 +169,7 @@ impl FoundRun {
         let newest = journal.newest(self.store_name()).await?.map_or(0, |entry| entry.seq);
         let mut ids = RunIds::root(self.agent.clone(), self.store_name().clone());
         (ids.run_id, ids.root_run_id) = (self.id.clone(), self.id.clone());
-        let hub = EventHub::at_rest(journal.clone(), Arc::new(ids), record.seq, newest);
+        let hub = EventHub::at_rest(journal.clone(), &Arc::new(ids), record.seq, newest);
         Ok(hub.subscribe_after(record.seq, after).boxed())
     }
 
