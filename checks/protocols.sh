@@ -10,7 +10,7 @@ packages=(@ag-ui/client@1.0.0 openai@6 ai@6)
 wheels=(openai==3.57.0 a2a-sdk==1.3.0 httpx)
 tools=target/protocols
 chosen=("$@")
-[ "$#" -gt 0 ] || chosen=(ag_ui.mjs openai_sdk.py openai.mjs ai.mjs a2a.py)
+[ "$#" -gt 0 ] || chosen=(ag_ui.mjs openai_sdk.py openai.mjs ai.mjs a2a_sdk.py)
 
 skip() {
     echo "The clients of others were skipped: $1."

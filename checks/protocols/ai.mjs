@@ -41,8 +41,8 @@ const scenes = {
     const { answer } = await chat.run();
     assert.equal(text(answer), 'You said: hello.');
     assert.equal(answer.metadata.usage.totalTokens, 15);
-    chat.says('again');
-    assert.equal(text((await chat.run()).answer), 'You said: again.');
+    chat.says('bye');
+    assert.equal(text((await chat.run()).answer), 'You said: bye.');
     assert.equal(chat.messages.length, 4);
   },
   async tools() {

@@ -230,8 +230,12 @@ impl Ring {
             Some(before) => Some((at, before)),
             None => {
                 let start = self.start?;
-                let is_whole = matches!(self.items.front(), Some(Item::Entry(first)) if first.seq == start + 1);
-                is_whole.then_some((0, start))
+                // What passed before the first entry stands in front of it.
+                let mut entries = self.items.iter().filter_map(|item| match item {
+                    Item::Entry(entry) => Some(entry.seq),
+                    Item::Passing(_) => None,
+                });
+                (entries.next() == Some(start + 1)).then_some((0, start))
             }
         }
     }
@@ -332,7 +336,8 @@ impl EventStream {
     fn take(&mut self, item: Item) -> Option<Event> {
         match item {
             Item::Passing(event) => {
-                self.seen = event.position;
+                // What passed before the tree's first entry does not know its place in the session.
+                self.seen = self.seen.max(event.position);
                 (self.cut.lets_through(&event) && event.position > self.after).then_some(event)
             }
             Item::Entry(entry) => {

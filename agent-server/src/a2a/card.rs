@@ -7,7 +7,7 @@ use axum::{
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use crate::{ApiError, App, Caller, app::Served};
+use crate::{ApiError, App, Caller, Scope, app::Served};
 
 pub(super) async fn of_agent(
     State(app): State<App>,
@@ -15,6 +15,7 @@ pub(super) async fn of_agent(
     Path(agent): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
+    caller.require(Scope::Read)?;
     Ok(Json(card(app.agent(&caller, &agent)?, &headers)))
 }
 
@@ -24,6 +25,7 @@ pub(super) async fn of_server(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
+    caller.require(Scope::Read)?;
     let mut agents = app.agents(&caller);
     match (agents.next(), agents.next()) {
         (Some(agent), None) => Ok(Json(card(agent, &headers))),

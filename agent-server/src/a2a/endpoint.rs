@@ -1,6 +1,6 @@
 //! `POST /a2a/{agent}`.
 
-use agent::{RunRequest, run::new_id};
+use agent::RunRequest;
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start,
-    conversation::Began,
+    conversation::{Began, check_media},
     extract::JsonBody,
     follow::{self, WhenGone, follow},
     sse,
@@ -93,9 +93,12 @@ impl Desk {
     async fn begin(&self, send: &Send) -> Result<Began, RpcError> {
         let (app, caller, said) = (&self.app, &self.caller, &send.message);
         let Some(id) = &said.task_id else {
-            let context = said.context_id.clone().unwrap_or_else(new_id);
-            let start = Start::new(&self.agent, RunRequest::new(vec![said.message()?]));
-            let run = app.start(caller, start.session(context).key(&said.message_id)).await?;
+            let messages = vec![said.message()?];
+            check_media(&messages)?;
+            let start = Start::new(&self.agent, RunRequest::new(messages)).key(&said.message_id);
+            // A context of its own follows from the message's id.
+            let start = said.context_id.iter().fold(start, Start::session);
+            let run = app.start(caller, start).await?;
             return Ok(Began { run, after: None });
         };
         caller.require(Scope::Answer)?;
@@ -103,6 +106,7 @@ impl Desk {
         let open = run.checkpoint().await?.filter(|open| !open.questions.is_empty());
         let over = || RpcError::unsupported("the task waits for nothing: send a message without its id");
         let answers = said.answers(&open.ok_or_else(over)?.questions)?;
+        let answers = answers.into_iter().map(|(id, answer)| (id, answer.by(caller.subject()))).collect();
         let after = follow::at_rest(app, &run).await?;
         let run = app.go_on(caller, &run, answers, |request| request).await?;
         Ok(Began { run, after: Some(after) })

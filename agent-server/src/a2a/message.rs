@@ -114,9 +114,9 @@ impl PartSaid {
                 let mime = file.mime_type.clone();
                 let media = match (&file.bytes, &file.uri) {
                     (Some(bytes), _) => Media::base64(bytes.clone(), mime.clone().unwrap_or_default()),
-                    (None, uri) => mime.iter().fold(Media::url(uri.clone()?), |media, mime| media.with_mime(mime)),
+                    (None, uri) => mime.iter().fold(Media::url(uri.clone()?), Media::with_mime),
                 };
-                let media = file.name.iter().fold(media, |media, name| media.with_name(name));
+                let media = file.name.iter().fold(media, Media::with_name);
                 let is_image = mime.is_some_and(|mime| mime.starts_with("image/"));
                 Some(if is_image { Part::Image(media) } else { Part::Document(media) })
             }
@@ -130,20 +130,20 @@ mod tests {
 
     use super::*;
 
-    fn said(parts: Value) -> Said {
+    fn said(parts: &Value) -> Said {
         serde_json::from_value(json!({"messageId": "m", "role": "user", "parts": parts})).expect("a message")
     }
 
     #[test]
     fn one_question_is_answered_by_a_text_and_many_by_their_names() {
         let one = [Question::new("c1/approval", "approval", json!({}))];
-        let text = said(json!([{"kind": "text", "text": "Yes"}]));
+        let text = said(&json!([{"kind": "text", "text": "Yes"}]));
         assert_eq!(text.answers(&one).expect("clear")[0].1.value, json!({"decision": "approve"}));
-        let data = said(json!([{"kind": "data", "data": {"decision": "reject", "reason": "no"}}]));
+        let data = said(&json!([{"kind": "data", "data": {"decision": "reject", "reason": "no"}}]));
         assert_eq!(data.answers(&one).expect("clear")[0].1.value["reason"], "no");
         let two = [Question::new("a", "ask", json!({})), Question::new("b", "ask", json!({}))];
         assert!(text.answers(&two).is_err());
-        let named = said(json!([{"kind": "data", "data": {"b": 2, "a": 1}}]));
+        let named = said(&json!([{"kind": "data", "data": {"b": 2, "a": 1}}]));
         let values: Vec<_> = named.answers(&two).expect("clear").into_iter().map(|(_, answer)| answer.value).collect();
         assert_eq!(values, [json!(1), json!(2)]);
     }

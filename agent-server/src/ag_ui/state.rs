@@ -48,7 +48,7 @@ impl Middleware for SharedState {
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         if let Ok(given) = cx.resources().get::<ClientState>() {
             for key in &self.0 {
-                if let Some(value) = given.0.get(key).filter(|_| cx.state().has(key)) {
+                if let Some(value) = given.0.get(key).filter(|_| cx.state().schema().has(key)) {
                     cx.state().set_value(key, value.clone(), None)?;
                 }
             }

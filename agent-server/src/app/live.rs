@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agent::{Result, Run, RunEnd, RunHandle, event::EventStream};
+use agent::{Event, Result, Run, RunEnd, RunHandle, event::EventStream};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -152,19 +152,29 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
     let mut run = std::pin::pin!(run);
     let end = tokio::select! {
         biased;
-        Some(event) = first.next() => {
+        Some(event) = durable(&mut first) => {
             leaving.run.begin(Begun { session: event.ids.session.clone(), seq: began.unwrap_or(event.position.seq) });
             drop(first);
             run.await
         }
         end = &mut run => {
-            if let Some(event) = first.next().await {
+            if let Some(event) = durable(&mut first).await {
                 leaving.run.begin(Begun { session: event.ids.session.clone(), seq: began.unwrap_or(event.position.seq) });
             }
             end
         }
     };
     leaving.end = Some(end);
+}
+
+/// The first event of the journal's: what passes before it has no place in the session yet.
+async fn durable(events: &mut EventStream) -> Option<Event> {
+    while let Some(event) = events.next().await {
+        if event.position.after == 0 {
+            return Some(event);
+        }
+    }
+    None
 }
 
 /// Notes the end of a run, even one by a panic.

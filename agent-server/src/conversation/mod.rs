@@ -1,5 +1,6 @@
 //! What a front end says in a conversation, and the run that comes of it.
 
+mod media;
 mod news;
 mod resume;
 
@@ -10,6 +11,7 @@ use agent::{
 
 pub use self::resume::interrupt_id;
 pub(crate) use self::{
+    media::check_media,
     news::Saying,
     resume::{PAUSED, Resume, ResumeStatus, is_yes_or_no},
 };
@@ -61,9 +63,12 @@ impl Turn {
         let kept = app.sessions().session(&app.session_id(caller, session), agent);
         let known = news::known(&self.said, &kept.history().await?);
         self.said.drain(..known);
+        let said = self.said.last().map(|saying| (saying.id.clone(), said_as_bytes(saying)));
+        let messages = self.messages();
+        check_media(&messages)?;
         let open = kept.unfinished().await?;
         if let Some(open) = &open
-            && let Some(answers) = self.goes_on(open)?
+            && let Some(answers) = self.goes_on(open, caller, &messages)?
         {
             if !self.resume.is_empty() {
                 caller.require(Scope::Answer)?;
@@ -72,34 +77,43 @@ impl Turn {
             let after = follow::at_rest(app, &run).await?;
             let run = app.go_on(caller, &run, answers, shape).await?;
             if let Some(handle) = run.handle() {
-                self.messages().into_iter().try_for_each(|message| handle.steer(message))?;
+                messages.into_iter().try_for_each(|message| handle.steer(message))?;
             }
             return Ok(Began { run, after: Some(after) });
         }
         if !self.resume.is_empty() {
             return Err(ApiError::conflict("answer_refused", "nothing waits in this conversation"));
         }
-        let Some(key) = self.said.last().map(|saying| saying.id.clone()) else {
+        let Some((key, said)) = said else {
             let message = "there is nothing new: the messages end with the agent's, and no call is open";
             return Err(ApiError::invalid(message));
         };
-        let mut request = shape(RunRequest::new(self.messages()));
+        let mut request = shape(RunRequest::new(messages));
         // Who says something else does not answer the calls of his own tools; what a person is asked stays asked.
         if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == CLIENT_TOOL)) {
             request = request.when_waiting(WhenWaiting::Supersede);
         }
-        let run = app.start(caller, Start::new(agent, request).session(session).key(key)).await?;
+        let start = Start::new(agent, request).session(session);
+        // The id again with other words is another request.
+        let start = if key.is_empty() { start } else { start.key(key).body(&said) };
+        let run = app.start(caller, start).await?;
         Ok(Began { run, after: None })
     }
 
     /// The answers with which an unfinished run is gone on with; none if something else is wanted.
-    fn goes_on(&self, open: &Checkpoint) -> Result<Option<Vec<(String, Answer)>>, ApiError> {
+    fn goes_on(
+        &self,
+        open: &Checkpoint,
+        caller: &Caller,
+        messages: &[Message],
+    ) -> Result<Option<Vec<(String, Answer)>>, ApiError> {
         let mut answers = resume::answers(open, &self.resume)?;
         answers.extend(client_tools::answers(open, &self.results));
         // A run that was paused, cancelled or failed waits for nobody: it is gone on with if nothing else is wanted.
         let is_asked = !self.resume.is_empty() || !answers.is_empty();
-        let is_retried = open.questions.is_empty() && self.said.is_empty();
-        Ok((is_asked || is_retried).then_some(answers))
+        let is_retried = open.questions.is_empty() && messages.is_empty();
+        let by = |(id, answer): (String, Answer)| (id, answer.by(caller.subject()));
+        Ok((is_asked || is_retried).then(|| answers.into_iter().map(by).collect()))
     }
 
     fn messages(&mut self) -> Vec<Message> {
@@ -109,4 +123,8 @@ impl Turn {
         }
         said.into_iter().map(|saying| Message::User(UserMessage::new(saying.parts))).collect()
     }
+}
+
+fn said_as_bytes(saying: &Saying) -> Vec<u8> {
+    serde_json::to_vec(&saying.parts).unwrap_or_default()
 }

@@ -4,7 +4,11 @@ use agent::{Message, RunRequest};
 use http::HeaderMap;
 
 use super::{error::OpenAiError, items::read_id, wire::Asked};
-use crate::{ApiError, App, Caller, FoundRun, Scope, Start, client_tools, conversation::Began, follow};
+use crate::{
+    ApiError, App, Caller, FoundRun, Scope, Start, client_tools,
+    conversation::{Began, check_media},
+    follow,
+};
 
 /// The header by which a client names a session: then only what is new in the messages counts.
 pub(crate) const SESSION: &str = "agent-session";
@@ -22,6 +26,8 @@ pub(super) async fn begin(
     let tools = client_tools::tools(asked.tools.iter().cloned(), &own)?;
     let params = asked.params.clone();
     let shape = move |request: RunRequest| request.more_tools(tools).params(params);
+    check_media(&asked.messages)?;
+    check_media(&asked.newest)?;
     if let Some((run, answers)) = waiting(app, caller, asked).await? {
         let after = follow::at_rest(app, &run).await?;
         let run = app.go_on(caller, &run, answers, shape).await?;
@@ -54,7 +60,7 @@ async fn waiting(
     asked: &Asked,
 ) -> Result<Option<(FoundRun, Vec<(String, agent::run::Answer)>)>, ApiError> {
     let ids = || asked.items.results.iter().filter_map(|result| read_id(&result.call));
-    let Some((_, run)) = ids().last() else { return Ok(None) };
+    let Some((_, run)) = ids().next_back() else { return Ok(None) };
     let Ok(run) = app.run(caller, run, None).await else { return Ok(None) };
     let Some(open) = run.checkpoint().await? else { return Ok(None) };
     let own = |result: &client_tools::CallResult| {

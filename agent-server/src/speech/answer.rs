@@ -172,11 +172,9 @@ impl Answer {
                 });
                 self.seal(at, reasoning, say);
             }
-            Block::ToolCall(call) => {
-                if !self.calls.iter().any(|told| told.index == index && told.own == call.id) {
-                    self.begin_call(index, &call.id, &call.name, ids, say);
-                    self.add_arguments(index, &call.arguments, say);
-                }
+            Block::ToolCall(call) if !self.calls.iter().any(|told| told.index == index && told.own == call.id) => {
+                self.begin_call(index, &call.id, &call.name, ids, say);
+                self.add_arguments(index, &call.arguments, say);
             }
             _ => {}
         }

@@ -56,9 +56,16 @@ impl Ending {
         }
     }
 
-    /// The ending of a run that failed.
+    /// The ending of a run that failed. What is of no use to a client goes to the log.
     pub fn failed(error: &Error) -> Self {
-        Self::Failed { kind: error.kind(), message: error.message().to_owned() }
+        let message = match error.kind() {
+            ErrorKind::Store | ErrorKind::Middleware | ErrorKind::NonDeterminism | ErrorKind::Unexpected => {
+                tracing::error!(error = %error, "a run failed");
+                "the run failed: the server's log says why".to_owned()
+            }
+            _ => error.message().to_owned(),
+        };
+        Self::Failed { kind: error.kind(), message }
     }
 }
 

@@ -123,8 +123,8 @@ impl UiPart {
                     Some((mime, data)) => Media::base64(data, mime),
                     None => Media::url(self.url.clone()),
                 };
-                let media = self.media_type.iter().fold(media, |media, mime| media.with_mime(mime));
-                let media = self.filename.iter().fold(media, |media, name| media.with_name(name));
+                let media = self.media_type.iter().fold(media, Media::with_mime);
+                let media = self.filename.iter().fold(media, Media::with_name);
                 let is_image = media.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
                 Some(if is_image { Part::Image(media) } else { Part::Document(media) })
             }
@@ -160,7 +160,7 @@ fn resolved(id: &str, payload: Value) -> Resume {
 mod tests {
     use super::*;
 
-    fn turn(messages: Value) -> Turn {
+    fn turn(messages: &Value) -> Turn {
         serde_json::from_value::<ChatInput>(json!({"id": "c", "messages": messages})).expect("an input").turn()
     }
 
@@ -174,7 +174,7 @@ mod tests {
         };
         let decided = part("approval-responded", json!({"approval": {"id": "d", "approved": false, "reason": "no"}}));
         let turn_of = |last: &Value| {
-            turn(json!([
+            turn(&json!([
                 {"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]},
                 {"id": "2", "role": "assistant", "parts": [part("output-available", json!({"output": {"n": 1}})), last]},
             ]))
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn files_of_the_user_are_media() {
-        let told = turn(json!([{"id": "1", "role": "user", "parts": [
+        let told = turn(&json!([{"id": "1", "role": "user", "parts": [
             {"type": "text", "text": "look"}, {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,aGk="}]}]));
         assert!(matches!(&told.said[0].parts[1], Part::Image(media) if media.mime.as_deref() == Some("image/png")));
     }

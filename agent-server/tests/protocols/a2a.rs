@@ -47,7 +47,7 @@ async fn a_stream_tells_the_answer_and_then_how_the_task_stands() {
         ("fail", "failed", ""),
     ] {
         let request =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {"message": said(scene, "m1")}});
+            json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {"message": said(scene, scene)}});
         let frames = served.post("/a2a/actor", &request).await.frames();
         let told: Vec<_> = frames.iter().map(|frame| &frame["result"]).collect();
         assert_eq!(told[0]["kind"], "task");

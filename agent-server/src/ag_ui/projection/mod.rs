@@ -149,13 +149,13 @@ impl Projection {
         let mut told = Vec::new();
         for Said { lane, what } in said {
             let from = told.len();
-            self.write(lane, what, &mut told);
+            self.write(&lane, what, &mut told);
             told[from..].iter().for_each(|event| self.transcript.take(event));
         }
         told
     }
 
-    fn write(&mut self, lane: Option<Arc<str>>, what: What, told: &mut Vec<AgUiEvent>) {
+    fn write(&mut self, lane: &Option<Arc<str>>, what: What, told: &mut Vec<AgUiEvent>) {
         let mut tell = |event: AgUi| told.push(event.of(lane.as_deref().map(str::to_owned)));
         match what {
             What::LaneStarted { name, parent, call } => {
@@ -169,7 +169,7 @@ impl Projection {
                 told.push(started.of_root());
             }
             What::LaneEnded { status, error, asked } => {
-                if let Some(step_name) = self.steps.remove(&lane) {
+                if let Some(step_name) = self.steps.remove(lane) {
                     tell(AgUi::StepFinished { step_name });
                 }
                 let run = lane.as_deref().unwrap_or_default().to_owned();
