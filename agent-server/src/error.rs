@@ -79,10 +79,10 @@ impl ApiError {
         self
     }
 
-    /// Says the same in other words.
+    /// Says the same with another name: a session has one in the store, which clients are not told.
     #[must_use]
-    pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = message.into();
+    pub(crate) fn renamed(mut self, from: &str, to: &str) -> Self {
+        self.message = self.message.replace(from, to);
         self
     }
 

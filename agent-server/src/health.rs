@@ -16,9 +16,14 @@ use crate::{
     error::ApiError,
 };
 
-/// `/health` and `/ready`, for who watches over processes. Neither needs a key.
+/// `/health` and `/ready`, for who watches over processes, and `/openapi.json`. None needs a key.
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/health", get(health)).route("/ready", get(ready))
+    Router::new().route("/health", get(health)).route("/ready", get(ready)).route("/openapi.json", get(document))
+}
+
+/// What can be asked, for programs that make clients.
+async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("../openapi.json"))
 }
 
 async fn health() -> impl IntoResponse {

@@ -53,3 +53,8 @@ pub use self::{
 pub fn router(agents: impl IntoIterator<Item = impl Into<Served>>) -> agent::Result<axum::Router> {
     Ok(Server::builder().agents(agents).build()?.router())
 }
+
+/// The guide, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/server.md")]
+mod guide {}

@@ -177,7 +177,9 @@ async fn hold(
 ) -> Told {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
-    app.hold(&run).await?;
+    if run.checkpoint().await?.is_some() {
+        app.hold(&run).await?;
+    }
     let Some(handle) = run.handle() else { return Ok((StatusCode::OK, Json(run.view().await?))) };
     stop(handle);
     Ok((StatusCode::ACCEPTED, Json(run.view().await?)))

@@ -73,7 +73,7 @@ impl App {
     async fn begun(&self, live: Arc<LiveRun>) -> Result<FoundRun, ApiError> {
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {
-                Err(error) => Err(ApiError::of(error)),
+                Err(error) => Err(ApiError::of(error).renamed(live.session(), &names::public(live.session()))),
                 Ok(_) => Ok(FoundRun::of_live(self.clone(), live)),
             },
             _ => Ok(FoundRun::of_live(self.clone(), live)),

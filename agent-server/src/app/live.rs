@@ -43,6 +43,8 @@ pub(super) struct LiveRun {
     pub(super) handle: RunHandle,
     /// The session that was asked for.
     wanted: Arc<str>,
+    /// A reader from the beginning that takes nothing: what passes is kept for those who come later, or come back.
+    _kept: Mutex<EventStream>,
     begun: OnceLock<Begun>,
     phase: watch::Sender<Phase>,
 }
@@ -118,7 +120,6 @@ impl Live {
         }
         let run = run();
         let handle = run.handle();
-        // Somebody looks from the beginning, and takes nothing: what passes is kept for those who come later, or come back.
         let (kept, first) = (handle.events(), handle.events());
         let live = Arc::new(LiveRun {
             id: asked.id.clone(),
@@ -129,6 +130,7 @@ impl Live {
             digest: asked.digest,
             handle,
             wanted: asked.session,
+            _kept: Mutex::new(kept),
             begun: OnceLock::new(),
             phase: watch::Sender::new(Phase::Waiting),
         });
@@ -137,7 +139,7 @@ impl Live {
         drop(runs);
         self.metrics.started(&live.agent);
         let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
-        tokio::spawn(drive(leaving, run, first, kept, asked.began));
+        tokio::spawn(drive(leaving, run, first, asked.began));
         (live, true)
     }
 
@@ -146,7 +148,7 @@ impl Live {
     }
 }
 
-async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, kept: EventStream, began: Option<u64>) {
+async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Option<u64>) {
     let mut run = std::pin::pin!(run);
     let end = tokio::select! {
         biased;
@@ -163,7 +165,6 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, kept: Eve
         }
     };
     leaving.end = Some(end);
-    drop(kept);
 }
 
 /// Notes the end of a run, even one by a panic.

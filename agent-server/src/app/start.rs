@@ -117,7 +117,7 @@ impl App {
                 Err(error) if error.kind() == ErrorKind::Stale && key.is_some() => {
                     self.run(caller, &named.run, None).await
                 }
-                Err(error) => Err(ApiError::of(error)),
+                Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
                 Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
             },
             _ => Ok(found.new()),

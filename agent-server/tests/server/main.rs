@@ -1,6 +1,7 @@
 //! The server through real sockets, by a plain HTTP client.
 
 mod abuse;
+mod document;
 mod drain;
 mod events;
 mod questions;

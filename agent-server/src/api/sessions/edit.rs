@@ -119,9 +119,7 @@ async fn fork(
 
 /// The error, with the session's name as the client knows it.
 fn public(error: &Error, found: &Found) -> ApiError {
-    let told = ApiError::of(error);
-    let message = told.message().replace(&found.store_name(), found.id.session());
-    told.with_message(message)
+    ApiError::of(error).renamed(&found.store_name(), found.id.session())
 }
 
 #[derive(Debug, Default, Deserialize)]
