@@ -424,7 +424,8 @@ fn examples(dir: &std::path::Path) -> Vec<(String, String)> {
 }
 
 /// Examples that need what a test has not: a terminal, a network, a client, a run that waits.
-const NOT_ALONE: [&str; 4] = ["agent chat", "agent mcp", "agent doctor --network", "agent approve"];
+const NOT_ALONE: [&str; 6] =
+    ["agent chat", "agent mcp", "agent serve", "agent studio", "agent doctor --network", "agent approve"];
 
 #[test]
 fn the_examples_of_the_help_work() {
@@ -460,6 +461,8 @@ fn the_examples_of_the_help_work() {
         "tools",
         "doctor",
         "mcp",
+        "serve",
+        "studio",
         "new",
         "completions",
         "schema",

@@ -45,9 +45,6 @@ function pack(boxes) {
   return { boxes, height: free.length, until: boxes.reduce((most, box) => Math.max(most, box.until), 0) };
 }
 
-/** The spans that are seen between two moments. */
-export const visible = (spans, from, to) => spans.filter((span) => span.end >= from && span.start <= to);
-
 /** Round steps of a time axis, about `wanted` of them. */
 export function ticks(from, to, wanted = 6) {
   const rough = (to - from) / Math.max(1, wanted);

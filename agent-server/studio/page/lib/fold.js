@@ -77,9 +77,9 @@ export class Fold {
     const node = this.tree.add(parent, "run", { label: ids.agent, start: entry.time, open: true, seq: entry.seq, run: entry.run, usage: {}, below: {}, status: null });
     const conversation = this.#conversation(ids.agent_id);
     this.runs.set(entry.run, {
-      id: entry.run, ids, node, fingerprint, conversation, began: conversation.request(), fork: null,
+      id: entry.run, ids, node, fingerprint, conversation, began: conversation.request(),
       step: null, before: entry.time, answer: null, tools: new Map(), outputs: new Map(), steps: [], request: null, budget: { reserved: new Map(), used: {} },
-      undone: false, firstChat: this.chat.length,
+      undone: false,
     });
   }
 

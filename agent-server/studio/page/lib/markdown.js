@@ -11,7 +11,8 @@ const marked = new Marked({
     image: ({ href, text }) => (/^data:image\/(png|jpeg|gif|webp);/.test(href) ? `<img src="${escaped(href)}" alt="${escaped(text)}">` : `<a href="${escaped(href)}">${escaped(text || href)}</a>`),
     code: ({ text, lang }) => {
       const language = /^[\w+#.-]{1,20}/.exec(lang ?? "")?.[0] ?? "";
-      return `<figure class="code"><figcaption><span>${escaped(language || "text")}</span><button type="button" class="bare" data-copy>Copy</button></figcaption><pre tabindex="0"><code>${escaped(text)}</code></pre></figure>`;
+      const caption = `<span>${escaped(language || "text")}</span><button type="button" class="bare" data-copy>Copy</button>`;
+      return `<figure class="code"><figcaption>${caption}</figcaption><pre tabindex="0"><code>${escaped(text)}</code></pre></figure>`;
     },
     // Whatever claims to be HTML is shown as the text that it is.
     html: ({ text }) => escaped(text),

@@ -3,6 +3,8 @@ import { api } from "./api.js";
 import { MessageBuilder } from "./chunks.js";
 import { Fold } from "./fold.js";
 
+/** Entries of the first page, so that something is seen at once, and of the others. */
+const FIRST = 300;
 const PAGE = 2000;
 const PAUSE = 2000;
 
@@ -72,7 +74,7 @@ export class Session {
   /** Reads what the journal has beyond what is folded. A page is folded in one go; the page is drawn between two. */
   async #pull() {
     for (;;) {
-      const { entries, after } = await api.entries(this.name, this.fold.seq, PAGE, this.#stop.signal);
+      const { entries, after } = await api.entries(this.name, this.fold.seq, this.fold.seq ? PAGE : FIRST, this.#stop.signal);
       for (const entry of entries) {
         this.fold.apply(entry);
         if (entry.body.model_accepted || entry.body.run_ended) this.streams.delete(entry.run);

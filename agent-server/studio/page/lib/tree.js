@@ -1,7 +1,7 @@
 // The tree of what happened: runs, their steps, and in these the calls, tools, waits and changes.
 
 /** One row of the tree. */
-export class Node {
+class Node {
   constructor(tree, kind, fields) {
     this.id = tree.nodes.length;
     this.kind = kind;

@@ -18,8 +18,14 @@ export function CallDetail({ node, session, name, readOnly }) {
   return html`<div class="bar"><h2><span class="quiet">Model call</span> ${node.label}</h2>
       ${!readOnly && html`<span class="push"><button onClick=${() => forkDialog(session, name, run, node.step - 1, node)}>Fork here</button>
         </span>`}</div>
-    <${Facts} of=${[["Began", clock(node.start)], ["Took", duration(node.duration)], ["Step", node.step], ["Ended because", typeof node.finish === "string" ? node.finish.replaceAll("_", " ") : JSON.stringify(node.finish)], ...tokens(node.usage), ["Answer's id", node.response.id && html`<code>
-      ${node.response.id}</code>`]]} />
+    <${Facts} of=${[
+      ["Began", clock(node.start)],
+      ["Took", duration(node.duration)],
+      ["Step", node.step],
+      ["Ended because", typeof node.finish === "string" ? node.finish.replaceAll("_", " ") : JSON.stringify(node.finish)],
+      ...tokens(node.usage),
+      ["Answer's id", node.response.id && html`<code>${node.response.id}</code>`],
+    ]} />
     <${Tabs} names=${[["news", "What changed"], ["request", `Request (${node.request.length})`], ["answer", "Answer"]]} chosen=${tab} choose=${setTab} label="The call" panel="call" />
     <div id="call" role="tabpanel" aria-labelledby="call-${tab}" class="stack"><${Panel} node=${node} run=${run} /></div>`;
 }
@@ -30,9 +36,13 @@ function News({ node, run }) {
   const before = run.steps.flatMap((step) => step.children).findLast((it) => it.kind === "model" && it.response && it.seq < node.seq);
   const grown = before ? prompt(node.usage) - prompt(before.usage) : null;
   const text = (messages) => messages.map(lines).join("\n");
+  const since = `${plural(change.same, "message")} as before, ${change.gone.length} gone, ${change.fresh.length} new`;
+  const first = `The first call of this run: ${plural(change.fresh.length, "message")}`;
   return html`<p class="quiet">
-    ${node.previous ? `${plural(change.same, "message")} as before, ${change.gone.length} gone, ${change.fresh.length} new` : `The first call of this run: ${plural(change.fresh.length, "message")}`}${grown === null ? "" : `; ${grown >= 0 ? "+" : "−"}${count(Math.abs(grown))} tokens`}.</p>
-    ${change.gone.length > 0 ? html`<${Diff} before=${text(change.gone)} now=${text(change.fresh)} label="What changed since the call before" />` : html`<${Messages} all=${change.fresh} fresh=${Boolean(node.previous)} />`}`;
+    ${node.previous ? since : first}${grown === null ? "" : `; ${grown >= 0 ? "+" : "−"}${count(Math.abs(grown))} tokens`}.</p>
+    ${change.gone.length > 0
+      ? html`<${Diff} before=${text(change.gone)} now=${text(change.fresh)} label="What changed since the call before" />`
+      : html`<${Messages} all=${change.fresh} fresh=${Boolean(node.previous)} />`}`;
 }
 
 const Request = ({ node, run }) => html`${run.system && html`<details class="thought"><summary>System prompt</summary>

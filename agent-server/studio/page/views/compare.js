@@ -1,6 +1,6 @@
 // Two runs side by side, step by step.
 import { api } from "../lib/api.js";
-import { count, duration, money, plural, prompt } from "../lib/format.js";
+import { duration, plural, used } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { sideBySide } from "../lib/diff.js";
 import { transcript } from "../lib/fold.js";
@@ -53,7 +53,7 @@ function Side({ word, session, name, run, choose }) {
       ${all.map((it, at) => html`<option key=${it.id} value=${it.id}>${at + 1}: ${it.ids.agent}, ${plural(it.steps.length, "step")}</option>`)}
       </select></label>`}
     ${run && html`<p class="bar figures">
-      <${Badge} word=${run.node.status?.word ?? "running"} /> ${duration(run.node.duration)} · ${count(prompt({ input: 0, cached: 0, cache_write: 0, ...run.node.below }))} → ${count(run.node.below.output ?? 0)} tokens${run.node.below.priced ? ` · ${money(run.node.below.cost)}` : ""} · <a href=${link("session", name, "trace", { at: run.node.seq })}>trace</a>
+      <${Badge} word=${run.node.status?.word ?? "running"} /> ${duration(run.node.duration)} · ${used(run.node.below) || "no tokens"} · <a href=${link("session", name, "trace", { at: run.node.seq })}>trace</a>
       </p>`}
     ${session?.error && html`<p class="problem">${session.error.message}</p>`}</div>`;
 }

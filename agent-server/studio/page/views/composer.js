@@ -70,7 +70,8 @@ export function Composer({ send, placeholder, extra, focus }) {
       <button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
       </li>`)}</ul>`}
     <div class="field">
-      <textarea ref=${box} rows="1" aria-label="Message" placeholder=${placeholder} value=${text} autofocus=${focus} onInput=${type} onKeyDown=${press} onPaste=${(event) => event.clipboardData.files.length && attach(event.clipboardData.files)} />
+      <textarea ref=${box} rows="1" aria-label="Message" placeholder=${placeholder} value=${text} autofocus=${focus} onInput=${type} onKeyDown=${press}
+        onPaste=${(event) => event.clipboardData.files.length && attach(event.clipboardData.files)} />
       <input ref=${picker} type="file" multiple hidden onChange=${(event) => attach(event.target.files)} />
       <button type="button" class="bare" title="Send files along" onClick=${() => picker.current.click()}>+<span class="unseen"> Send files along</span>
         </button>

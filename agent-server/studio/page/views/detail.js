@@ -32,7 +32,18 @@ export const Facts = ({ of }) => html`<dl class="facts">${of.filter(([, value]) 
 const when = (node) => [["Began", clock(node.start)], ["Took", node.open ? "under way" : duration(node.duration)]];
 
 export const tokens = (usage) =>
-  usage?.calls ? [["Tokens in", `${count(prompt(usage))}${usage.cached ? `, ${count(usage.cached)} from the cache` : ""}`], ["Tokens out", `${count(usage.output)}${usage.reasoning ? `, ${count(usage.reasoning)} of them thinking` : ""}`], ["Cost", usage.priced ? `${money(usage.cost)}${usage.priced < usage.calls ? `, without ${plural(usage.calls - usage.priced, "call")} whose price is not known` : ""}` : "not known"]] : [];
+  usage?.calls
+    ? [
+        ["Tokens in", `${count(prompt(usage))}${usage.cached ? `, ${count(usage.cached)} from the cache` : ""}`],
+        ["Tokens out", `${count(usage.output)}${usage.reasoning ? `, ${count(usage.reasoning)} of them thinking` : ""}`],
+        ["Cost", cost(usage)],
+      ]
+    : [];
+
+function cost({ calls, priced, cost: micros }) {
+  if (!priced) return "not known";
+  return priced < calls ? `${money(micros)}, without ${plural(calls - priced, "call")} whose price is not known` : money(micros);
+}
 
 function RunDetail({ node, session, name, readOnly }) {
   const run = session.fold.runs.get(node.run);
@@ -45,7 +56,13 @@ function RunDetail({ node, session, name, readOnly }) {
     <${Facts} of=${[...when(node), ["Ended", node.status?.reason ?? node.status?.word], ["Steps", run.steps.length], ...tokens(node.below), ["Run", html`<code>
       ${run.id}</code>`], ["For", run.ids.user]]} />
     ${Object.keys(used).length > 0 && html`<h3>Budget</h3>
-      <${Facts} of=${[["Tokens", used.tokens && count(used.tokens)], ["Money", used.cost && money(used.cost)], ["Model calls", used.model_calls], ["Tool calls", used.tool_calls], ["Set aside", set ? money(set) : ""]]} />`}
+      <${Facts} of=${[
+        ["Tokens", used.tokens && count(used.tokens)],
+        ["Money", used.cost && money(used.cost)],
+        ["Model calls", used.model_calls],
+        ["Tool calls", used.tool_calls],
+        ["Set aside", set ? money(set) : ""],
+      ]} />`}
     <div class="bar">
       ${!readOnly && isTop && html`<${Replay} run=${run} name=${name} />`}
       ${!readOnly && isTop && run.steps.length > 0 && html`<button onClick=${() => forkDialog(session, name, run, 0)}>Fork from the start</button>`}

@@ -111,11 +111,17 @@ function Chart({ chart, view, picked, pick, zoom, press, move }) {
     return () => it.removeEventListener("wheel", wheel);
   });
   return html`<div class="chart" ref=${frame}>
-    <canvas ref=${canvas} role="img" tabindex="0" aria-label="Flame chart of the runs; plus and minus zoom, arrows move" onKeyDown=${press} onClick=${(event) => pick(spanAt(event)?.node.id ?? null)} onMouseMove=${(event) => setOver(spanAt(event))} onMouseLeave=${() => setOver(null)} />
+    <canvas ref=${canvas} role="img" tabindex="0" aria-label="Flame chart of the runs; plus and minus zoom, arrows move" onKeyDown=${press}
+      onClick=${(event) => pick(spanAt(event)?.node.id ?? null)} onMouseMove=${(event) => setOver(spanAt(event))} onMouseLeave=${() => setOver(null)} />
     <p class="figures hover" aria-hidden="true">
-      ${over ? `${over.node.label} · ${duration(over.end - over.start)}${used(over.node.usage) ? ` · ${used(over.node.kind === "run" ? over.node.below : over.node.usage)}` : ""}` : "Point at a span, or choose one for its details"}
+      ${over ? told(over) : "Point at a span, or choose one for its details"}
       </p>
   </div>`;
+}
+
+function told({ node, start, end }) {
+  const cost = used(node.kind === "run" ? node.below : node.usage);
+  return `${node.label} · ${duration(end - start)}${cost ? ` · ${cost}` : ""}`;
 }
 
 function draw(canvas, chart, view, width, height, picked) {

@@ -114,7 +114,7 @@ export function Pieces({ pieces, plain }) {
 function Picture({ media }) {
   const url = imageUrl(media);
   if (url) return html`<img class="picture" src=${url} alt=${media.name ?? "image"} />`;
-  const where = media.source?.url;
+  const where = /^https?:\/\//.test(media.source?.url) ? media.source.url : null;
   return html`<p class="quiet">Image ${media.name ?? ""} ${where && html`at <a href=${where} target="_blank" rel="noopener noreferrer">
     ${where}</a>`}</p>`;
 }

@@ -93,7 +93,12 @@ function Menu({ session, name, readOnly }) {
       failed(error);
     }
   };
-  const rename = () => show("Title", (done) => html`<form onSubmit=${(event) => { event.preventDefault(); const title = new FormData(event.target).get("title"); api.title(name, title).then(() => session.poke(), failed); done(); }}>
+  const entitle = (done) => (event) => {
+    event.preventDefault();
+    api.title(name, new FormData(event.target).get("title")).then(() => session.poke(), failed);
+    done();
+  };
+  const rename = () => show("Title", (done) => html`<form onSubmit=${entitle(done)}>
     <label>Title<input name="title" value=${session.fold.title ?? name} required autofocus /></label><div class="bar">
       <button type="button" onClick=${done}>Cancel</button><button class="main">Set</button></div></form>`);
   const undo = () => confirm("Undo the last run?", "The conversation is as it was before it. What its tools did is not undone. It stays in the journal, and in the trace, marked as undone.", "Undo it", () =>

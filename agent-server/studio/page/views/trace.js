@@ -7,7 +7,11 @@ import { Detail } from "./detail.js";
 import { Badge, Empty, LongList } from "./parts.js";
 
 const HEIGHT = 30;
-const SHOWS = { all: () => true, calls: (node) => ["run", "model", "tool", "wait"].includes(node.kind), trouble: (node) => node.failed || node.error || node.kind === "retry" || node.status?.word === "failed" || (node.kind === "wait" && node.open) };
+const SHOWS = {
+  all: () => true,
+  calls: (node) => ["run", "model", "tool", "wait"].includes(node.kind),
+  trouble: (node) => node.failed || node.error || node.kind === "retry" || node.status?.word === "failed" || (node.kind === "wait" && node.open),
+};
 const SIGNS = { run: "●", step: "", model: "◆", tool: "▪", wait: "◷", message: "›", compaction: "≡", state: "=", retry: "↻", note: "·" };
 
 export function Trace({ session, name, query, readOnly, version }) {
@@ -63,7 +67,8 @@ export function Trace({ session, name, query, readOnly, version }) {
   if (!session.loading && !fold.tree.nodes.length) return html`<${Empty} title="No run is in this session" framed=${false} />`;
   const row = (place) => {
     const it = list[place];
-    return html`<${Row} node=${it} first=${fold.first} chosen=${it.id === chosen} closed=${closed.has(it.id)} toggle=${toggle} pick=${() => pick(it, true)} flat=${filter !== "all" || words} place=${place} count=${list.length} />`;
+    return html`<${Row} node=${it} first=${fold.first} chosen=${it.id === chosen} closed=${closed.has(it.id)}
+      toggle=${toggle} pick=${() => pick(it, true)} flat=${filter !== "all" || words} place=${place} count=${list.length} />`;
   };
   const choice = (key, text) => html`<option value=${key}>${text}</option>`;
   return html`<div class="split ${sheet && node ? "with-sheet" : ""}">
@@ -73,7 +78,10 @@ export function Trace({ session, name, query, readOnly, version }) {
         <select aria-label="What is shown" value=${filter} onChange=${(event) => setFilter(event.target.value)}>
           ${choice("all", "Everything")}${choice("calls", "Calls and waits")}${choice("trouble", "Trouble")}</select>
       </div>
-      ${list.length ? html`<${LongList} count=${list.length} height=${HEIGHT} row=${row} at=${at} role="tree" label="What happened" onKeyDown=${press} activeId=${node && at >= 0 ? `node-${node.id}` : null} />` : html`<${Empty} title=${session.loading ? "The journal is being read" : "No row is like that"} framed=${false} />`}
+      ${list.length
+        ? html`<${LongList} count=${list.length} height=${HEIGHT} row=${row} at=${at} role="tree" label="What happened"
+            onKeyDown=${press} activeId=${node && at >= 0 ? `node-${node.id}` : null} />`
+        : html`<${Empty} title=${session.loading ? "The journal is being read" : "No row is like that"} framed=${false} />`}
     </section>
     <section class="sheet" aria-label="Details">
       <button class="bare back" onClick=${() => setSheet(false)}>← Trace</button>
@@ -104,6 +112,14 @@ function Row({ node, first, chosen, closed, toggle, pick, flat, place, count }) 
 }
 
 function State({ node }) {
-  const word = node.undone ? "undone" : node.kind === "run" ? node.status?.word ?? "running" : node.kind === "wait" && node.question && node.open ? "waiting" : node.failed ? "failed" : node.attempt > 1 ? `try ${node.attempt}` : null;
+  const word = wordOf(node);
   return word && word !== "finished" ? html`<${Badge} word=${word} />` : html`<span></span>`;
+}
+
+function wordOf(node) {
+  if (node.undone) return "undone";
+  if (node.kind === "run") return node.status?.word ?? "running";
+  if (node.kind === "wait" && node.question && node.open) return "waiting";
+  if (node.failed) return "failed";
+  return node.attempt > 1 ? `try ${node.attempt}` : null;
 }
