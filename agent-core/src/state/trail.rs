@@ -5,11 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
 use crate::{amounts::Amounts, usage::Usage};
 
 /// How a run came to stand where it stands, as far as the next entry needs it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Trail {
     /// How the run's newest attempt ended; none while it is under way.
     pub(crate) status: Option<RunStatus>,
@@ -32,7 +35,7 @@ pub(crate) struct Trail {
 }
 
 /// A run below.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Child {
     /// The call that started it.
     pub(crate) call_id: Arc<str>,

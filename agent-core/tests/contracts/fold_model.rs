@@ -14,8 +14,9 @@ pub(crate) struct Log(pub(crate) Vec<Entry>);
 
 impl Log {
     pub(crate) fn add(&mut self, run: &str, body: EntryBody) {
-        let mut entry = Entry::new(run.into(), 0, body);
-        entry.seq = self.0.len() as u64 + 1;
+        let seq = self.0.len() as u64 + 1;
+        let mut entry = Entry::new(run.into(), 10 * seq, body);
+        entry.seq = seq;
         self.0.push(entry);
     }
 

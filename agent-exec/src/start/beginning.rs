@@ -109,8 +109,11 @@ impl Beginning {
         let index = slot.journal.index(&slot.ids.session).await?;
         let (kept, anchor) = index.look(|index| (index.view(&slot.ids.agent_id), index.anchor(ANCHORED_AFTER)));
         let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
-        if waits && terms.when_waiting == WhenWaiting::Reject {
-            return Err(waiting(slot).await?);
+        if waits
+            && terms.when_waiting == WhenWaiting::Reject
+            && let Some(refusal) = waiting(slot).await?
+        {
+            return Err(refusal);
         }
         if let Some(anchor) = anchor {
             let now = terms.resources.get::<Clock>().unwrap_or_default().now();
@@ -158,21 +161,17 @@ impl Beginning {
 }
 
 /// The refusal of a run whose session waits for answers.
-async fn waiting(slot: &RunSlot) -> Result<Error> {
+async fn waiting(slot: &RunSlot) -> Result<Option<Error>> {
     let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
     let asked = slot.journal.index(session).await?.look(|index| index.unfinished(agent_id));
-    let questions = asked.iter().flat_map(|checkpoint| &checkpoint.questions);
-    let questions: Vec<_> = questions.map(|question| format!("'{}' ({})", question.id, question.kind)).collect();
+    let Some(checkpoint) = asked else { return Ok(None) };
+    let questions = checkpoint.questions.iter().map(|question| format!("'{}' ({})", question.id, question.kind));
     let message = format!(
         "session '{session}' waits for answers: {}; go on with them by RunRequest::recover, or leave them by \
          when_waiting(WhenWaiting::Supersede)",
-        questions.join(", ")
+        questions.collect::<Vec<_>>().join(", ")
     );
-    let refusal = Error::new(ErrorKind::Busy, message);
-    Ok(match asked {
-        Some(checkpoint) => refusal.with_checkpoint(checkpoint),
-        None => refusal,
-    })
+    Ok(Some(Error::new(ErrorKind::Busy, message).with_checkpoint(checkpoint)))
 }
 
 /// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.

@@ -5,6 +5,7 @@ mod busy;
 mod common;
 mod editing;
 mod listing;
+mod reading;
 mod steering;
 
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,7 @@ claims![
     a_cancelled_run_leaves_a_history_that_the_next_run_continues,
     a_failed_run_leaves_a_history_that_the_next_run_continues,
     a_question_that_is_open_refuses_new_messages_unless_they_supersede_it,
+    a_question_that_was_undone_refuses_nobody,
     a_run_that_was_gone_on_with_is_one_run_in_the_session,
     what_happens_is_written_down_in_order,
     what_is_undone_is_gone_for_the_next_run,
@@ -251,6 +253,15 @@ async fn a_question_that_is_open_refuses_new_messages_unless_they_supersede_it(j
     assert_eq!(seen.roles(), ["user", "assistant", "tool", "user"], "the open call is answered");
 }
 
+async fn a_question_that_was_undone_refuses_nobody(journal: impl Journal + Clone) {
+    let model = ScriptedModel::new([Turn::call("1", "asking", json!({})), Turn::text("fine")]);
+    let agent = built(agent(&model, &journal).tool(asking()));
+    let (_, waits) = stopped(agent.start(on("go", "s")).await);
+    agent.sessions().expect("has a store").named("s", "a").undo(&waits.ids.run_id).await.expect("can be undone");
+    finished(agent.start(on("something else", "s")).await);
+    assert_eq!(model.requests()[1].texts(), ["something else"]);
+}
+
 async fn a_run_that_was_gone_on_with_is_one_run_in_the_session(journal: impl Journal + Clone) {
     let turns = [Turn::call("1", "asking", json!({})), Turn::text("thanks"), Turn::text("bye")];
     let model = ScriptedModel::new(turns.map(|turn| turn.usage(Usage::new(7, 0))));
@@ -323,124 +334,4 @@ async fn what_is_undone_is_gone_for_the_next_run(journal: impl Journal + Clone) 
         }),
         "nothing is deleted"
     );
-}
-
-/// A store that counts the entries that it hands out, as one process sees it.
-struct Counting {
-    journal: agent_core::MemoryJournal,
-    indexes: agent_core::journal::IndexCache,
-    read: Arc<Mutex<usize>>,
-}
-
-#[agent_core::async_trait]
-impl Journal for Counting {
-    async fn open(
-        &self,
-        session: &str,
-        agent: &str,
-    ) -> agent_core::Result<Arc<dyn agent_core::journal::JournalWriter>> {
-        self.journal.open(session, agent).await
-    }
-
-    async fn read(&self, session: &str, after: u64, limit: usize) -> agent_core::Result<Vec<Arc<Entry>>> {
-        let page = self.journal.read(session, after, limit).await?;
-        *self.read.lock().expect("free") += page.len();
-        Ok(page)
-    }
-
-    async fn index(&self, session: &str) -> agent_core::Result<agent_core::journal::SharedIndex> {
-        self.indexes.index(self, session).await
-    }
-
-    async fn whole_index(&self, session: &str) -> agent_core::Result<agent_core::journal::SharedIndex> {
-        self.indexes.whole_index(self, session).await
-    }
-
-    async fn has_run(&self, session: &str, run: &str) -> agent_core::Result<bool> {
-        self.journal.has_run(session, run).await
-    }
-
-    async fn anchor(&self, session: &str) -> agent_core::Result<Option<Arc<Entry>>> {
-        let entries = entries(&self.journal, session).await;
-        Ok(entries.into_iter().rfind(|entry| matches!(entry.body, EntryBody::Anchored { .. })))
-    }
-
-    async fn sessions(&self) -> agent_core::Result<Vec<String>> {
-        self.journal.sessions().await
-    }
-
-    async fn delete(&self, session: &str) -> agent_core::Result<bool> {
-        self.journal.delete(session).await
-    }
-}
-
-#[tokio::test]
-async fn a_process_that_sees_a_session_for_the_first_time_reads_what_follows_its_anchor() {
-    let journal = agent_core::MemoryJournal::default();
-    let read = Arc::new(Mutex::new(0));
-    let process = || {
-        let turns = (0..200).map(|_| Turn::text("two"));
-        let store = Counting { journal: journal.clone(), indexes: Default::default(), read: read.clone() };
-        built(Agent::builder("a", ScriptedModel::new(turns)).store(store))
-    };
-    let mut costs = Vec::new();
-    for n in 0..5 {
-        let agent = process();
-        finished(agent.start(on("again", "s").run_id(format!("first-{n}"))).await);
-        costs.push(std::mem::take(&mut *read.lock().expect("free")));
-        for _ in 0..120 {
-            finished(agent.start(on("again", "s")).await);
-        }
-        let session = agent.sessions().expect("has a store").named("s", "a");
-        session.clear().await.expect("is free");
-        *read.lock().expect("free") = 0;
-    }
-    let all = entries(&journal, "s").await.len();
-    assert!(costs[4] < 1_300 && all > 2_500, "{costs:?} of {all}");
-    let session = process().sessions().expect("has a store").named("s", "a");
-    let runs = session.runs().await.expect("reads");
-    assert_eq!(runs.len(), 5 * 122, "each run and each edit is still there");
-    session.undo(&runs[1].run_id).await.expect("can be undone");
-    assert_eq!(session.history().await.expect("reads").len(), 2);
-    assert_eq!(process().sessions().expect("has a store").named("s", "a").history().await.expect("reads").len(), 2);
-}
-
-#[tokio::test]
-async fn a_turn_reads_what_is_new_however_long_its_session_is() {
-    let read = Arc::new(Mutex::new(0));
-    let counting =
-        Counting { journal: agent_core::MemoryJournal::default(), indexes: Default::default(), read: read.clone() };
-    let turns = (0..200).flat_map(|_| [Turn::call("c1", "double", json!({"x": 1})), Turn::text("two")]);
-    let agent =
-        Agent::builder("a", ScriptedModel::new(turns)).tool(double("double")).store(counting).build().expect("builds");
-    let mut costs = Vec::new();
-    for _ in 0..200 {
-        finished(agent.start(RunRequest::user("again").session("long")).await);
-        costs.push(std::mem::take(&mut *read.lock().expect("free")));
-    }
-    assert_eq!(costs[10], costs[199], "{costs:?}");
-    assert!(costs[199] < 20, "{costs:?}");
-}
-
-#[tokio::test]
-async fn an_answer_reads_what_is_new_however_long_its_session_is() {
-    let read = Arc::new(Mutex::new(0));
-    let counting =
-        Counting { journal: agent_core::MemoryJournal::default(), indexes: Default::default(), read: read.clone() };
-    let turns = (0..100).flat_map(|_| [Turn::call("c1", "careful", json!({})), Turn::text("done")]);
-    let careful = tool("careful", |request: ToolRequest| {
-        let answer = request.ask_with(agent_core::Ask::new("confirm", json!("really?")));
-        async move { answer.map(|answer| ToolOutput::text(answer.value.to_string())) }
-    });
-    let agent = Agent::builder("a", ScriptedModel::new(turns)).tool(careful).store(counting).build().expect("builds");
-    let mut costs = Vec::new();
-    for _ in 0..100 {
-        let (_, waits) = stopped(agent.start(on("go", "long")).await);
-        let answer = waits.questions[0].answer(true);
-        *read.lock().expect("free") = 0;
-        finished(agent.start(RunRequest::resume_with(waits, [answer])).await);
-        costs.push(*read.lock().expect("free"));
-    }
-    assert_eq!(costs[10], costs[99], "{costs:?}");
-    assert!(costs[99] < 20, "{costs:?}");
 }

@@ -1,7 +1,7 @@
 //! Where a run stands together with the runs below it: a checkpoint that stands for itself.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     mem,
     sync::Arc,
 };
@@ -69,14 +69,15 @@ impl States {
         }
     }
 
+    /// The states of all runs whose tree has one of these at its top.
+    pub(super) fn of_trees(&self, tops: &BTreeSet<&Arc<str>>) -> Vec<&RunState> {
+        self.0.values().map(|state| &**state).filter(|state| tops.contains(top(state))).collect()
+    }
+
     /// Takes the states of all runs whose tree has such a run at its top.
     pub(super) fn take_trees(&mut self, is_top: impl Fn(&str) -> bool) -> Vec<RunState> {
-        let is_of_tree = |state: &RunState| match &state.ids.parent_run_id {
-            Some(_) => is_top(&state.ids.root_run_id),
-            None => is_top(&state.ids.run_id),
-        };
         let (taken, left): (BTreeMap<_, _>, _) =
-            mem::take(&mut self.0).into_iter().partition(|(_, state)| is_of_tree(state));
+            mem::take(&mut self.0).into_iter().partition(|(_, state)| is_top(top(state)));
         self.0 = left;
         taken.into_values().map(|state| *state).collect()
     }
@@ -214,5 +215,13 @@ impl States {
             }
         }
         all
+    }
+}
+
+/// The run at the top of the tree that a run is of.
+fn top(state: &RunState) -> &Arc<str> {
+    match &state.ids.parent_run_id {
+        Some(_) => &state.ids.root_run_id,
+        None => &state.ids.run_id,
     }
 }
