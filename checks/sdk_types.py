@@ -243,6 +243,12 @@ def of_converse(body):
     return out
 
 
+def of_invoke(body):
+    """Claude's messages inside InvokeModel: the address has the model, and the body the version."""
+    said = {name: value for name, value in body.items() if name not in ("anthropic_version", "anthropic_beta")}
+    return WIRES["anthropic-messages"]({"model": "m", **said})
+
+
 WIRES = {
     "openai-chat": lambda body: refusals(body, openai.types.chat.completion_create_params.CompletionCreateParams),
     "openai-responses": lambda body: refusals(
@@ -254,6 +260,7 @@ WIRES = {
     "gemini-generate": of_gemini,
     "cohere-chat": of_cohere,
     "bedrock-converse": of_converse,
+    "bedrock-invoke": of_invoke,
 }
 
 

@@ -47,7 +47,10 @@ impl StoreAddress {
     ///
     /// # Errors
     /// As there, and for a lease that is too short to be kept.
-    #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(unused_variables, reason = "no store has leases"))]
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(unused_variables, reason = "no store has leases")
+    )]
     pub async fn open_leased(&self, lease: Duration) -> Result<Arc<dyn Journal>> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryJournal::default()),
