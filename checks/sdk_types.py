@@ -2,7 +2,7 @@
 """Holds requests against the types of the providers' own SDKs.
 
     agent-checks requests exchanges.jsonl.gz --out requests.jsonl
-    pip install openai anthropic google-genai cohere botocore
+    pip install openai anthropic google-genai cohere botocore ollama
     python3 checks/sdk_types.py requests.jsonl
 
 Reads lines of JSON as `agent-checks requests` writes them: `api` names the wire, `body` is the request, and `sent` the recorded one
@@ -27,6 +27,7 @@ import anthropic.types.message_create_params
 import botocore.session
 import botocore.validate
 import cohere.v2.client
+import ollama._types as ollama
 import openai.types.chat.completion_create_params
 import openai.types.responses.response_create_params
 import pydantic
@@ -168,7 +169,7 @@ def is_meant(value, kind):
 
 
 def of_gemini(body):
-    known = {
+    return of_fields(body, {
         "contents": list[gemini.Content],
         "systemInstruction": gemini.Content,
         "tools": list[gemini.Tool],
@@ -177,7 +178,17 @@ def of_gemini(body):
         "generationConfig": gemini.GenerationConfig,
         "cachedContent": str,
         "labels": dict[str, str],
-    }
+    })
+
+
+def of_ollama(body):
+    request = ollama.ChatRequest.model_fields
+    # The SDK takes mappings as well: held against its own message, they are checked.
+    own = {"messages": list[ollama.Message], "tools": list[ollama.Tool], "options": ollama.Options}
+    return of_fields(body, {name: own.get(name, field.annotation) for name, field in request.items()})
+
+
+def of_fields(body, known):
     out = []
     for name, value in body.items():
         if name not in known:
@@ -261,6 +272,7 @@ WIRES = {
     "cohere-chat": of_cohere,
     "bedrock-converse": of_converse,
     "bedrock-invoke": of_invoke,
+    "ollama-chat": of_ollama,
 }
 
 
