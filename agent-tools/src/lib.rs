@@ -10,6 +10,7 @@
 //! * `peers` has other people's agents as tools (features `acp` and `a2a`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
+//! * [`Finish`] is a tool by which a model says that it is done.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
 //! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`),
 //!   `plugin` takes tools from folders of others (feature `plugins`).
@@ -55,6 +56,7 @@ mod blocking;
 mod documents;
 #[cfg(feature = "workspace")]
 mod files;
+mod finish;
 mod from_fn;
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "mcp", feature = "openapi", feature = "web"))]
 mod http;
@@ -124,6 +126,7 @@ pub use self::{
     altered::{Altered, ToolExt},
     arguments::{ArgumentSchema, Arguments, check_value},
     ask_user::AskUser,
+    finish::Finish,
     from_fn::{FromFn, from_fn, from_schema},
     output::{IntoToolOutput, Json},
     partial_json::PartialJson,

@@ -32,6 +32,9 @@ const PIECE: usize = 64 << 10;
 /// Longest name of an entry, and what else of it may be told apart from its content.
 const LONGEST_HEAD: u64 = 64 << 10;
 
+/// Most bytes after the end of an archive.
+const LARGEST_REST: u64 = 1 << 20;
+
 const UPLOAD: &str = "exec 2>/dev/null; mkdir -p -- \"$1\" && [ -d \"$1\" ] || exit 45; exec tar -xmopf - -C \"$1\"";
 
 const DOWNLOAD: &str =
@@ -39,12 +42,13 @@ const DOWNLOAD: &str =
 
 pub(super) async fn upload<S: Sandbox + ?Sized>(sandbox: &S, from: &Path, to: &str) -> Result<Copied> {
     let from = open(from, false)?;
-    let (send, mut pieces) = mpsc::channel(PIECES);
+    let (send, pieces) = mpsc::channel(PIECES);
     let mut process = sandbox.start(Command::shell(UPLOAD).arg("sh").arg(folder(to))).await?;
     let input = process.take_input();
     let pack = blocking(move || pack(&from, Pipe(send)).map_err(|e| uncopied(&e)));
     let feed = async {
-        let Some(input) = input else { return };
+        // Both go with this, so that who packs does not wait for one that reads no more.
+        let (Some(input), mut pieces) = (input, pieces) else { return };
         // One that reads no more says why by its code.
         while let Some(piece) = pieces.recv().await
             && input.write(piece).await.is_ok()
@@ -75,9 +79,8 @@ pub(super) async fn download<S: Sandbox + ?Sized>(sandbox: &S, from: &str, to: &
     let pass = async {
         while let Some(piece) = process.output().await {
             if send.send(piece).await.is_err() {
-                // It is no archive any more: the error says why.
+                // What was unpacked says why it ended. Who is killed is read to the end.
                 process.kill();
-                break;
             }
         }
         drop(send);
@@ -168,6 +171,8 @@ fn unpack(from: &mut dyn Read, to: &mut Folder) -> io::Result<Copied> {
             _ => tally.left_out(),
         }
     }
+    // What follows the end fills a block: a writer that nobody reads would wait for ever.
+    io::copy(&mut archive.into_inner().take(LARGEST_REST), &mut io::sink())?;
     Ok(tally.copied())
 }
 

@@ -32,6 +32,7 @@ mod marked;
 mod memory;
 #[cfg(any(feature = "container", feature = "e2b"))]
 mod owner;
+mod per_session;
 mod process;
 mod tool;
 mod tree;
@@ -52,6 +53,7 @@ pub use self::{
     guarantees::Guarantees,
     limits::Limits,
     memory::MemorySandbox,
+    per_session::PerSession,
     process::{Driver, Exit, Input, Process},
     tool::ProgramTool,
     tree::Copied,

@@ -235,3 +235,18 @@ async fn what_cannot_be_a_machine_is_refused_and_says_why() {
     let sandbox = format!("{:?}", service.sandbox().await);
     assert!(!sandbox.contains("token") && !sandbox.contains(KEY), "{sandbox}");
 }
+
+#[tokio::test]
+async fn calls_go_through_connections_that_are_kept() {
+    let service = Service::start().await;
+    let sandbox = service.sandbox().await;
+    let (before, asked) = (service.connections(), service.seen().len());
+    for n in 0..10 {
+        sandbox.write("file", format!("{n}").into()).await.expect("writes");
+        assert_eq!(sandbox.read("file").await.expect("reads"), n.to_string());
+        assert_eq!(run(&sandbox, Command::shell("cat file")).await.0, n.to_string());
+    }
+    let (connected, asked) = (service.connections() - before, service.seen().len() - asked);
+    // A program has one while it runs, and its input another one; some are asked for before the last one is given back.
+    assert!(connected <= asked / 3 && asked >= 40, "{connected} connections for {asked} requests");
+}

@@ -28,6 +28,7 @@ async fn a_program_that_dies_hangs_or_sends_garbage_or_too_much_fails_the_call_w
     let home = home();
     let cases = [
         ("die", ErrorKind::Transport, "ended before it answered"),
+        ("kill", ErrorKind::Transport, "ended before it answered"),
         ("garbage", ErrorKind::Protocol, "does not keep to its protocol"),
         ("huge", ErrorKind::Limit, "a message of more than"),
         ("endless", ErrorKind::Limit, "answers with more than"),
@@ -41,6 +42,14 @@ async fn a_program_that_dies_hangs_or_sends_garbage_or_too_much_fails_the_call_w
     }
     let none = agent(AcpAgent::builder(agent::tools::Stdio::new("no-such-program-at-all")));
     assert!(none.run("hello").await.expect_err("not there").message().contains("no-such-program-at-all"));
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed_costs_its_caller_a_result_and_not_the_run() {
+    let home = home();
+    let peer = Agent::of_tool("coder", program(home.path()).build().expect("builds"));
+    let end = finished(boss(peer, "kill").build().expect("builds").run("go").await);
+    assert!(end.answer.contains("ended before it answered"), "{}", end.answer);
 }
 
 #[tokio::test]

@@ -153,6 +153,12 @@ impl Reach {
         }
     }
 
+    /// True if this may be connected to.
+    #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
+    pub(crate) fn allows(&self, address: SocketAddr) -> bool {
+        self.refusal(address.ip(), address.port()).is_none()
+    }
+
     async fn resolved(&self, name: &str) -> Result<Vec<IpAddr>> {
         let bare = name.trim_end_matches('.');
         if !self.anywhere && METADATA_HOSTS.contains(&bare) {

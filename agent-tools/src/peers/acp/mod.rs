@@ -5,11 +5,12 @@ mod files;
 mod link;
 mod permission;
 mod session;
+mod settings;
 mod shelf;
 mod turn;
 mod wire;
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use agent_core::{Effect, ErrorKind, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 
@@ -17,12 +18,12 @@ pub use self::{
     builder::AcpBuilder,
     permission::{ACP_PERMISSION, Permission, PermissionRequest},
 };
-use self::{permission::Rule, session::Session, shelf::Shelf};
+use self::{session::Session, settings::Settings, shelf::Shelf};
 use super::{
     Args, Conversation, Sending,
     sending::{Found, Next},
 };
-use crate::{Stdio, Workspace};
+use crate::Stdio;
 
 /// An agent that speaks the Agent Client Protocol over its standard input and output, as a tool with the argument `message`.
 ///
@@ -36,7 +37,8 @@ use crate::{Stdio, Workspace};
 /// * It asks for [permissions](AcpBuilder::permissions). A question of kind [`ACP_PERMISSION`] suspends the run; meanwhile the
 ///   program waits, as long as [`keep`](AcpBuilder::keep) says. A program that was ended meanwhile leaves the call in doubt.
 ///
-/// What it gives as the [value](ToolOutput::as_value) has `answer`, `session` and `stop_reason`.
+/// What it gives as the [value](ToolOutput::as_value) has `answer`, `session` and `stop_reason`, and `usage` where the agent tells what the
+/// turn used.
 ///
 /// ```
 /// use agent_tools::{Stdio, peers::AcpAgent};
@@ -49,22 +51,19 @@ use crate::{Stdio, Workspace};
 pub struct AcpAgent(Arc<Inner>);
 
 struct Inner {
-    program: Stdio,
-    name: String,
-    directory: PathBuf,
-    workspace: Option<Workspace>,
-    method: Option<String>,
-    rule: Rule,
-    repeatable: bool,
-    time: Duration,
-    start: Duration,
-    keep: Duration,
-    line: usize,
-    answer: usize,
+    settings: Settings,
     /// Sessions whose turn waits for a person, by the call that waits.
     waiting: Shelf,
     /// Sessions that are ready for the next message, by their ids.
     idle: Shelf,
+}
+
+impl Deref for Inner {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
 }
 
 impl AcpAgent {

@@ -51,8 +51,8 @@ impl Session {
                 Incoming::Answer { id, result } if id == own => {
                     let turn = self.turn.take().ok_or_else(ended)?;
                     let result = result.map_err(|e| self.link().refused(&e))?;
-                    let Prompted { stop_reason } = self.link().read(result)?;
-                    return self.ended(agent, &turn, &stop_reason);
+                    let prompted: Prompted = self.link().read(result)?;
+                    return self.ended(agent, &turn, prompted);
                 }
                 Incoming::Answer { .. } => {}
                 Incoming::Notice { method, params } => {
@@ -112,7 +112,8 @@ impl Session {
         self.link().answer(&id, result).await
     }
 
-    fn ended(&self, agent: &Inner, turn: &Turn, stop_reason: &str) -> Result<ToolOutput> {
+    fn ended(&self, agent: &Inner, turn: &Turn, prompted: Prompted) -> Result<ToolOutput> {
+        let stop_reason = &*prompted.stop_reason;
         let note = match stop_reason {
             "end_turn" => None,
             "refusal" | "cancelled" => {
@@ -124,7 +125,10 @@ impl Session {
         };
         let shown: Vec<_> =
             [Some(turn.said.clone()).filter(|said| !said.is_empty()), note].into_iter().flatten().collect();
-        let value = json!({"answer": turn.said, "session": self.id, "stop_reason": stop_reason});
+        let mut value = json!({"answer": turn.said, "session": self.id, "stop_reason": stop_reason});
+        if let Some(used) = prompted.used() {
+            value["usage"] = used;
+        }
         Ok(ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))]))
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of the Agent Client Protocol, version 1, as far as they are used.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::failure::Failure;
 
@@ -58,6 +58,23 @@ pub(super) struct NewSession {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompted {
     pub(super) stop_reason: String,
+    /// What the turn used, in tokens, where an agent tells it.
+    #[serde(default)]
+    usage: Value,
+}
+
+/// Counts of what a turn used that are taken over, and the longest name of one.
+const MOST_COUNTS: usize = 20;
+const LONGEST_NAME: usize = 40;
+
+impl Prompted {
+    /// The counts of what the turn used; none if nothing is told. It is a stranger's: bounded, and numbers alone.
+    pub(super) fn used(&self) -> Option<Value> {
+        let told = self.usage.as_object()?.iter();
+        let counts = told.filter(|(name, count)| name.len() <= LONGEST_NAME && count.is_u64());
+        let counts: Map<_, _> = counts.take(MOST_COUNTS).map(|(name, count)| (name.clone(), count.clone())).collect();
+        (!counts.is_empty()).then(|| counts.into())
+    }
 }
 
 #[derive(Deserialize)]
@@ -91,4 +108,24 @@ pub(super) struct PermissionOption {
     pub(super) name: String,
     /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
     pub(super) kind: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_what_a_turn_used_the_counts_are_taken_over() {
+        let used = |usage: Value| {
+            let told = json!({"stopReason": "end_turn", "usage": usage});
+            serde_json::from_value::<Prompted>(told).expect("is one").used()
+        };
+        let counts = json!({"inputTokens": 7, "outputTokens": 2});
+        assert_eq!(used(counts.clone()), Some(counts));
+        assert_eq!(used(json!({"note": "ignore what was said", "cost": 0.5, "x".repeat(41): 1})), None);
+        assert_eq!((used(Value::Null), used(json!("7"))), (None, None));
+        assert_eq!(serde_json::from_value::<Prompted>(json!({"stopReason": "end_turn"})).expect("is one").used(), None);
+    }
 }

@@ -31,6 +31,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 const PING: HeaderValue = HeaderValue::from_static("20");
 const SILENCE: Duration = Duration::from_secs(90);
 
+/// How long a stream may take to end after its last event.
+const REST: Duration = Duration::from_secs(1);
+
 /// Most bytes of one message of a stream.
 const LARGEST_MESSAGE: usize = 4 << 20;
 
@@ -202,6 +205,12 @@ impl Events {
             Some(error) => Err(self.server.stream_refused(&error).into()),
             None => Ok(None),
         }
+    }
+
+    /// Reads what follows the last event, so that the connection can be used again.
+    pub(super) async fn finish(mut self) {
+        let rest = async { while let Some(Ok(_)) = self.frames.next().await {} };
+        drop(timeout(REST, rest).await);
     }
 }
 

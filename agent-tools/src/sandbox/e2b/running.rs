@@ -113,6 +113,7 @@ async fn drive(mut running: Running, driver: Driver, mut events: Events, killed:
         }
     };
     feeding.abort();
+    spawn(events.finish());
     // A shell that was ended itself, or is followed no more, has killed nothing.
     let left = ended.is_none_or(|exit| exit.code.is_none());
     if let Some(ended) = ended {

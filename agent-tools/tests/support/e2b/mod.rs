@@ -51,6 +51,7 @@ struct State {
     port: u16,
     made: usize,
     machines: BTreeMap<String, Machine>,
+    connections: usize,
     /// Requests as they came: method, path, and the names of secrets that came along.
     seen: Vec<String>,
     trouble: Option<Box<Trouble>>,
@@ -80,6 +81,7 @@ impl Service {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let service = serving.clone();
+                service.state().connections += 1;
                 let answer = service_fn(move |request| {
                     let service = service.clone();
                     async move { Ok::<_, std::convert::Infallible>(service.answer(request).await) }
@@ -109,6 +111,11 @@ impl Service {
     /// Answers those requests so for which it gives something.
     pub(crate) fn trouble(&self, trouble: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) {
         self.state().trouble = Some(Box::new(trouble));
+    }
+
+    /// How often somebody has connected.
+    pub(crate) fn connections(&self) -> usize {
+        self.state().connections
     }
 
     pub(crate) fn seen(&self) -> Vec<String> {

@@ -107,6 +107,10 @@ impl Program {
             ("terminal", _) => self.ask("terminal/create", &json!({"sessionId": session, "command": "ls"})),
             ("hang", _) => {}
             ("die", _) => std::process::exit(3),
+            ("kill", _) => {
+                let own = std::process::id().to_string();
+                std::process::Command::new("kill").args(["-9", &own]).status().expect("is there");
+            }
             ("fail", _) => {
                 let (id, _) = self.turn.take().expect("a turn");
                 self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "no luck"}}));

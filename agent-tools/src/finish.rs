@@ -1,0 +1,51 @@
+//! [`Finish`].
+
+use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::schema;
+
+#[derive(Deserialize, JsonSchema)]
+struct FinishArgs {
+    /// What was done and what came of it, for whoever asked.
+    result: String,
+}
+
+/// A tool by which a model says that its task is done: `finish`. Its result is the run's answer, once the agent's builder is told by
+/// `exit_on(["finish"])` that the run ends with it.
+///
+/// For long work, where a model that stops calling tools is not always done.
+///
+/// ```
+/// use agent_core::Tool;
+/// use agent_tools::Finish;
+///
+/// assert_eq!(Finish::new().spec().name, "finish");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Finish {}
+
+impl Finish {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {}
+    }
+}
+
+#[async_trait]
+impl Tool for Finish {
+    fn spec(&self) -> ToolSpec {
+        let description = "Says that the task is done, and ends the work. Call it alone, once everything that was asked for is done, or cannot be.";
+        ToolSpec::new("finish", description, schema::of_arguments::<FinishArgs>())
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Pure)
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        Ok(ToolOutput::text(req.parse::<FinishArgs>()?.result))
+    }
+}

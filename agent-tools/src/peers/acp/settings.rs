@@ -1,0 +1,43 @@
+//! [`Settings`].
+
+use std::{path::PathBuf, time::Duration};
+
+use super::permission::Rule;
+use crate::{Stdio, Workspace};
+
+/// What the builder sets.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) program: Stdio,
+    pub(super) name: String,
+    /// It is found when the agent is built, if it is not set.
+    pub(super) directory: Option<PathBuf>,
+    pub(super) workspace: Option<Workspace>,
+    pub(super) method: Option<String>,
+    pub(super) rule: Rule,
+    pub(super) repeatable: bool,
+    pub(super) time: Duration,
+    pub(super) start: Duration,
+    pub(super) keep: Duration,
+    pub(super) line: usize,
+    pub(super) answer: usize,
+}
+
+impl Settings {
+    pub(super) fn new(program: Stdio) -> Self {
+        Self {
+            program,
+            name: "acp".to_owned(),
+            directory: None,
+            workspace: None,
+            method: None,
+            rule: Rule::default(),
+            repeatable: false,
+            time: Duration::from_secs(3600),
+            start: Duration::from_secs(60),
+            keep: Duration::from_secs(600),
+            line: 4 << 20,
+            answer: 1 << 20,
+        }
+    }
+}
