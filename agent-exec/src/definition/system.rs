@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// let system: SystemDefinition = serde_json::from_value(json!([
 ///     {"text": "The rules of the house: ..", "cache": "long"},
-///     " Today is Monday.",
+///     "Today is Monday.",
 /// ]))?;
-/// assert_eq!(system.text(), "The rules of the house: .. Today is Monday.");
+/// assert_eq!(system.text(), "The rules of the house: ..\nToday is Monday.");
 /// assert_eq!(SystemDefinition::from("Be kind.").text(), "Be kind.");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -56,7 +56,7 @@ pub struct MarkedText {
 }
 
 impl SystemDefinition {
-    /// What the model reads.
+    /// What the model reads; parts are joined by line breaks.
     pub fn text(&self) -> String {
         self.message().text()
     }
