@@ -423,9 +423,16 @@ fn examples(dir: &std::path::Path) -> Vec<(String, String)> {
     examples
 }
 
-/// Examples that need what a test has not: a terminal, a network, a client, a run that waits.
-const NOT_ALONE: [&str; 6] =
-    ["agent chat", "agent mcp", "agent serve", "agent studio", "agent doctor --network", "agent approve"];
+/// Examples that need what a test has not: a terminal, a network, a client, a run that waits; and servers, which do not end.
+const NOT_ALONE: [&str; 7] = [
+    "agent chat",
+    "agent mcp",
+    "agent studio",
+    "agent doctor --network",
+    "agent approve",
+    "agent serve librarian",
+    "agent serve *",
+];
 
 #[test]
 fn the_examples_of_the_help_work() {
