@@ -381,7 +381,10 @@ async fn a_run_may_bring_tools_beside_the_agents_but_none_of_the_same_name() {
     let end = finished(agent.start(brings("g")).await);
     assert_eq!(results(&end.history).iter().map(|(_, text, _)| &**text).collect::<Vec<_>>(), ["2", "mine"]);
     finished(agent.run("the next run has the agent's alone").await);
-    assert_eq!(model.requests().into_iter().map(|seen| seen.tools).collect::<Vec<_>>(), [vec!["f", "g"], vec!["f", "g"], vec!["f"]]);
+    assert_eq!(
+        model.requests().into_iter().map(|seen| seen.tools).collect::<Vec<_>>(),
+        [vec!["f", "g"], vec!["f", "g"], vec!["f"]]
+    );
     let refused = agent.start(brings("f")).await.expect_err("the name is taken");
     assert!(refused.message().contains("two tools are named 'f'"), "{refused}");
 }

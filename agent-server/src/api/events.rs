@@ -60,7 +60,7 @@ pub(super) async fn stream(app: &App, run: &FoundRun, wanted: &Wanted) -> Result
     let frames = events.filter_map(move |event| {
         let _ = &open; // as long as somebody reads
         let is_wanted = chunks || !matches!(event.kind, EventKind::Chunk(_));
-        let frame = is_wanted.then(|| frame(renamed.event(event)));
+        let frame = is_wanted.then(|| frame(&renamed.event(event)));
         async move { frame }
     });
     let run = run.clone();
@@ -74,10 +74,10 @@ pub(super) async fn stream(app: &App, run: &FoundRun, wanted: &Wanted) -> Result
     Ok(sse::response(frames.chain(end)))
 }
 
-fn frame(event: Event) -> Frame {
+fn frame(event: &Event) -> Frame {
     let Position { seq, after } = event.position;
     let kind = matches!(event.kind, EventKind::Unreadable { .. }).then_some("error");
-    Frame { id: Some(format!("{seq}.{after}")), event: kind, ..json(&event) }
+    Frame { id: Some(format!("{seq}.{after}")), event: kind, ..json(event) }
 }
 
 fn json(value: &impl serde::Serialize) -> Frame {

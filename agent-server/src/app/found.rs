@@ -78,7 +78,7 @@ impl FoundRun {
         Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
-    pub(super) fn new(self) -> Self {
+    pub(super) fn started(self) -> Self {
         Self { is_new: true, ..self }
     }
 
@@ -219,7 +219,7 @@ impl FoundRun {
             ended: record.as_ref().and_then(|record| record.ended).filter(|_| !is_live),
             steps: record.as_ref().map_or(0, |record| record.steps),
             usage: record.as_ref().map_or_else(Usage::default, |record| record.usage),
-            reason: record.as_ref().and_then(|record| reason(record)),
+            reason: record.as_ref().and_then(reason),
             error: record.as_ref().and_then(|record| record.error.clone()).filter(|_| !is_live),
             answer: if status == RunStatus::Finished { self.answer().await? } else { None },
             questions,
