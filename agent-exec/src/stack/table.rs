@@ -25,10 +25,10 @@ impl ToolTable {
     pub(crate) fn new(tools: &Tools, model: &ModelInfo, choices: &ToolChoices, schema: &StateSchema) -> Result<Self> {
         let (fixed, fixed_specs) = match choices {
             ToolChoices::Named(names) => named(tools, names)?,
-            ToolChoices::Replace(brought) => with_brought(tools, model, Fixed::default(), brought, schema)?,
+            ToolChoices::Replace(brought) => with_brought(tools, model, &Fixed::default(), brought, schema)?,
             ToolChoices::Also(brought) => {
                 let own = (tools.own.clone(), tools.specs.clone());
-                with_brought(tools, model, own, brought, schema)?
+                with_brought(tools, model, &own, brought, schema)?
             }
             _ => (tools.own.clone(), tools.specs.clone()),
         };
@@ -101,7 +101,7 @@ fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
 fn with_brought(
     tools: &Tools,
     model: &ModelInfo,
-    beside: Fixed,
+    beside: &Fixed,
     brought: &[Arc<dyn Tool>],
     schema: &StateSchema,
 ) -> Result<Fixed> {

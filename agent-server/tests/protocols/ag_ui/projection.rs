@@ -171,7 +171,7 @@ fn calls_of_the_front_ends_own_tools_are_left_open_and_questions_are_asked() {
     approval.expires = Some(4_102_444_800_000);
     let own = Question::new("c1/client_tool", "client_tool", json!({}));
 
-    let told_own = told(&[call.clone()], &Ending::Interrupted(vec![own.clone()]));
+    let told_own = told(std::slice::from_ref(&call), &Ending::Interrupted(vec![own.clone()]));
     let outcome = &told_own.last().expect("an end")["outcome"];
     assert_eq!(*outcome, json!({"type": "success", "pendingToolCallIds": ["c1"]}));
 
