@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         "additionalProperties": false,
     });
     let tool = |n| {
-        from_schema(&format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value, _: ToolRequest| {
+        from_schema(format!("tool_{n}"), "Does a thing.", parameters.clone(), async |args: Value, _: ToolRequest| {
             args.to_string()
         })
     };

@@ -115,7 +115,7 @@ fn indexed(index: usize) -> String {
     match index {
         0..=15 => NAMED[index].into(),
         16..=231 => {
-            let part = |n: usize| if n % 6 == 0 { 0 } else { 55 + 40 * (n % 6) };
+            let part = |n: usize| if n.is_multiple_of(6) { 0 } else { 55 + 40 * (n % 6) };
             let at = index - 16;
             format!("#{:02x}{:02x}{:02x}", part(at / 36), part(at / 6), part(at))
         }

@@ -54,7 +54,7 @@ pub(super) async fn findings(file: &Path, global: &Global) -> Vec<Finding> {
     match loaded.into_builder().build() {
         Ok(agent) => findings.extend(tools(&agent).await),
         Err(error) => {
-            findings.push(Finding::ill("agent", explained(&error), "change the file so that its parts go together"))
+            findings.push(Finding::ill("agent", explained(&error), "change the file so that its parts go together"));
         }
     }
     findings
@@ -142,10 +142,6 @@ async fn tools(agent: &Agent) -> Vec<Finding> {
                 "see that the program is installed or the address is right, and what it needs",
             ),
         });
-    }
-    if !agent.model().tools && !(agent.tools().is_empty() && agent.toolsets().is_empty()) {
-        let advice = "say 'xml_tools: true' below the model, or take another";
-        findings.push(Finding::ill("model", format!("{} takes no tools", agent.model().name), advice));
     }
     findings
 }
