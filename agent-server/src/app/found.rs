@@ -78,7 +78,7 @@ impl FoundRun {
         Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
-    pub(super) fn new(self) -> Self {
+    pub(super) fn fresh(self) -> Self {
         Self { is_new: true, ..self }
     }
 

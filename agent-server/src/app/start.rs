@@ -109,7 +109,7 @@ impl App {
             return self.again(live.digest, start.digest, found);
         }
         if let Some(WhenBusy::Queue { .. }) = busy {
-            return Ok(found.new());
+            return Ok(found.fresh());
         }
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {
@@ -120,7 +120,7 @@ impl App {
                 Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
                 Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
             },
-            _ => Ok(found.new()),
+            _ => Ok(found.fresh()),
         }
     }
 
