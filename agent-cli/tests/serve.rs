@@ -1,5 +1,7 @@
 //! `agent serve`, as a process that is killed and begun again.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::{

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{
-    Event, EventKind, Journal, MemoryJournal, RunIds, RunRequest,
+    Event, EventKind, Journal, MemoryJournal, RunRequest,
     engine::EventHub,
     event::Position,
     testing::{ScriptedModel, Turn},
@@ -75,8 +75,4 @@ async fn a_reader_of_a_run_that_goes_on_has_its_earlier_attempts_too() {
         let rest: Vec<Event> = handle.events_after(1, place(&all, have)).collect().await;
         assert_eq!(rest, all[have..]);
     }
-    // Another run of the session is not of this tree.
-    let ids = RunIds::root("a", "s");
-    let hub = EventHub::at_rest(Arc::new(journal), &Arc::new(ids), 10_000, 20_000);
-    assert_eq!(hub.subscribe_after(10_000, Position::default()).count().await, 0);
 }
