@@ -74,13 +74,13 @@ impl Default for Gate {
 impl Gate {
     /// Encodes entries, with strings from `blob_bytes` on apart, and hands them over with `push`.
     pub(crate) fn append(&self, entries: Vec<Entry>, blob_bytes: usize, push: impl FnOnce(Batch) -> Result<()>) -> Ack {
-        match self.hand_over(entries, blob_bytes, push) {
+        match self.enqueue(entries, blob_bytes, push) {
             Ok(answer) => Ack::Later(Box::pin(async { answer.await.map_err(|_| thread_ended())? })),
             Err(e) => Ack::Done(Some(Err(e))),
         }
     }
 
-    fn hand_over(
+    fn enqueue(
         &self,
         entries: Vec<Entry>,
         blob_bytes: usize,

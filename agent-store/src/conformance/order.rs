@@ -120,7 +120,7 @@ pub async fn a_run_is_found_by_its_id_before_and_after_an_anchor(journal: Arc<dy
     };
     let ((old, first), (new, second)) = (run("old\0é"), run("new"));
     append(&*writer, first).await;
-    let anchor = SessionIndex::read(&*journal, "s").await.expect("reads").anchor(1).expect("no run is under way");
+    let anchor = SessionIndex::read(&*journal, "s").await.expect("reads").anchor(1).expect("can be read back");
     append(&*writer, vec![Entry::new("anchor".into(), 2, EntryBody::Anchored { anchor: Box::new(anchor) })]).await;
     append(&*writer, second).await;
     for (session, id, is_there) in
@@ -155,7 +155,7 @@ pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_mu
     append(&*writer, first).await;
     for text in ["second", "third"] {
         let all = SessionIndex::read(&*journal, "s").await.expect("reads");
-        let anchor = Box::new(all.anchor(1).expect("no run is under way"));
+        let anchor = Box::new(all.anchor(1).expect("can be read back"));
         append(&*writer, vec![Entry::new("anchor".into(), 2, EntryBody::Anchored { anchor })]).await;
         append(&*writer, run(text)).await;
     }

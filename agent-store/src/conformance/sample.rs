@@ -119,7 +119,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
     (1..).zip(bodies).map(|(time, body)| Entry::new(ids.run_id.clone(), time, body)).collect()
 }
 
-/// What another session's entries mean.
+/// What another session's entries mean, one of whose agents is in the middle of something.
 fn anchor(session: &str, agent: &str) -> Anchor {
     let ids = Arc::new(RunIds::root(agent, session));
     let run = ids.run_id.clone();
@@ -130,13 +130,24 @@ fn anchor(session: &str, agent: &str) -> Anchor {
         EntryBody::StateChanged { state: BTreeMap::new(), globals: [("x".into(), Some(json!(1.5)))].into() },
         EntryBody::RunEnded { status, usage: Usage::new(7, 2).into(), error: None, answer: None },
     ];
+    let open = Arc::new(RunIds::root(format!("{agent}'s neighbour"), session));
+    let left = open.run_id.clone();
+    let calls = AssistantMessage::new(vec![Block::tool_call("c1", "search", "{}")]);
+    let left_open = [
+        EntryBody::RunStarted { ids: open, fingerprint: "f".into() },
+        EntryBody::ModelAccepted { step: 1, message: Some(calls), exit: None },
+        EntryBody::BudgetReserved { call: 7, amounts: Amounts::none().tokens(9) },
+        EntryBody::SubAgentLinked { call_id: "c1".into(), key: "k".into(), run: "below".into(), background: false },
+        EntryBody::RunEnded { status: RunStatus::Failed, usage: Usage::new(1, 1).into(), error: None, answer: None },
+    ];
+    let entries = bodies.map(|body| (&run, body)).into_iter().chain(left_open.map(|body| (&left, body)));
     let mut index = SessionIndex::default();
-    for (seq, body) in (1..).zip(bodies) {
+    for (seq, (run, body)) in (1..).zip(entries) {
         let mut entry = Entry::new(run.clone(), seq, body);
         entry.seq = seq;
         index.apply(&entry);
     }
-    index.anchor(1).expect("no run is under way")
+    index.anchor(1).expect("can be read back")
 }
 
 /// Numbers whose last bit is easily lost, and the ends of the ranges.

@@ -1,6 +1,6 @@
 //! [`PostgresLedger`]: accounts of budgets that processes on several machines share.
 
-mod books;
+mod accounts;
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ use agent_core::{
 };
 use tokio::sync::oneshot;
 
-use self::books::{Books, Work};
+use self::accounts::{Accounts, Work};
 use super::{background::Background, connect::Location};
 use crate::answer::ask;
 
@@ -67,8 +67,8 @@ impl PostgresLedger {
             )));
         }
         let location = Location::new(url, schema, dead_after / 3)?;
-        let begin = move || Books::open(location, dead_after);
-        let thread = Background::start("agent-ledger", begin, Books::run).await?;
+        let begin = move || Accounts::open(location, dead_after);
+        let thread = Background::start("agent-ledger", begin, Accounts::run).await?;
         Ok(Self { schema: schema.to_owned(), thread })
     }
 

@@ -69,7 +69,7 @@ ON CONFLICT (name) DO UPDATE SET
 const RENEW: &str =
     "UPDATE {schema}.reservation SET dead_at = clock_timestamp() + $2::float8 * interval '1 second' WHERE id = ANY($1)";
 
-/// What is asked of the books.
+/// What is asked of the accounts.
 pub(super) enum Work {
     Balance { account: String, reply: oneshot::Sender<Result<Balance>> },
     Reserve { account: String, caps: Caps, wanted: Amounts, reply: oneshot::Sender<Result<Option<u64>>> },
@@ -77,7 +77,7 @@ pub(super) enum Work {
 }
 
 /// A connection, and what this process has set aside over it.
-pub(super) struct Books {
+pub(super) struct Accounts {
     location: Location,
     /// None after the connection failed, until there is another.
     client: Option<Client>,
@@ -125,7 +125,7 @@ impl Statements {
     }
 }
 
-impl Books {
+impl Accounts {
     pub(super) async fn open(location: Location, dead_after: Duration) -> Result<Self> {
         location.migrate(MIGRATIONS).await?;
         let client = Some(location.attach().await?);
