@@ -2,7 +2,7 @@
 
 mod directory;
 mod nearest;
-#[cfg_attr(not(feature = "sandbox"), expect(dead_code, unreachable_pub, reason = "sandboxes make it public"))]
+#[cfg_attr(not(feature = "sandbox"), expect(unreachable_pub, reason = "sandboxes make it public"))]
 pub(crate) mod place;
 pub(crate) mod seen;
 pub(crate) mod walk;

@@ -4,6 +4,7 @@
 //! container knows nothing of that. What comes out is a stranger's: bounded, and read strictly.
 
 use std::{
+    borrow::Cow,
     io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -154,7 +155,7 @@ fn unpack(from: &mut dyn Read, to: &mut Folder) -> io::Result<Copied> {
             long = name.and_then(|name| std::str::from_utf8(name).ok()).map(PathBuf::from).or(long);
             continue;
         }
-        let path = long.take().map_or_else(|| entry.path().map(|path| path.into_owned()), Ok)?;
+        let path = long.take().map_or_else(|| entry.path().map(Cow::into_owned), Ok)?;
         let elsewhere = || io::Error::other(format!("'{}' would lie elsewhere", path.display()));
         let path = plain(&path).ok_or_else(elsewhere)?;
         tally.entry(&path)?;

@@ -52,7 +52,7 @@ impl Session {
                     let turn = self.turn.take().ok_or_else(ended)?;
                     let result = result.map_err(|e| self.link().refused(&e))?;
                     let prompted: Prompted = self.link().read(result)?;
-                    return self.ended(agent, &turn, prompted);
+                    return self.ended(agent, &turn, &prompted);
                 }
                 Incoming::Answer { .. } => {}
                 Incoming::Notice { method, params } => {
@@ -112,7 +112,7 @@ impl Session {
         self.link().answer(&id, result).await
     }
 
-    fn ended(&self, agent: &Inner, turn: &Turn, prompted: Prompted) -> Result<ToolOutput> {
+    fn ended(&self, agent: &Inner, turn: &Turn, prompted: &Prompted) -> Result<ToolOutput> {
         let stop_reason = &*prompted.stop_reason;
         let note = match stop_reason {
             "end_turn" => None,
