@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use agent::{Event, RunHandle, event::Position, journal::RunStatus};
+use agent::{Event, event::Position, journal::RunStatus};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 
 use crate::{ApiError, App, FoundRun, speech::Ending};
@@ -42,7 +42,7 @@ pub(crate) async fn follow<T: Teller>(
     mut teller: T,
 ) -> Result<impl Stream<Item = T::Told> + Send + use<T>, ApiError> {
     let events = run.events(after).await?;
-    let guard = run.handle().filter(|_| when_gone == WhenGone::Cancel).cloned().map(Guard);
+    let guard = (when_gone == WhenGone::Cancel).then(|| Guard(run.clone()));
     let ready = teller.start().into();
     let following = Following { events, run, teller, ready, guard, is_over: false };
     Ok(stream::unfold(following, |mut following| async {
@@ -60,7 +60,7 @@ pub(crate) async fn finish<T: Teller>(
     after: Option<Position>,
     teller: &mut T,
 ) -> Result<Ending, ApiError> {
-    let guard = run.handle().cloned().map(Guard);
+    let guard = Guard(run.clone());
     let mut events = run.events(after).await?;
     while let Some(event) = events.next().await {
         teller.event(&event);
@@ -107,7 +107,7 @@ struct Following<T: Teller> {
 }
 
 /// Cancels the run, unless it is over.
-struct Guard(RunHandle);
+struct Guard(FoundRun);
 
 impl Drop for Guard {
     fn drop(&mut self) {

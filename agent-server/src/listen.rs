@@ -70,9 +70,9 @@ pub(crate) async fn serve(
 
 fn server() -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
+    // Without it a connection that says nothing is waited for without end: which version it speaks, it never says.
+    server = server.http1_only();
     let mut http1 = server.http1();
     http1.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
-    let list = u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX);
-    server.http2().timer(TokioTimer::new()).max_header_list_size(list).keep_alive_interval(HEAD);
     server
 }

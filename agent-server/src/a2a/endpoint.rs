@@ -76,7 +76,9 @@ impl Desk {
             "tasks/get" => whole(task(&self.run(&request.params, Scope::Read).await?).await?),
             "tasks/cancel" => {
                 let run = self.run(&request.params, Scope::Run).await?;
-                run.handle().ok_or_else(RpcError::not_cancelable)?.cancel();
+                if !run.cancel() {
+                    return Err(RpcError::not_cancelable());
+                }
                 run.ended().await;
                 whole(task(&run).await?)
             }

@@ -61,6 +61,9 @@ struct Given {
     value: Option<Value>,
 }
 
+/// Answers in one request at most: of each that was given before, the journal is searched.
+const MOST: usize = 100;
+
 /// A value that is there, even if it is null.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
@@ -90,6 +93,9 @@ async fn answer(
     caller.require(Scope::Answer)?;
     if given.answers.is_empty() {
         return Err(ApiError::invalid("'answers' is empty"));
+    }
+    if given.answers.len() > MOST {
+        return Err(ApiError::invalid(format!("'answers' has more than {MOST}: send them in several requests")));
     }
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let open = match run.handle() {

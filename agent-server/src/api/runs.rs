@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{events, input::Input};
 use crate::{
-    app::{App, FoundRun, RunView, Start},
+    app::{App, FoundRun, RunStatus, RunView, Start},
     caller::{Caller, Scope},
     error::ApiError,
     extract::{JsonBody, Query},
@@ -65,6 +65,10 @@ impl Wanted {
     fn into_request(self) -> Result<RunRequest, ApiError> {
         let mut request = RunRequest::new(vec![self.input.into_message()?]);
         (request.state, request.inputs, request.stream) = (self.state, self.inputs, self.stream);
+        if self.params.as_ref().is_some_and(|params| !params.extra.is_empty()) {
+            // It is merged into the provider's request and wins: over the model, its tools, and who pays.
+            return Err(ApiError::invalid("'params.extra' is for the server's own side: leave it out"));
+        }
         request.params = self.params.map(Box::new);
         request.when_waiting = self.when_waiting;
         request.when_busy = self.when_busy.map(|busy| match busy {
@@ -160,29 +164,32 @@ async fn one(
 type Told = Result<(StatusCode, Json<RunView>), ApiError>;
 
 async fn cancel(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
-    hold(app, caller, run, of, agent::RunHandle::cancel).await
+    stop(app, caller, run, of, FoundRun::cancel).await
 }
 
 async fn pause(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
-    hold(app, caller, run, of, agent::RunHandle::pause).await
+    stop(app, caller, run, of, FoundRun::pause).await
 }
 
 /// Stops a run as a person wishes: it is not gone on with before somebody says so, even if the server begins anew.
-async fn hold(
+async fn stop(
     State(app): State<App>,
     caller: Caller,
     Path(run): Path<String>,
     Query(of): Query<In>,
-    stop: impl FnOnce(&agent::RunHandle),
+    stop: impl FnOnce(&FoundRun) -> bool,
 ) -> Told {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
-    if run.checkpoint().await?.is_some() {
-        app.hold(&run).await?;
+    if stop(&run) {
+        return Ok((StatusCode::ACCEPTED, Json(run.view().await?)));
     }
-    let Some(handle) = run.handle() else { return Ok((StatusCode::OK, Json(run.view().await?))) };
-    stop(handle);
-    Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
+    let view = run.view().await?;
+    if view.status == RunStatus::Stopped {
+        let message = "another process has the run, or goes on with it in a moment: ask there, or ask again";
+        return Err(ApiError::conflict("elsewhere", message));
+    }
+    Ok((StatusCode::OK, Json(view)))
 }
 
 async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {

@@ -113,6 +113,21 @@ impl FoundRun {
         live.map(|live| &live.handle)
     }
 
+    /// Cancels it, if it is under way in this process; false if it is not. No process goes on with it by itself.
+    pub fn cancel(&self) -> bool {
+        self.stop(RunHandle::cancel)
+    }
+
+    /// As [`cancel`](Self::cancel), at the next step.
+    pub fn pause(&self) -> bool {
+        self.stop(RunHandle::pause)
+    }
+
+    fn stop(&self, stop: impl FnOnce(&RunHandle)) -> bool {
+        let live = self.live.as_ref().filter(|live| !live.is_over());
+        live.inspect(|live| live.stop(stop)).is_some()
+    }
+
     /// How it ended, if it did so in this process lately.
     pub fn end(&self) -> Option<Arc<Outcome<RunEnd>>> {
         match self.live.as_ref()?.phase() {
@@ -148,7 +163,10 @@ impl FoundRun {
         let told = told.inspect(move |event| seen.store(event.position.seq, Ordering::Relaxed));
         let since = stream::once(async move {
             let after = Position { seq: last.load(Ordering::Relaxed), after: u32::MAX };
-            run.recorded(after).await.unwrap_or_else(|_| stream::empty().boxed())
+            run.recorded(after).await.unwrap_or_else(|error| {
+                tracing::error!(run = run.id(), %error, "what came of a run elsewhere was not read");
+                stream::empty().boxed()
+            })
         });
         Ok(told.chain(since.flatten()).boxed())
     }

@@ -8,6 +8,7 @@ use super::{
     App, FoundRun,
     live::{Asked, LiveRun, Phase},
     names::{self, Named},
+    start::caps,
 };
 use crate::{caller::Caller, error::ApiError};
 
@@ -16,7 +17,8 @@ impl App {
     /// adds what a request brings again: tools, parameters. If the run is under way in this process already, that is the answer.
     ///
     /// # Errors
-    /// 409 if an answer is refused, if the session is busy, or if the run is over.
+    /// 409 if an answer is refused, if the session is busy, if the run is over, or if it goes on already without these answers; 429 if the
+    /// caller has as many runs under way as the key allows; 503 if the server is about to end.
     pub async fn go_on(
         &self,
         caller: &Caller,
@@ -25,14 +27,18 @@ impl App {
         shape: impl FnOnce(RunRequest) -> RunRequest,
     ) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, run.agent())?.agent().clone();
+        let brings_answers = !answers.is_empty();
+        let untaken =
+            || ApiError::conflict("busy", "the run goes on already, without these answers: look what it asks now");
         if run.handle().is_some() {
-            return Ok(run.clone());
+            return if brings_answers { Err(untaken()) } else { Ok(run.clone()) };
         }
+        self.allow(caller)?;
         let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
         let open = run.checkpoint().await?.ok_or_else(over)?;
         let began = run.record().await?.map(|record| record.seq);
-        self.release(run).await?;
-        let request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
+        let mut request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
+        request.caps = caps(caller, request.caps);
         let asked = Asked {
             id: open.ids.run_id.clone(),
             agent: agent.name().into(),
@@ -42,8 +48,13 @@ impl App {
             digest: None,
             began,
         };
-        let (live, _) = self.0.live.drive(asked, || agent.start(request));
-        self.begun(live).await
+        let (live, is_new) = self.0.live.drive(asked, || agent.start(request));
+        if !is_new && brings_answers {
+            return Err(untaken());
+        }
+        let found = self.begun(live).await?;
+        self.unmark(found.store_name(), found.id()).await?;
+        Ok(found)
     }
 
     /// Starts a fork, which is a run of a new session.
@@ -64,7 +75,9 @@ impl App {
             digest: None,
             began: None,
         };
-        let request = RunRequest::resume(fork, []).streaming(true);
+        self.allow(caller)?;
+        let mut request = RunRequest::resume(fork, []).streaming(true);
+        request.caps = caps(caller, request.caps);
         let (live, _) = self.0.live.drive(asked, || agent.start(request));
         self.begun(live).await
     }

@@ -2,11 +2,14 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agent::{Event, Result, Run, RunEnd, RunHandle, event::EventStream};
+use agent::{Drain, Event, Result, Run, RunEnd, RunHandle, event::EventStream};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -20,6 +23,7 @@ const RECENT: usize = 100;
 pub(super) struct Live {
     runs: Arc<Mutex<Runs>>,
     metrics: Arc<Metrics>,
+    drain: Drain,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ struct Runs {
     under_way: HashMap<Arc<str>, Arc<LiveRun>>,
     /// The newest last.
     recent: VecDeque<Arc<LiveRun>>,
+    /// Those that stopped because the process is about to end.
+    drained: Vec<Arc<LiveRun>>,
 }
 
 /// A run of this process.
@@ -41,6 +47,8 @@ pub(super) struct LiveRun {
     /// What was asked for, to know it again.
     pub(super) digest: Option<[u8; 32]>,
     pub(super) handle: RunHandle,
+    /// Somebody stopped it.
+    is_stopped: AtomicBool,
     /// The session that was asked for.
     wanted: Arc<str>,
     /// A reader from the beginning that takes nothing: what passes is kept for those who come later, or come back.
@@ -80,8 +88,13 @@ pub(super) struct Asked {
 
 impl Live {
     /// Nothing is under way.
-    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { runs: Arc::default(), metrics }
+    pub(super) fn new(metrics: Arc<Metrics>, drain: Drain) -> Self {
+        Self { runs: Arc::default(), metrics, drain }
+    }
+
+    /// The runs that stopped because the process is about to end, and that nobody else stopped.
+    pub(super) fn take_drained(&self) -> Vec<Arc<LiveRun>> {
+        std::mem::take(&mut self.runs().drained)
     }
 
     /// The run of this id, under way or of the recent ones.
@@ -129,6 +142,7 @@ impl Live {
             asked: now(),
             digest: asked.digest,
             handle,
+            is_stopped: AtomicBool::new(false),
             wanted: asked.session,
             _kept: Mutex::new(kept),
             begun: OnceLock::new(),
@@ -196,6 +210,10 @@ impl Drop for Leaving {
             }
             runs.recent.push_back(self.run.clone());
         }
+        let is_at_a_safe_point = matches!(&*end, Ok(RunEnd::Paused(_) | RunEnd::Cancelled(_)));
+        if is_at_a_safe_point && self.live.drain.is_draining() && !self.run.is_stopped.load(Ordering::Relaxed) {
+            runs.drained.push(self.run.clone());
+        }
         drop(runs);
         let (status, tokens) = match &*end {
             Ok(RunEnd::Finished(finished)) => ("finished", finished.tree_usage.total()),
@@ -212,6 +230,12 @@ impl LiveRun {
         if self.begun.set(begun).is_ok() {
             self.phase.send_replace(Phase::Begun);
         }
+    }
+
+    /// Stops it as somebody wishes: no process goes on with it by itself.
+    pub(super) fn stop(&self, stop: impl FnOnce(&RunHandle)) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        stop(&self.handle);
     }
 
     /// The session, by its name in the store: where it runs, or else where it was asked for.

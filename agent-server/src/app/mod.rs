@@ -1,8 +1,8 @@
 //! The agents that are served, their runs and their sessions: what every protocol stands on.
 
+mod drained;
 mod found;
 mod go_on;
-mod hold;
 mod live;
 mod names;
 mod questions;
@@ -86,7 +86,7 @@ impl App {
     pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain, streams: usize) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
-        let live = Live::new(metrics.clone());
+        let live = Live::new(metrics.clone(), drain.clone());
         Self(Arc::new(Inner { agents, journal, drain, live, metrics, streams: Arc::new(Semaphore::new(streams)) }))
     }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use agent::{SessionId, journal::RunStatus as Kept};
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{App, FoundRun};
+use super::{App, FoundRun, drained::is_drained};
 use crate::{caller::Caller, error::ApiError};
 
 /// Sessions that are read at once.
@@ -57,7 +57,13 @@ impl App {
                     continue;
                 }
                 let mut is_quiet = true;
-                for stopped in self.stopped(&id).await? {
+                // One session that cannot be read keeps none of the others from going on.
+                let stopped = self.stopped(&id).await.unwrap_or_else(|error| {
+                    tracing::warn!(session = &*name, %error, "a session was not searched for runs that stopped");
+                    is_quiet = false;
+                    Vec::new()
+                });
+                for stopped in stopped {
                     if self.is_draining() {
                         return Ok(false);
                     }
@@ -93,18 +99,20 @@ impl App {
         }
     }
 
-    /// The runs of a session that are neither under way here nor at rest, and that nobody stopped on purpose.
+    /// The runs of a session that are neither under way here nor at rest: their process died, or was about to end.
     async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
         let name = id.to_string();
-        let held = self.held(&name).await?;
         let index = self.journal().whole_index(&name).await?;
         let caller = Caller::new(id.user(), "recovery");
         let mut stopped = Vec::new();
         for agent in self.agents(&caller) {
             let open = index.look(|index| index.unfinished(agent.name()).map(|open| open.ids.run_id));
-            let Some(run_id) = open.filter(|run| held.as_deref() != Some(&**run)) else { continue };
-            let status = index.look(|index| index.run(&run_id).and_then(|(_, record)| record.status.clone()));
-            let goes_on = matches!(status, None | Some(Kept::Paused | Kept::Cancelled));
+            let Some(run_id) = open else { continue };
+            let goes_on = index.look(|index| match index.run(&run_id).and_then(|(_, record)| record.status.as_ref()) {
+                None => true,
+                Some(Kept::Paused | Kept::Cancelled) => is_drained(index, &run_id),
+                Some(_) => false,
+            });
             let is_here = self.0.live.find(&run_id).is_some_and(|run| !run.is_over());
             if goes_on && !is_here {
                 let run = self.run(&caller, &run_id, Some(id.session())).await?;

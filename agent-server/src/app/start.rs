@@ -70,9 +70,6 @@ impl App {
     /// 403 and 404 as the caller may; 409 if the session is busy; what else kept the run from beginning.
     pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         caller.require(Scope::Run)?;
-        if self.is_draining() {
-            return Err(draining());
-        }
         let agent = self.agent(caller, &start.agent)?.agent().clone();
         let key = start.key.as_deref();
         let named = Named::new(caller, agent.name(), start.session.as_deref(), key)?;
@@ -80,6 +77,10 @@ impl App {
         let mut request = start.request;
         let store_name = session.to_string();
         let busy = request.when_busy;
+        if key.is_some() && matches!(busy, Some(WhenBusy::Steer | WhenBusy::Fork)) {
+            let message = "what steers or forks a run is another request each time: it takes no Idempotency-Key";
+            return Err(ApiError::invalid(message));
+        }
         if busy == Some(WhenBusy::Steer)
             && let Some(there) = self.0.live.in_session(agent.name(), &store_name)
             && steer(&there.handle, &request)
@@ -124,8 +125,11 @@ impl App {
         }
     }
 
-    /// Checks that a caller may have one more run under way.
-    fn allow(&self, caller: &Caller) -> Result<(), ApiError> {
+    /// Checks that a caller may have one more run under way: runs begin here, and the key allows it.
+    pub(super) fn allow(&self, caller: &Caller) -> Result<(), ApiError> {
+        if self.is_draining() {
+            return Err(draining());
+        }
         let under_way = || self.0.live.under_way(caller.tenant(), caller.subject());
         match caller.limited().runs {
             Some(most) if under_way() >= most => {
@@ -154,7 +158,7 @@ fn draining() -> ApiError {
 }
 
 /// What a run of the caller's may use.
-fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
+pub(super) fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
     let limits = caller.limited();
     if limits.tokens_per_run.is_none() && limits.cost_per_run.is_none() {
         return wanted;

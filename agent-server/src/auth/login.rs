@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -18,9 +18,13 @@ const COOKIE: &str = "agent_session";
 /// Sent along by no page of others, and read by no script.
 const TERMS: &str = "HttpOnly; SameSite=Strict; Path=/";
 
+/// Bytes of a body: anybody may send one here.
+const LONGEST: usize = 4096;
+
 /// Where a page logs in and out.
 pub(crate) fn router(auth: Auth) -> Router {
-    Router::new().route("/api/login", post(login)).route("/api/logout", post(logout)).with_state(auth)
+    let router = Router::new().route("/api/login", post(login)).route("/api/logout", post(logout));
+    router.layer(DefaultBodyLimit::max(LONGEST)).with_state(auth)
 }
 
 #[derive(Deserialize)]

@@ -82,7 +82,9 @@ impl Server {
 
     /// Lets no run begin any more and brings those under way to a safe point `within` this time, from which another process goes on.
     pub async fn drain(&self, within: Duration) -> agent::exec::Drained {
-        self.app.drain().drain(within).await
+        let drained = self.app.drain().drain(within).await;
+        self.app.mark_drained().await;
+        drained
     }
 
     /// Serves, and [recovers](Self::recover) unless the builder said otherwise, until `shutdown` is ready; then [drains](Self::drain) `within` this time, while readers get the

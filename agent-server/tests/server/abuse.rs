@@ -46,6 +46,7 @@ async fn a_body_that_is_wrong_is_told_what_is() {
         (json!({"input": "Hi.", "session": ""}), "session's name"),
         (json!({"input": "Hi.", "session": "x".repeat(300)}), "session's name"),
         (json!({"input": "Hi.", "params": {"temperatur": 1}}), "unknown field"),
+        (json!({"input": "Hi.", "params": {"extra": {"model": "dearest"}}}), "extra"),
         (json!({"input": "Hi.", "state": {"nobody": 1}}), "nobody"),
         (json!([]), "body"),
     ] {

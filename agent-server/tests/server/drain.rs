@@ -2,7 +2,8 @@
 
 use agent::{Agent, SqliteJournal, testing::Turn};
 use agent_server::Server;
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 
 use crate::support::{Gated, Serving, call, refund};
 
@@ -20,6 +21,18 @@ async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
     let client = one.client();
     let run = client.start(&json!({"input": "Refund A-1.", "session": "garden"})).await;
     let stopped = client.start(&json!({"input": "Hi.", "session": "stopped"})).await;
+    let left = client.json(
+        Method::POST,
+        "/v1/chat/completions",
+        &json!({"model": "support", "stream": true,
+        "messages": [{"role": "user", "content": "Hi."}]}),
+    );
+    // Its client goes away before the first word.
+    drop(client.send(left).await);
+    let runs = client.get("/api/runs").await.json();
+    let is_left = |run: &&Value| ![&json!("garden"), &json!("stopped")].contains(&&run["session"]);
+    let left = runs["runs"].as_array().and_then(|runs| runs.iter().find(is_left)).expect("a run").clone();
+    assert_eq!(client.rest(&left).await["status"], "cancelled");
     let id = stopped["run"].as_str().expect("an id");
     client.post(&format!("/api/runs/{id}/cancel"), &json!({})).await;
     assert_eq!(client.rest(&stopped).await["status"], "cancelled");
@@ -42,7 +55,9 @@ async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
         tokio::task::yield_now().await;
     };
     assert_eq!(ended["answer"], "A-1 is refunded.");
-    assert_eq!(client.rest(&stopped).await["status"], "cancelled", "what a person stopped stays so");
+    for stopped in [stopped, left] {
+        assert_eq!(client.rest(&stopped).await["status"], "cancelled", "what somebody stopped stays so");
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,19 @@ async fn a_question_is_listed_allowed_and_the_same_answer_is_taken_once() {
 }
 
 #[tokio::test]
+async fn of_two_answers_that_come_together_one_is_taken_and_the_other_is_told_so() {
+    let serving = Serving::of(support([call("c1", "A-1"), Turn::text("Done.")])).await;
+    let client = serving.client();
+    let run = client.run(&json!({"input": "Refund A-1."})).await;
+    let say = async |allow: bool| answer(&client, &run, json!([{"question": "c1/approval", "allow": allow}])).await;
+    let (yes, no) = tokio::join!(say(true), say(false));
+    let mut statuses = [yes.status, no.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [202, 409], "{} {}", yes.text, no.text);
+    assert_eq!(client.rest(&run).await["status"], "finished");
+}
+
+#[tokio::test]
 async fn a_call_is_denied_with_a_reason_or_runs_with_other_arguments() {
     let model = ScriptedModel::new([call("c1", "A-1"), call("c2", "A-2"), Turn::text("Done.")]);
     let agent = Agent::builder("support", model.clone()).tool(refund);

@@ -6,7 +6,7 @@ use agent_server::{CallerLimits, Key, Keys, Server};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Gated, Serving, frames, support};
+use crate::support::{Gated, Serving, call, frames, support};
 
 #[tokio::test]
 async fn a_run_is_started_looked_at_and_listed() {
@@ -154,6 +154,43 @@ async fn a_key_is_limited_in_requests_and_in_runs() {
         refused = refused.or((answer.status == 429).then(|| answer.code()));
     }
     assert_eq!(refused.as_deref(), Some("rate_limited"));
+}
+
+#[tokio::test]
+async fn what_a_key_may_use_holds_after_a_pause_and_in_a_fork() {
+    let (secret, key) = Key::generate("ada", "t").expect("a key");
+    let mut limits = CallerLimits::default();
+    limits.tokens_per_run = Some(0);
+    let (free, unlimited) = Key::generate("free", "t").expect("a key");
+    let keys = Keys::new([key.limits(limits), unlimited]).expect("keys");
+    let agent =
+        support([Turn::text("Hello."), call("c1", "A-1"), Turn::text("Never said."), Turn::text("Never said.")]);
+    let serving = Serving::new(Server::builder().agent(agent.build().expect("an agent")).keys(keys)).await;
+    let (limited, free) = (serving.client().with_key(&secret), serving.client().with_key(&free));
+    free.run(&json!({"input": "Hi.", "session": "greeting"})).await;
+    let fork = limited.post("/api/sessions/greeting/fork", &json!({"step": 1, "into": "greeting-2"})).await;
+    assert_eq!(fork.status, 202, "{}", fork.text);
+    assert_eq!(limited.rest(&fork.json()).await["reason"], "budget");
+    let run = free.run(&json!({"input": "Refund A-1.", "session": "garden"})).await;
+    assert_eq!(run["status"], "waiting", "{run}");
+    let id = run["run"].as_str().expect("an id");
+    let allow = json!({"answers": [{"question": "c1/approval", "allow": true}]});
+    assert_eq!(limited.post(&format!("/api/runs/{id}/answers"), &allow).await.status, 202);
+    assert_eq!(limited.rest(&run).await["reason"], "budget");
+}
+
+#[tokio::test]
+async fn what_is_another_request_each_time_takes_no_idempotency_key() {
+    let serving = Serving::of(support([Turn::text("Done.")])).await;
+    let client = serving.client();
+    for busy in ["steer", "fork"] {
+        let body = json!({"input": "Hi.", "session": "garden", "when_busy": busy});
+        let (parts, body) = client.json(Method::POST, "/api/agents/support/runs", &body).into_parts();
+        let mut request = http::Request::from_parts(parts, body);
+        request.headers_mut().insert("idempotency-key", "k".parse().expect("a header"));
+        let refused = client.answer(request).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"), "{}", refused.text);
+    }
 }
 
 #[tokio::test]

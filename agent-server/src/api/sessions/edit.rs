@@ -27,6 +27,9 @@ pub(super) fn router() -> Router<App> {
         .route("/sessions/{session}", delete(remove))
 }
 
+/// Bytes of a title at most: lists of sessions hold many.
+const LONGEST_TITLE: usize = 500;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Title {
@@ -40,14 +43,17 @@ async fn title(
     JsonBody(wanted): JsonBody<Title>,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Scope::Run)?;
-    let found = Found::new(&app, &caller, &name, None).await?;
+    if wanted.title.len() > LONGEST_TITLE || wanted.title.chars().any(char::is_control) {
+        return Err(ApiError::invalid(format!("a title has at most {LONGEST_TITLE} bytes, on one line")));
+    }
+    let found = Found::whole(&app, &caller, &name).await?;
     app.sessions().set_title(&found.id, wanted.title).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn remove(State(app): State<App>, caller: Caller, Path(name): Path<String>) -> Result<StatusCode, ApiError> {
     caller.require(Scope::Delete)?;
-    let found = Found::new(&app, &caller, &name, None).await?;
+    let found = Found::whole(&app, &caller, &name).await?;
     app.sessions().delete(&found.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -47,10 +47,7 @@ async fn export(
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
-    let found = Found::new(&app, &caller, &name, None).await?;
-    if let Some(agent) = found.info.agents.iter().find(|agent| !caller.may_use(agent)) {
-        return Err(ApiError::forbidden(format!("the session is of agent '{agent}', too, which the key may not use")));
-    }
+    let found = Found::whole(&app, &caller, &name).await?;
     let store_name = found.store_name();
     let chapter = || Chapter::read(&**app.journal(), &store_name, found.id.session());
     let (kind, ending, text) = match wanted.format {

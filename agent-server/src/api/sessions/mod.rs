@@ -48,6 +48,18 @@ impl Found {
         Ok(Self { id, agent: agent.clone(), info })
     }
 
+    /// As [`new`](Self::new), of all its agents' sides: for who may use each of them.
+    async fn whole(app: &App, caller: &Caller, name: &str) -> Result<Self, ApiError> {
+        let found = Self::new(app, caller, name, None).await?;
+        match found.info.agents.iter().find(|agent| !caller.may_use(agent)) {
+            Some(other) => {
+                let message = format!("the session is of agent '{other}', too, which the key may not use");
+                Err(ApiError::forbidden(message))
+            }
+            None => Ok(found),
+        }
+    }
+
     /// The session's name in the store.
     fn store_name(&self) -> String {
         self.id.to_string()
