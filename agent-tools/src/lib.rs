@@ -70,6 +70,8 @@ mod output;
 mod partial_json;
 #[cfg(any(feature = "a2a", feature = "acp"))]
 pub mod peers;
+#[cfg(feature = "sandbox")]
+mod per_session;
 #[cfg(feature = "plugins")]
 pub mod plugin;
 #[cfg(any(feature = "acp", feature = "mcp"))]
@@ -116,8 +118,6 @@ pub use schemars;
 
 #[cfg(any(feature = "acp", feature = "mcp"))]
 pub use self::program::Stdio;
-#[cfg(feature = "sandbox")]
-pub use self::shell::Shell;
 #[cfg(feature = "skills")]
 pub use self::skills::{Skill, Skills};
 #[cfg(feature = "workspace")]
@@ -134,3 +134,5 @@ pub use self::{
     set::ToolSet,
     structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured, json_in},
 };
+#[cfg(feature = "sandbox")]
+pub use self::{per_session::PerSession, shell::Shell};

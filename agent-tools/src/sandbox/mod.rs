@@ -32,7 +32,6 @@ mod marked;
 mod memory;
 #[cfg(any(feature = "container", feature = "e2b"))]
 mod owner;
-mod per_session;
 mod process;
 mod tool;
 mod tree;
@@ -53,7 +52,6 @@ pub use self::{
     guarantees::Guarantees,
     limits::Limits,
     memory::MemorySandbox,
-    per_session::PerSession,
     process::{Driver, Exit, Input, Process},
     tool::ProgramTool,
     tree::Copied,

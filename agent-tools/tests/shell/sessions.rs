@@ -10,7 +10,10 @@ use agent_core::{
     engine::{RunDriver, RunParts},
     run::RunIds,
 };
-use agent_tools::sandbox::{MemorySandbox, PerSession, Sandbox};
+use agent_tools::{
+    PerSession,
+    sandbox::{MemorySandbox, Sandbox},
+};
 use serde_json::json;
 
 use crate::support::{call_in, run};

@@ -15,8 +15,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::Sandbox;
-use crate::{Shell, ToolSet, Workspace};
+use crate::{Shell, ToolSet, Workspace, sandbox::Sandbox};
 
 /// Tools over a sandbox that each session has for itself: it is made when a run of the session first needs it, and closed when the session has
 /// done nothing for some time, or with the agent. A run that comes later gets a new one; whoever keeps what was in it takes it up again by the session's name.
@@ -26,7 +25,7 @@ use crate::{Shell, ToolSet, Workspace};
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_tools::sandbox::{MemorySandbox, PerSession};
+/// use agent_tools::{PerSession, sandbox::MemorySandbox};
 ///
 /// let tools = PerSession::new(|session| async move {
 ///     println!("a sandbox for {session}");
