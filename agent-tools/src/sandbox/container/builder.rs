@@ -257,19 +257,16 @@ impl ContainerSandboxBuilder {
     }
 }
 
-/// The containers of all sandboxes. One that is going at this moment may have a state that is none of the interface's: then they are asked for again.
+/// States of a container that an engine has and the interface knows. Podman has others: an answer with a container in one of them cannot
+/// be read.
+const STATES: [&str; 4] = ["created", "exited", "paused", "running"];
+
+/// The containers of all sandboxes.
 async fn labelled(engine: &Engine) -> Result<Vec<ContainerSummary>> {
-    let filters = HashMap::from([("label", vec![LABEL])]);
+    let filters = HashMap::from([("label", vec![LABEL]), ("status", STATES.to_vec())]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-    let mut tries = 1;
-    loop {
-        match engine.docker().list_containers(Some(options.clone())).await {
-            Ok(found) => return Ok(found),
-            Err(e) if tries == REMOVALS => return Err(engine.failed("say which containers it has", e)),
-            Err(_) => sleep(PAUSE).await,
-        }
-        tries += 1;
-    }
+    let listed = engine.docker().list_containers(Some(options)).await;
+    listed.map_err(|e| engine.failed("say which containers it has", e))
 }
 
 /// Removes a container that may be going by itself at this moment. False if it has gone so.
