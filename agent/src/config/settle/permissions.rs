@@ -64,12 +64,11 @@ fn taken(registry: &Registry, tool: &mut Node, names: &[String]) -> Vec<Said> {
     let Some((naming, config)) = registry.naming.get(&name).zip(tool.get_mut(&name)) else { return Vec::new() };
     let said =
         |(tools, node): (&String, &mut Node)| Some(Said { tools: tools.clone(), policy: node.take(PERMISSION)? });
-    match naming {
-        Naming::Set => {
-            let changed = config.get_mut("change").map(Node::entries_mut).unwrap_or_default();
-            names.iter().zip(changed.iter_mut().map(|entry| &mut entry.node)).filter_map(said).collect()
-        }
-        _ => names.iter().zip([config]).filter_map(said).collect(),
+    if *naming == Naming::Set {
+        let changed = config.get_mut("change").map(Node::entries_mut).unwrap_or_default();
+        names.iter().zip(changed.iter_mut().map(|entry| &mut entry.node)).filter_map(said).collect()
+    } else {
+        names.iter().zip([config]).filter_map(said).collect()
     }
 }
 
