@@ -21,6 +21,7 @@ mod backoff;
 pub mod budget;
 mod cx;
 mod deadlines;
+pub mod dispatch;
 pub mod embed;
 pub mod engine;
 pub mod error;

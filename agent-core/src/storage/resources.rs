@@ -45,6 +45,11 @@ impl Resources {
         found.ok_or_else(missing)
     }
 
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// These handles and those of `other`, which win.
     #[must_use]
     pub fn extended(mut self, other: &Self) -> Self {
