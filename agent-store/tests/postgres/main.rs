@@ -2,6 +2,7 @@
 
 #![cfg(all(unix, feature = "postgres"))]
 
+mod backup;
 #[path = "../common/mod.rs"]
 mod common;
 mod leases;

@@ -103,6 +103,16 @@ impl Server {
         format!("host={} port={} user=tests dbname=postgres", self.socket, self.port)
     }
 
+    /// Where one of PostgreSQL's own programs is.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        programs().expect("it runs").join(name)
+    }
+
+    /// What such a program is told to reach the server.
+    pub(crate) fn arguments(&self) -> [String; 6] {
+        ["--host", &self.socket, "--port", &self.port.to_string(), "--username", "tests"].map(str::to_owned)
+    }
+
     /// The same database behind the pooler; none if PgBouncer is not installed, which is said.
     pub(crate) fn pooled_url(&self) -> Option<String> {
         let socket = format!("{}/pool", self.socket);
