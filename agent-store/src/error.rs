@@ -1,6 +1,6 @@
 //! Failures that all stores have.
 
-use agent_core::{Error, ErrorKind};
+use agent_core::{Error, ErrorKind, Result};
 
 /// Nobody will answer: the thread that writes has ended.
 pub(crate) fn thread_ended() -> Error {
@@ -27,4 +27,11 @@ pub(crate) fn in_use(session: &str) -> Error {
 pub(crate) fn cannot_keep_up(bytes: usize) -> Error {
     let message = format!("the journal cannot keep up: {bytes} bytes wait for the disk");
     Error::new(ErrorKind::Store, message).with_retry(agent_core::Retry::Temporary(None))
+}
+
+/// Says that past accounts of a ledger are still there.
+pub(crate) fn not_forgotten(forgotten: Result<()>) {
+    if let Err(e) = forgotten {
+        tracing::warn!(error = %e, "a ledger's past accounts could not be deleted; the next day asks again");
+    }
 }

@@ -18,6 +18,7 @@ mod simulate;
 mod stack_lint;
 mod token_check;
 mod tool_check;
+mod turn_bench;
 mod vector_bench;
 
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ enum Program {
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
     ToolCheck(tool_check::Args),
+    TurnBench(turn_bench::Args),
     VectorBench(vector_bench::Args),
 }
 
@@ -69,6 +71,7 @@ impl Program {
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,
             Self::ToolCheck(args) => tool_check::run(args)?,
+            Self::TurnBench(args) => block_on(turn_bench::run(args))??,
             Self::VectorBench(args) => block_on(vector_bench::run(args))??,
         })
     }

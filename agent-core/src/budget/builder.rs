@@ -1,6 +1,9 @@
 //! Budgets with windows, prices and a ledger of their own.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::{Account, Amounts, Budget, Caps, Ledger, MemoryLedger, terms::Terms};
 use crate::{
@@ -98,8 +101,10 @@ impl Budget {
     /// The account of the day that is so many days after the first of 1970. Those of days before the day before are past: a
     /// run that began yesterday may be under way.
     fn open_day(&self, since: u64) -> String {
-        let days = format!("{}/day/", self.0.name);
-        self.0.ledger.forget(&days, &format!("{days}{}", day(since.saturating_sub(1))));
+        if self.0.day.swap(since, Ordering::Relaxed) != since {
+            let days = format!("{}/day/", self.0.name);
+            self.0.ledger.forget(&days, &format!("{days}{}", day(since.saturating_sub(1))));
+        }
         format!("day/{}", day(since))
     }
 }
@@ -248,6 +253,8 @@ mod tests {
         assert_eq!(settled("one/day/2026-11-24").await, 1, "a call of that day is under way");
         ledger.settle("one/day/2026-11-24", under_way, one_token).await.expect("in memory");
         one.open_day(20_790);
+        assert_eq!(settled("one/day/2026-11-24").await, 2, "they are asked for once a day");
+        one.open_day(20_791);
         assert_eq!(settled("one/day/2026-11-24").await, 0);
     }
 

@@ -68,12 +68,9 @@ pub trait Ledger: Send + Sync + 'static {
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
 
     /// Says that nobody opens the accounts any more whose names begin with `prefix` and sort before `oldest`: their windows are
-    /// over. What is set aside in them may still be settled.
-    ///
-    /// Default: they are kept.
-    fn forget(&self, prefix: &str, oldest: &str) {
-        let _ = (prefix, oldest);
-    }
+    /// over. Those are deleted in which nothing is set aside. It is handed over when this is called; a failure is logged, since
+    /// the next day asks again.
+    fn forget(&self, prefix: &str, oldest: &str);
 
     /// Waits until the account may have changed. Changes since this was called count, though the future was polled later.
     ///

@@ -26,7 +26,7 @@ mod terms;
 
 use std::{
     fmt,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{Arc, LazyLock, Mutex, atomic::AtomicU64},
 };
 
 pub(crate) use self::account::Account;
@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     /// Opened for each root run.
     pub(crate) windows: Arc<[(Window, Caps)]>,
     pub(crate) ledger: Arc<dyn Ledger>,
+    /// The last day whose account was opened here, in days since 1970.
+    pub(crate) day: Arc<AtomicU64>,
     pub(crate) terms: Terms,
     /// What prompts have, where the terms name no counter.
     pub(crate) count: Mutex<Generous>,
@@ -105,7 +107,8 @@ impl Budget {
         terms: Terms,
     ) -> Self {
         let count = Mutex::default();
-        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, terms, count }))
+        let day = Arc::default();
+        Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, day, terms, count }))
     }
 
     /// A budget with caps of its own that draws on this one too.
@@ -151,6 +154,7 @@ impl Budget {
             name: self.0.name.clone(),
             windows: self.0.windows.clone(),
             ledger: self.0.ledger.clone(),
+            day: self.0.day.clone(),
             terms: self.0.terms.clone(),
             count: Mutex::default(), // each run follows its own conversation
         }

@@ -50,8 +50,8 @@ impl EngineKey {
     }
 }
 
-/// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), by the [`Parent`](crate::engine::Parent)
-/// of a request, or by the [`EngineKey`] that it was given.
+/// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), or by the [`EngineKey`] that it was
+/// given, which opens it for runs below it too.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 

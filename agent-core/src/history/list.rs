@@ -139,6 +139,17 @@ impl List {
         self.root = self.root.with(at, self.height, message.into());
     }
 
+    /// The first `len` messages, in the same places.
+    pub(super) fn first(&self, len: usize) -> Self {
+        let (mut root, mut height, len) = (&self.root, self.height, len.min(self.len));
+        while height > 0 && len <= WIDTH << (BITS * (height - 1)) {
+            let Node::Inner(nodes) = &**root else { break };
+            let Some(first) = nodes[0].get() else { break };
+            (root, height) = (first, height - 1);
+        }
+        Self { root: root.clone(), height, len }
+    }
+
     /// True if this list is `earlier`, or a copy of it to which messages were pushed.
     pub(super) fn continues(&self, earlier: &Self) -> bool {
         let mut node = &self.root;
@@ -196,6 +207,20 @@ mod tests {
             assert!(!other.continues(&list) && !list.continues(&other));
         }
         assert_eq!(list.height, 3);
+    }
+
+    #[test]
+    fn a_list_continues_each_of_its_beginnings_and_a_beginning_may_go_on_another_way() {
+        let whole = (0..600).map(said).collect::<List>();
+        let mut grown = List::default();
+        for len in 0..600 {
+            let mut first = whole.first(len);
+            assert!(whole.continues(&first) && first.len() == len && first.height == grown.height, "{len}");
+            first.push(said(1_000));
+            assert!(!whole.continues(&first) && first.iter().take(len).eq(grown.iter()));
+            grown.push(said(len));
+        }
+        assert!(whole.iter().eq(grown.iter()), "what goes on from a beginning changes nothing of the whole");
     }
 
     #[test]

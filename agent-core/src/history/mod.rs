@@ -230,6 +230,17 @@ impl History {
         self.continues(earlier).then(|| self.0.iter_from(earlier.len()))
     }
 
+    /// The history as it was when it had `len` messages, which this one then [continues](Self::continues).
+    pub(crate) fn first(&self, len: usize) -> Self {
+        Self(self.0.first(len))
+    }
+
+    /// This history and `more` behind it.
+    pub(crate) fn joined(mut self, more: &Self) -> Self {
+        more.iter().for_each(|message| self.0.push(message.clone()));
+        self
+    }
+
     /// All messages, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         self.0.iter()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, EntryBody, Journal, SessionIndex, each_entry};
+use super::{Entry, EntryBody, Journal, SessionIndex, each_entry_while};
 use crate::{
     error::{Error, Result},
     message::AssistantMessage,
@@ -25,29 +25,24 @@ pub async fn fork_at(
     step: u32,
     into: impl Into<Arc<str>>,
 ) -> Result<Checkpoint> {
-    let mut found = None;
-    each_entry(journal, session, 0, |entry| {
-        if let EntryBody::RunStarted { ids, fingerprint } = &entry.body
-            && run.map_or(ids.parent_run_id.is_none() && *ids.agent_id == *agent_id, |run| *ids.run_id == *run)
-        {
-            found = Some((ids.clone(), fingerprint.clone()));
-        }
-    })
-    .await?;
     let nothing = || match run {
         Some(run) => Error::config(format!("session '{session}' holds no run '{run}' to fork")),
         None => Error::config(format!("session '{session}' holds no run of agent '{agent_id}' to fork")),
     };
-    let (old, fingerprint) = found.ok_or_else(nothing)?;
+    let began = began(journal, session, agent_id, run).await?.ok_or_else(nothing)?;
+    let first = journal.read(session, began - 1, 1).await?.pop().filter(|entry| entry.seq == began);
+    let Some(EntryBody::RunStarted { ids: old, fingerprint }) = first.map(|entry| entry.body.clone()) else {
+        return Err(nothing());
+    };
 
     let mut ids = RunIds::root(old.agent.clone(), into);
     if old.parent_run_id.is_none() {
         ids.agent_id = old.agent_id.clone();
     }
-    let mut index = SessionIndex::default();
+    let mut index = SessionIndex::before(journal, session, began).await?;
     let mut stood = None; // kept before an entry that may have a run below forgotten that has ended
-    let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Before };
-    each_entry(journal, session, 0, |entry| {
+    let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Within };
+    each_entry_while(journal, session, began - 1, |entry| {
         if cut.takes(entry) {
             let may_forget = matches!(entry.body, EntryBody::TurnEnded { .. } | EntryBody::RunStarted { .. });
             if may_forget && entry.run != old.run_id {
@@ -55,6 +50,7 @@ pub async fn fork_at(
             }
             index.apply(entry);
         }
+        cut.phase != Phase::After
     })
     .await?;
     let stood = index.state(&old.run_id).cloned().or(stood);
@@ -74,7 +70,20 @@ pub async fn fork_at(
     Ok(checkpoint)
 }
 
-/// Which entries belong to what was before the fork.
+/// The sequence number with which the run began that is meant, if there is one.
+async fn began(journal: &dyn Journal, session: &str, agent_id: &str, run: Option<&str>) -> Result<Option<u64>> {
+    let find = |index: &SessionIndex| match run {
+        Some(run) => index.run(run).map(|(_, record)| record.seq),
+        None => index.runs(agent_id).iter().rfind(|record| record.is_root).map(|record| record.seq),
+    };
+    let (found, is_whole) = journal.index(session).await?.look(|index| (find(index), index.is_whole()));
+    match found {
+        None if !is_whole => Ok(journal.whole_index(session).await?.look(find)),
+        found => Ok(found),
+    }
+}
+
+/// Which entries from a run's beginning on belong to what was before the fork.
 struct Cut {
     /// The run that is forked.
     ids: Arc<RunIds>,
@@ -88,8 +97,7 @@ struct Cut {
 
 #[derive(PartialEq)]
 enum Phase {
-    Before,
-    /// The run has begun, and its step is not complete.
+    /// The step is not complete.
     Within,
     /// The step is complete; what it changed may follow.
     Complete,
@@ -101,9 +109,9 @@ impl Cut {
         match &entry.body {
             EntryBody::RunStarted { ids, .. } if ids.run_id == self.ids.run_id => self.phase = Phase::Within,
             // The agent did something else since, or somebody thought better of it.
-            EntryBody::RunStarted { ids, .. } if ids.agent_id == self.ids.agent_id => self.end(),
-            EntryBody::Undone { .. } => self.end(),
-            _ if entry.run != self.ids.run_id => return matches!(self.phase, Phase::Before | Phase::Within),
+            EntryBody::RunStarted { ids, .. } if ids.agent_id == self.ids.agent_id => self.phase = Phase::After,
+            EntryBody::Undone { .. } => self.phase = Phase::After,
+            _ if entry.run != self.ids.run_id => return self.phase == Phase::Within,
             EntryBody::ModelFinished { step, .. } | EntryBody::ModelAccepted { step, .. } if *step > self.step => {
                 self.phase = Phase::After;
             }
@@ -124,12 +132,5 @@ impl Cut {
             _ => {}
         }
         self.phase != Phase::After
-    }
-
-    /// What follows comes after the run, if that has begun.
-    fn end(&mut self) {
-        if self.phase != Phase::Before {
-            self.phase = Phase::After;
-        }
     }
 }

@@ -166,15 +166,29 @@ pub trait Journal: Send + Sync + 'static {
 pub async fn each_entry(
     journal: &(impl Journal + ?Sized),
     session: &str,
-    mut after: u64,
+    after: u64,
     mut take: impl FnMut(&Entry),
+) -> Result<()> {
+    each_entry_while(journal, session, after, |entry| {
+        take(entry);
+        true
+    })
+    .await
+}
+
+/// As [`each_entry`], until one is not wanted.
+pub(crate) async fn each_entry_while(
+    journal: &(impl Journal + ?Sized),
+    session: &str,
+    mut after: u64,
+    mut take: impl FnMut(&Entry) -> bool,
 ) -> Result<()> {
     const PAGE: usize = 500;
     loop {
         let page = journal.read(session, after, PAGE).await?;
-        page.iter().for_each(|entry| take(entry));
+        let goes_on = page.iter().all(|entry| take(entry));
         match page.last() {
-            Some(last) if page.len() == PAGE => after = last.seq,
+            Some(last) if goes_on && page.len() == PAGE => after = last.seq,
             _ => return Ok(()),
         }
     }

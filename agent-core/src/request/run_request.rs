@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::SubRunHandle;
 use crate::{
     amounts::Caps,
-    cx::{EngineCx, RunCx},
+    cx::RunCx,
     history::History,
     journal::{Durable, Steps},
     llm::ModelParams,
@@ -110,11 +110,6 @@ impl Parent {
     /// The run `cx`, by its call `call_id`. What the run below changes is kept with its own steps, not with that call.
     pub(crate) fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
         Self { cx: cx.clone().of_run(), call_id, handle: None }
-    }
-
-    /// What the executor of the run below may do with it.
-    pub fn engine(&self) -> EngineCx<'_> {
-        EngineCx(&self.cx)
     }
 
     /// Lets `handle` steer the run below.

@@ -28,5 +28,6 @@ pub use self::{
 };
 pub(crate) use self::{
     question::id_below,
+    run_state::is_default,
     trail::{Child, Trail},
 };

@@ -109,7 +109,8 @@ pub struct RunState {
     pub(crate) trail: Trail,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+/// For fields that are left out of JSON where they say nothing.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -1,23 +1,22 @@
 //! The parts that definitions name.
 
+mod assemble;
 mod problem;
 mod unknown;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent_core::{
-    Error, Middleware, Model, Result, StateField, StateSchema, SubAgent, Tool, Toolset, storage::Merge,
-    tool::ServerTool,
+    Error, Middleware, Model, Result, StateField, SubAgent, Tool, Toolset, storage::Merge, tool::ServerTool,
 };
 use agent_tools::ToolSet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::problem::Problems;
+use self::{
+    assemble::{Made, settings},
+    problem::Problems,
+};
 pub use self::{
     problem::DefinitionProblem,
     unknown::{PartKind, UnknownPart},
@@ -300,78 +299,7 @@ impl Registry {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with [all that is wrong](DefinitionProblem::of): names that the registry
     /// does not have ([`UnknownPart`]), configurations that do not fit, and what is wrong with sub-agents.
     pub fn builder(&self, definition: &AgentDefinition) -> Result<AgentBuilder> {
-        let d = definition;
-        let mut problems = Problems::default();
-        let model = problems.at("/model", self.make_model(&d.model));
-        let tools = d.tools.iter().enumerate().filter_map(|(i, part)| {
-            let tools = find(&self.tools, PartKind::Tool, part).and_then(|make| make(part.made_from()));
-            problems.at(format_args!("/tools/{i}"), tools).zip(Some(part))
-        });
-        let tools: Vec<_> = tools.collect();
-        let server_tools = d.server_tools.iter().enumerate();
-        let server_tools: Vec<_> = server_tools
-            .filter_map(|(i, tool)| problems.at(format_args!("/server_tools/{i}"), self.server_tool_of(tool)))
-            .collect();
-        let toolsets = d.toolsets.iter().enumerate().filter_map(|(i, part)| {
-            let toolset = find(&self.toolsets, PartKind::Toolset, part).and_then(|make| make(part.made_from()));
-            problems.at(format_args!("/toolsets/{i}"), toolset).zip(Some(part))
-        });
-        let toolsets: Vec<_> = toolsets.collect();
-        let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {
-            let agent = self.builder(&sub_agent.agent).and_then(AgentBuilder::build);
-            Some(SubAgent::new(key, &sub_agent.description, problems.below(key, agent)?))
-        });
-        let sub_agents: Vec<_> = sub_agents.collect();
-        let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {
-            let make =
-                problems.at(format_args!("/middleware/{i}"), find(&self.middlewares, PartKind::Middleware, part));
-            let so_far = AgentSoFar { model: model.as_ref()?, sub_agents: &sub_agents, registry: self };
-            let made = make?(part.made_from(), so_far);
-            problems.at(format_args!("/middleware/{i}"), made).zip(Some(part))
-        });
-        let middlewares: Vec<_> = middlewares.collect();
-        let inputs = self.fields("/inputs", &d.inputs, &mut problems);
-        let state = self.fields("/state", &d.state, &mut problems);
-        let model = problems.end(model)?;
-
-        let mut builder = AgentBuilder::new(d.name.clone(), model.clone());
-        builder.provenance.model = Some((model, d.model.clone()));
-        for (tools, part) in tools {
-            builder.provenance.tools.extend(tools.iter().map(|tool| (tool.clone(), part.clone())));
-            builder.tools.extend(tools);
-        }
-        builder.server_tools = server_tools;
-        for (toolset, part) in toolsets {
-            builder.provenance.toolsets.push((toolset.clone(), part.clone()));
-            builder.toolsets.push(toolset);
-        }
-        let offered: Vec<_> = middlewares.iter().flat_map(|(middleware, _)| middleware.sub_agents()).collect();
-        for (middleware, part) in middlewares {
-            builder.provenance.middlewares.push((middleware.clone(), part.clone()));
-            builder = builder.add_middleware(middleware, part.for_all);
-        }
-        let taken: BTreeSet<_> = offered.into_iter().map(|agent| agent.key).collect();
-        builder.sub_agents.extend(sub_agents.into_iter().filter(|agent| !taken.contains(&agent.key)));
-        builder.provenance.sub_agents.clone_from(&d.sub_agents);
-        if let Some(system) = &d.system {
-            builder = builder.system_message(system.message());
-        }
-        builder.prompts.system.clone_from(&d.system_prompt);
-        builder.prompts.user.clone_from(&d.user_prompt);
-        builder.prompts.required.clone_from(&d.required_variables);
-        let mut schema = StateSchema::default();
-        builder.provenance.handlers.extend(inputs.iter().chain(&state).filter_map(|(_, _, rule)| rule.clone()));
-        for (name, field, _) in inputs {
-            builder = builder.input(name, field);
-        }
-        for (name, field, _) in state {
-            schema = schema.key(name, field);
-        }
-        builder = builder.state(schema).exit_on(&d.exit_on).max_steps(d.max_steps).final_answer(d.final_answer);
-        builder = builder.tool_concurrency(d.tool_concurrency).max_tool_output(d.max_tool_output);
-        builder.raise_tool_errors = d.raise_tool_errors;
-        builder = builder.streaming(d.streaming).params(d.params.clone()).deadlines(d.deadlines.clone());
-        Ok(builder.when_busy(d.when_busy).when_waiting(d.when_waiting))
+        Ok(settings(Made::of(self, definition)?.builder(definition), definition))
     }
 
     /// The model of a name.

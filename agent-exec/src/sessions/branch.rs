@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::{
     Journal, Result,
     history::ReplaceReason,
-    journal::{EntryBody, JournalWriter, SessionIndex, SessionView, each_entry},
+    journal::{EntryBody, JournalWriter, SessionIndex, SessionView},
     run::new_id,
 };
 
@@ -33,12 +33,5 @@ async fn settled(journal: &dyn Journal, session: &str, agent_id: &str) -> Result
     let Some(open) = now.look(|index| index.open_since(agent_id)) else {
         return Ok(now.look(|index| index.view(agent_id)));
     };
-    let mut then = SessionIndex::default();
-    each_entry(journal, session, 0, |entry| {
-        if entry.seq < open {
-            then.apply(entry);
-        }
-    })
-    .await?;
-    Ok(then.view(agent_id))
+    Ok(SessionIndex::before(journal, session, open).await?.view(agent_id))
 }

@@ -9,7 +9,7 @@ use super::{
     AgentParts, Prepared, RunSlot,
     locks::{Queued, SessionGuard},
 };
-use crate::sessions::branch;
+use crate::{engine::KEY, sessions::branch};
 
 /// What becomes of a run.
 pub(super) enum Admission {
@@ -29,7 +29,8 @@ pub(super) struct Admitted {
 pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot) -> Result<Admission> {
     let terms = &prepared.terms;
     if let Some(parent) = &terms.parent {
-        let writer = parent.engine().log().writer()?; // the tree has one writer
+        let above = KEY.open(&parent.cx).ok_or_else(another_executors)?;
+        let writer = above.log().writer()?; // the tree has one writer
         return Ok(slot.admitted(writer, None));
     }
     let is_new = matches!(prepared.input, RunInput::Messages(_)) && !terms.names_session;
@@ -133,6 +134,13 @@ impl RunSlot {
 
 async fn open(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
     slot.journal.open(&slot.ids.session, &slot.ids.agent_id).await
+}
+
+fn another_executors() -> Error {
+    Error::config(
+        "the run above is another executor's, so that this agent cannot write into its journal: delegate to it with an \
+         executor's own agents, or call it without a parent",
+    )
 }
 
 fn busy(slot: &RunSlot) -> Error {

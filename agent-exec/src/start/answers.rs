@@ -41,8 +41,8 @@ fn fits(question: &Question, answer: &Answer) -> Result<(), Refusal> {
 }
 
 /// The refusal of a checkpoint of which one of these answers was used before; none if none of them was. A checkpoint is a copy
-/// and may be given twice; the session's journal knows which questions were answered. It is read from its beginning, so ask only
-/// where the checkpoint may be out of date.
+/// and may be given twice; the session's journal knows which questions were answered. It is read from where the run began, so ask
+/// only where the checkpoint may be out of date.
 ///
 /// # Errors
 /// Those of the journal.
@@ -54,8 +54,12 @@ pub(super) async fn used_before(
     if taken.is_empty() {
         return Ok(None);
     }
+    let (session, run) = (&checkpoint.ids.session, &checkpoint.ids.run_id);
+    // An anchor knows a run that began again from then on alone.
+    let index = journal.index(session).await?;
+    let began = index.look(|index| if index.is_whole() { index.began(run) } else { 0 });
     let mut used = None;
-    each_entry(journal, &checkpoint.ids.session, 0, |entry| {
+    each_entry(journal, session, began.saturating_sub(1), |entry| {
         let EntryBody::Answered { digest, .. } = &entry.body else { return };
         if used.is_none() && !digest.is_empty() {
             used = taken.iter().find(|(_, answer)| *answer.digest == **digest).map(|(id, _)| id);

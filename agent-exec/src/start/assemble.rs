@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     Budget, ExitReason, GlobalStorage, Result, RunCx, State,
-    engine::{Emitter, Parent, RunDriver, RunLog, RunParts},
+    engine::{Emitter, RunDriver, RunLog, RunParts},
     journal::JournalWriter,
     middleware::Middlewares,
     run::RunDeadline,
@@ -65,7 +65,7 @@ fn parts(
     let globals = globals(agent, above, beginning);
     let state = State::new(agent.schema.clone(), beginning.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
-    let above_engine = terms.parent.as_ref().map(Parent::engine);
+    let above_engine = above.and_then(|above| KEY.open(above));
     let (own_emitter, own_state) = (emitter.clone(), state.clone());
     let log = match above_engine {
         Some(above) => above.log().child(ids.clone(), writer, own_emitter, own_state),

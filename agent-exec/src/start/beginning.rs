@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{
     Answer, Checkpoint, Error, ErrorKind, History, Message, Result, RunIds, WhenWaiting,
     engine::RunLog,
-    journal::{Entry, EntryBody, JournalWriter, Liveness, Recording, RunStatus, liveness_of},
-    run::{Clock, RunInput},
+    journal::{EntryBody, JournalWriter, Liveness, Recording, RunStatus, liveness_of},
+    run::RunInput,
 };
 use serde_json::Value;
 
-use super::{AgentParts, JournalSync, RunSlot, Terms, replay, resume};
-
-/// The entries of a session after which it is anchored. To read so many takes some ten milliseconds.
-const ANCHORED_AFTER: u64 = 1_000;
+use super::{AgentParts, JournalSync, RunSlot, Terms, anchor::anchor, replay, resume};
+use crate::engine::Opened;
 
 /// Where a run begins.
 pub(super) struct Beginning {
@@ -72,11 +70,12 @@ impl Beginning {
                 beginning.after_past(agent, terms, slot, writer).await
             }
             RunInput::Resume { checkpoint, answers } => {
-                resume::begin(agent, terms, slot.ids.clone(), checkpoint, answers).await
+                resume::begin(agent, terms, slot.ids.clone(), checkpoint, answers, writer).await
             }
             RunInput::Recover { answers } => {
                 let checkpoint = resume::unfinished(agent, slot).await?;
-                resume::begin(agent, terms, Arc::new(checkpoint.ids.clone()), Box::new(checkpoint), answers).await
+                let ids = Arc::new(checkpoint.ids.clone());
+                resume::begin(agent, terms, ids, Box::new(checkpoint), answers, writer).await
             }
             RunInput::Replay => replay::begin(agent, terms.run_id.as_deref(), slot, writer).await,
             _ => Err(Error::config("this release does not know that kind of run input")),
@@ -95,7 +94,7 @@ impl Beginning {
             if let Some(copied) = &terms.history {
                 self.history = copied.clone();
             } else if let Some(recalled) = &terms.agent_id {
-                self.history = parent.engine().log().look_at_session(|index| index.history(recalled)).await?;
+                self.history = parent.cx.engine().log().look_at_session(|index| index.history(recalled)).await?;
             }
             return Ok(self);
         }
@@ -107,7 +106,7 @@ impl Beginning {
             refuse_again(slot).await?;
         }
         let index = slot.journal.index(&slot.ids.session).await?;
-        let (kept, anchor) = index.look(|index| (index.view(&slot.ids.agent_id), index.anchor(ANCHORED_AFTER)));
+        let kept = index.look(|index| index.view(&slot.ids.agent_id));
         let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
         if waits
             && terms.when_waiting == WhenWaiting::Reject
@@ -115,11 +114,7 @@ impl Beginning {
         {
             return Err(refusal);
         }
-        if let Some(anchor) = anchor {
-            let now = terms.resources.get::<Clock>().unwrap_or_default().now();
-            let anchored = Entry::new("anchor".into(), now, EntryBody::Anchored { anchor: Box::new(anchor) });
-            writer.append(vec![anchored]).await?;
-        }
+        anchor(&index, terms, writer).await?;
         (self.history, self.globals) = (kept.history, kept.globals);
         Ok(self)
     }

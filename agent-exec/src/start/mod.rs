@@ -7,6 +7,7 @@
 //! ```
 
 mod admission;
+mod anchor;
 mod answers;
 mod assemble;
 mod beginning;

@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
     Answer, Checkpoint, Error, ErrorKind, Exit, Finished, History, Result, RunEnd, RunIds,
+    journal::JournalWriter,
     run::{Clock, checkpoint::Phase},
 };
 
 use super::{
     AgentParts, Beginning, JournalSync, RunSlot, Terms,
+    anchor::anchor,
     answers::{accepted, used_before},
 };
 
@@ -29,6 +31,7 @@ pub(super) async fn begin(
     ids: Arc<RunIds>,
     mut checkpoint: Box<Checkpoint>,
     given: BTreeMap<String, Answer>,
+    writer: &dyn JournalWriter,
 ) -> Result<Beginning> {
     fit(agent, terms, &mut checkpoint)?;
     checkpoint.fingerprint.clone_from(&agent.fingerprint);
@@ -49,7 +52,9 @@ pub(super) async fn begin(
             if may_be_old && let Some(used) = used_before(journal, &checkpoint, &given).await? {
                 return Err(used.with_checkpoint(*checkpoint));
             }
-            sync?
+            let sync = sync?;
+            anchor(&journal.index(&checkpoint.ids.session).await?, terms, writer).await?;
+            sync
         }
         None => JournalSync::UpToDate,
     };

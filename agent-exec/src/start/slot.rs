@@ -10,6 +10,7 @@ use agent_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::AgentParts;
+use crate::engine::KEY;
 
 /// What all runs of a tree share, and what is this run's own from the first moment on.
 #[derive(Clone)]
@@ -26,11 +27,13 @@ pub(super) struct RunSlot {
 impl RunSlot {
     pub(super) fn of(agent: &AgentParts, request: &RunRequest) -> Self {
         let parent = request.parent.as_ref();
+        // One of another executor's is refused where the run is admitted.
+        let above = parent.and_then(|parent| KEY.open(&parent.cx));
         let ids = Arc::new(ids(agent, request));
-        let journal: Arc<dyn Journal> = match (parent, &agent.journal) {
+        let journal: Arc<dyn Journal> = match (above, &agent.journal) {
             // A replay writes nothing that outlives it.
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
-            (Some(above), _) => above.engine().log().journal().clone(),
+            (Some(above), _) => above.log().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             // What a run below noted is kept with its end.
             (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),
@@ -38,15 +41,15 @@ impl RunSlot {
         };
         let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
         Self {
-            hub: parent.map_or_else(
+            hub: above.map_or_else(
                 || EventHub::new(journal.clone(), ids.session.clone()),
-                |above| above.engine().emitter().hub().clone(),
+                |above| above.emitter().hub().clone(),
             ),
             journal,
-            above: parent.map(|above| above.engine().emitter().clone()),
-            pause: match (handle, parent) {
+            above: above.map(|above| above.emitter().clone()),
+            pause: match (handle, above) {
                 (Some(handle), _) => handle.pause_flag().clone(),
-                (None, above) => above.map(|above| above.engine().pause_flag().clone()).unwrap_or_default(),
+                (None, above) => above.map(|above| above.pause_flag().clone()).unwrap_or_default(),
             },
             // A layer that runs the agent again finds the first run's closed.
             inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),

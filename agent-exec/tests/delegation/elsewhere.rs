@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{ExitReason, MemoryJournal, Question, RunEnd, RunRequest, run::RunInput};
+use agent_core::{
+    ExitReason, GlobalStorage, MemoryJournal, Question, RunEnd, RunIds, RunRequest, State,
+    engine::{Emitter, EventHub, RunDriver, RunLog, RunParts},
+    run::{RunInput, SubAgent},
+};
 use tower::service_fn;
 
 use super::*;
@@ -35,6 +39,28 @@ fn elsewhere(started: Arc<Mutex<Vec<&'static str>>>) -> Delegation {
         }
     });
     Delegation::new().to("helper", "Helps.", agent)
+}
+
+/// A run that another executor drives, over this agent.
+fn driven_by_hand(helper: Agent) -> RunDriver {
+    let (ids, journal) = (Arc::new(RunIds::root("other", "s")), Arc::new(MemoryJournal::default()));
+    let writer = journal.open_now(&ids.session, &ids.agent_id).expect("is free");
+    let emitter = Emitter::new(ids.clone(), EventHub::new(journal.clone(), ids.session.clone()), None);
+    let (state, globals) = (State::default(), GlobalStorage::default());
+    let log = RunLog::new(ids.clone(), journal, writer, emitter.clone(), state.clone(), globals.clone());
+    let mut parts = RunParts::new(ids, emitter, log);
+    (parts.state, parts.globals) = (state, globals);
+    parts.sub_agents = [SubAgent::new("helper", "Helps.", helper)].into_iter().collect();
+    RunDriver::new(parts)
+}
+
+#[tokio::test]
+async fn an_agent_does_not_write_into_the_journal_of_a_run_to_which_its_executor_has_no_key() {
+    let helper = built(Agent::builder("helper", thinks(|_, _| says("hi"))));
+    let run = driven_by_hand(helper);
+    let refused = run.cx().call_sub_agent("helper", "hello").await.expect_err("refused");
+    assert_eq!(refused.kind(), agent_core::ErrorKind::Config);
+    assert!(refused.message().contains("another executor's"), "{refused}");
 }
 
 #[tokio::test]

@@ -173,6 +173,59 @@ async fn a_run_that_another_agent_left_open_does_not_make_a_session_longer_to_re
 }
 
 #[tokio::test]
+async fn a_long_conversation_is_read_from_its_end_and_what_its_anchors_hold_is_written_once() {
+    let (store, mut costs) = (Counting::default(), Vec::new());
+    for _ in 0..5 {
+        let agent = cold(&store, "a", (0..250).map(|_| Turn::text("two")));
+        store.taken();
+        for n in 0..250 {
+            finished(agent.start(on("again", "s")).await);
+            if n == 0 {
+                costs.push(store.taken());
+            }
+        }
+    }
+    let all = entries(&store.journal, "s").await;
+    assert!(costs[4] < 1_100 && all.len() > 5_000, "{costs:?} of {}", all.len());
+    let bytes = |entry: &Arc<Entry>| entry.body.to_json().expect("JSON").len();
+    let (anchors, others): (Vec<_>, Vec<_>) =
+        all.iter().partition(|entry| matches!(entry.body, EntryBody::Anchored { .. }));
+    let (sizes, written) = (anchors.into_iter().map(bytes).collect::<Vec<_>>(), others.into_iter().map(bytes).sum::<usize>());
+    let (first, last) = (sizes[0], sizes[sizes.len() - 1]);
+    assert!(sizes.len() > 4 && last < first + first / 10, "as large as what is new: {sizes:?}");
+    assert!(2 * sizes.iter().sum::<usize>() < written, "{sizes:?} of {written}");
+    let history = cold(&store, "a", []).sessions().expect("has a store").named("s", "a").history().await.expect("reads");
+    assert_eq!(history.len(), 2 * 5 * 250);
+}
+
+#[tokio::test]
+async fn a_session_whose_run_is_only_gone_on_with_is_anchored_too() {
+    let (store, mut costs) = (Counting::default(), Vec::new());
+    let agent = || {
+        let asks = (0..100).map(|n| Turn::call(&format!("c{n}"), "careful", json!({})));
+        built(Agent::builder("a", ScriptedModel::new(asks)).tool(careful()).max_steps(1_000).store(store.cold()))
+    };
+    let (_, mut waits) = stopped(agent().start(on("go", "s")).await);
+    for recovers in [false, true, false, true, false] {
+        let agent = agent();
+        store.taken();
+        for n in 0..60 {
+            let answer = [waits.questions[0].answer(true)];
+            let request = match recovers {
+                true => RunRequest::recover_with("s", answer),
+                false => RunRequest::resume_with(waits, answer),
+            };
+            (_, waits) = stopped(agent.start(request).await);
+            if n == 0 {
+                costs.push(store.taken());
+            }
+        }
+    }
+    let all = entries(&store.journal, "s").await.len();
+    assert!(costs[4] < 1_300 && all > 2_000, "{costs:?} of {all}");
+}
+
+#[tokio::test]
 async fn a_turn_reads_what_is_new_however_long_its_session_is() {
     let store = Counting::default();
     let turns = (0..200).flat_map(|_| [Turn::call("c1", "double", json!({"x": 1})), Turn::text("two")]);

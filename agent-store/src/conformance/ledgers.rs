@@ -32,6 +32,7 @@ macro_rules! ledger_conformance {
             what_does_not_fit_is_not_set_aside
             a_reservation_ends_once
             a_settling_that_nobody_waits_for_is_done_all_the_same
+            past_accounts_are_forgotten_unless_something_is_set_aside_in_them
             all_amounts_are_booked_even_more_than_was_set_aside
             budgets_over_one_account_never_pass_the_cap_together
         }
@@ -115,6 +116,28 @@ pub async fn a_settling_that_nobody_waits_for_is_done_all_the_same(open: Open<'_
     drop(ledger.settle("x", receipt, tokens(5)));
     drop(ledger); // one that has a thread waits for it
     assert_eq!(balance(&watcher, "x").await, Balance::new(tokens(5), Amounts::none()));
+}
+
+/// Those go that begin with the prefix and sort before the oldest, byte by byte, and no others.
+pub async fn past_accounts_are_forgotten_unless_something_is_set_aside_in_them(open: Open<'_>) {
+    let (ledger, caps) = (open(), Caps::default());
+    let past = ["b/day/2026-01-01", "b/day/2026-01-02", "b/day/10", "b/day/"];
+    let kept = ["b/day/2026-01-03", "b/day/2026-01-04", "b/all", "B/day/2026-01-01", "bb/day/2026-01-01", "b/day_1", "b/day/a"];
+    for name in past.iter().chain(&kept) {
+        let receipt = reserve(&ledger, name, &caps, tokens(9)).await.expect("fits");
+        ledger.settle(name, receipt, tokens(7)).await.expect("settles");
+    }
+    let open = reserve(&ledger, past[1], &caps, tokens(5)).await.expect("fits");
+    ledger.forget("b/day/", kept[0]);
+    let forgotten = |name: &str| name != past[1] && past.contains(&name);
+    for name in past.iter().chain(&kept) {
+        let settled = if forgotten(name) { Amounts::none() } else { tokens(7) };
+        assert_eq!(balance(&ledger, name).await.settled, settled, "{name}");
+    }
+    ledger.settle(past[1], open, tokens(1)).await.expect("settles");
+    assert_eq!(balance(&ledger, past[1]).await, Balance::new(tokens(8), Amounts::none()));
+    ledger.forget("b/day/", kept[0]);
+    assert_eq!(balance(&ledger, past[1]).await, Balance::default());
 }
 
 /// What was really used is booked, and added up.

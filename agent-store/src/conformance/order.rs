@@ -144,7 +144,6 @@ pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_mu
         let bodies = [
             EntryBody::RunStarted { ids: ids.clone(), fingerprint: String::new() },
             EntryBody::MessageAppended { message: Message::user(text) },
-            EntryBody::ExitDeclined {}, // an anchor holds at most half as many messages as there are entries since the last
             EntryBody::RunEnded { status, usage: Usage::new(1, 1).into(), error: None, answer: None },
         ];
         bodies.map(|body| Entry::new(ids.run_id.clone(), 1, body)).to_vec()
@@ -160,7 +159,7 @@ pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_mu
         append(&*writer, run(text)).await;
     }
     let anchor = journal.anchor("s").await.expect("reads");
-    assert!(anchor.is_none_or(|newest| newest.seq == 10), "the newest of both");
+    assert!(anchor.is_none_or(|newest| newest.seq == 8), "the newest of both");
     for undoes in [false, true] {
         if undoes {
             let undone = EntryBody::Undone { before_run: first_id.clone() };

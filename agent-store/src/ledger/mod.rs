@@ -16,7 +16,7 @@ use agent_core::{
 };
 
 use self::{tables::Tables, thread::LedgerThread};
-use crate::answer::ask;
+use crate::{answer::ask, error::not_forgotten};
 
 /// Accounts in an SQLite file: all processes that open it share what budgets allow.
 ///
@@ -90,6 +90,12 @@ impl Ledger for SqliteLedger {
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
         let account = account.to_owned();
         self.ask(move |tables| tables.settle(&account, receipt, used))
+    }
+
+    fn forget(&self, prefix: &str, oldest: &str) {
+        let (prefix, oldest) = (prefix.to_owned(), oldest.to_owned());
+        let forget = move |tables: &mut Tables| not_forgotten(tables.forget(&prefix, &oldest));
+        not_forgotten(self.thread.push(Box::new(forget)));
     }
 }
 

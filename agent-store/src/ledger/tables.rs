@@ -104,6 +104,14 @@ impl Tables {
         })
     }
 
+    pub(super) fn forget(&mut self, prefix: &str, oldest: &str) -> Result<()> {
+        self.change(|transaction, _, _| {
+            let sql = "DELETE FROM account WHERE name >= ?1 AND name < ?2 AND instr(name, ?1) = 1
+                       AND NOT EXISTS (SELECT 1 FROM reservation WHERE account = name)";
+            transaction.execute(sql, params![prefix, oldest]).map(drop)
+        })
+    }
+
     /// Does it in one transaction, after what the dead left was settled.
     fn change<T>(&mut self, work: impl FnOnce(&Transaction<'_>, &str, i64) -> rusqlite::Result<T>) -> Result<T> {
         let dead_at = now().saturating_add(millis(self.dead_after));

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{EntryBody, Journal, SessionIndex};
+use super::{Journal, SessionIndex};
 use crate::error::Result;
 
 /// A session's [index](SessionIndex), shared with others who look at it. Cheap to clone.
@@ -108,11 +108,8 @@ impl IndexCache {
     pub async fn index(&self, journal: &(impl Journal + ?Sized), session: &str) -> Result<SharedIndex> {
         let kept = self.session(session);
         let mut index = kept.lock().await;
-        if index.look(SessionIndex::seq) == 0
-            && let Some(entry) = journal.anchor(session).await?
-            && let EntryBody::Anchored { anchor } = &entry.body
-        {
-            *index = SessionIndex::since(anchor).into();
+        if index.look(SessionIndex::seq) == 0 {
+            *index = SessionIndex::anchored(journal, session, u64::MAX).await?.into();
         }
         refresh(&mut index, journal, session).await?;
         if !index.look(SessionIndex::is_sound) {

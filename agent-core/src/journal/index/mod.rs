@@ -23,8 +23,8 @@ pub use self::{
     runs::{EDITED, RunRecord},
     sub_agents::SubAgentRecord,
 };
-use self::{at_rest::States, sub_agents::SubAgents};
-use super::{Entry, EntryBody, Journal, each_entry};
+use self::{anchor::Anchored, at_rest::States, sub_agents::SubAgents};
+use super::{Entry, EntryBody, Journal, each_entry, each_entry_while};
 use crate::{
     error::Result,
     history::History,
@@ -61,8 +61,7 @@ pub struct SessionIndex {
     newest: Option<(u64, Arc<str>, u64)>,
     /// The newest entry that was not taken but read from an [`Anchor`]; 0 if all were taken.
     since: u64,
-    /// How many entries there were at the newest anchor.
-    anchored: u64,
+    anchored: Anchored,
     /// An entry undid what is before the anchor.
     reached_back: bool,
     info: SessionInfo,
@@ -121,6 +120,32 @@ impl SessionIndex {
         Ok(index)
     }
 
+    /// The index as it was before the entry `seq`, read from the newest anchor if that is older.
+    ///
+    /// # Errors
+    /// Those of [`Journal::read`] and [`Journal::anchor`].
+    pub async fn before(journal: &(impl Journal + ?Sized), session: &str, seq: u64) -> Result<Self> {
+        let mut index = Self::anchored(journal, session, seq).await?;
+        index.take_before(journal, session, seq).await?;
+        if !index.is_sound() {
+            index = Self::default();
+            index.take_before(journal, session, seq).await?;
+        }
+        Ok(index)
+    }
+
+    async fn take_before(&mut self, journal: &(impl Journal + ?Sized), session: &str, seq: u64) -> Result<()> {
+        let after = self.seq();
+        each_entry_while(journal, session, after, |entry| {
+            let is_before = entry.seq < seq;
+            if is_before {
+                self.apply(entry);
+            }
+            is_before
+        })
+        .await
+    }
+
     /// Takes what was written since the newest entry that was taken.
     ///
     /// # Errors
@@ -148,7 +173,7 @@ impl SessionIndex {
         match &entry.body {
             EntryBody::RunStarted { ids, fingerprint } => self.begin(ids, fingerprint, entry),
             EntryBody::Undone { before_run } => self.undo(before_run, entry.seq),
-            EntryBody::Anchored { .. } => self.anchored = self.info.entries,
+            EntryBody::Anchored { anchor } => self.take_anchor(entry.seq, anchor),
             body => {
                 if let EntryBody::StateChanged { globals, .. } = body {
                     self.change_globals(globals); // the storage is the hierarchy's, whichever run changed it
@@ -386,8 +411,9 @@ impl SessionIndex {
         }
     }
 
-    /// Where a run first began; 0 if it is not known.
-    pub(crate) fn began(&self, run: &str) -> u64 {
+    /// The sequence number with which a run first began; 0 if there is no such run, or if the index is not
+    /// [whole](Self::is_whole) and the run is older.
+    pub fn began(&self, run: &str) -> u64 {
         let first =
             |agent: &AgentIndex| agent.runs.iter().find(|record| *record.run_id == *run).map(|record| record.seq);
         self.runs.get(run).and_then(|(agent, _)| self.agents.get(agent)).and_then(first).unwrap_or(0)

@@ -14,6 +14,7 @@ use tokio_postgres::{Client, Error, IsolationLevel, Row, types::Type};
 
 use crate::{
     amounts::{columns, from_columns},
+    error::not_forgotten,
     postgres::{
         connect::Location,
         error::{is_conflict, is_fatal, lost_connection, store_error},
@@ -69,11 +70,24 @@ ON CONFLICT (name) DO UPDATE SET
 const RENEW: &str =
     "UPDATE {schema}.reservation SET dead_at = clock_timestamp() + $2::float8 * interval '1 second' WHERE id = ANY($1)";
 
+/// Deletes accounts of the past, unless somebody who lives has set something aside in them. What the dead left there goes with
+/// them. Names sort here as they do in Rust.
+const FORGET: &str = r#"
+WITH dead AS (
+    DELETE FROM {schema}.reservation
+    WHERE starts_with(account, $1) AND account < $2 COLLATE "C" AND dead_at < clock_timestamp()
+)
+DELETE FROM {schema}.account
+WHERE starts_with(name, $1) AND name < $2 COLLATE "C" AND NOT EXISTS (
+    SELECT FROM {schema}.reservation WHERE reservation.account = name AND dead_at >= clock_timestamp()
+)"#;
+
 /// What is asked of the accounts.
 pub(super) enum Work {
     Balance { account: String, reply: oneshot::Sender<Result<Balance>> },
     Reserve { account: String, caps: Caps, wanted: Amounts, reply: oneshot::Sender<Result<Option<u64>>> },
     Settle { account: String, receipt: u64, used: Amounts, reply: oneshot::Sender<Result<()>> },
+    Forget { prefix: String, oldest: String },
 }
 
 /// A connection, and what this process has set aside over it.
@@ -96,6 +110,7 @@ struct Statements {
     reserve: Query,
     settle: Query,
     renew: Query,
+    forget: Query,
 }
 
 impl Statements {
@@ -112,6 +127,7 @@ impl Statements {
             ),
             settle: query(SETTLE, const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::INT8] }),
             renew: query(RENEW, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
+            forget: query(FORGET, const { &[Type::TEXT, Type::TEXT] }),
         }
     }
 
@@ -162,6 +178,7 @@ impl Accounts {
             Work::Settle { account, receipt, used, reply } => {
                 drop(reply.send(self.settle(&account, receipt, used).await));
             }
+            Work::Forget { prefix, oldest } => not_forgotten(self.forget(&prefix, &oldest).await),
         }
     }
 
@@ -198,6 +215,12 @@ impl Accounts {
             Err(e) if e.is_retryable() => self.change(settle).await,
             settled => settled,
         }
+    }
+
+    async fn forget(&mut self, prefix: &str, oldest: &str) -> Result<()> {
+        let forget =
+            async |statements: &Statements, client: &Client| statements.forget.rows(client, &[&prefix, &oldest]).await;
+        self.change(forget).await.map(drop)
     }
 
     async fn renew(&mut self) {

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use self::accounts::{Accounts, Work};
 use super::{background::Background, connect::Location};
-use crate::answer::ask;
+use crate::{answer::ask, error::not_forgotten};
 
 /// Accounts in a PostgreSQL database: all processes that connect to it share what budgets allow.
 ///
@@ -96,6 +96,10 @@ impl Ledger for PostgresLedger {
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
         let account = account.to_owned();
         self.ask(|reply| Work::Settle { account, receipt, used, reply })
+    }
+
+    fn forget(&self, prefix: &str, oldest: &str) {
+        not_forgotten(self.thread.push(Work::Forget { prefix: prefix.to_owned(), oldest: oldest.to_owned() }));
     }
 }
 
