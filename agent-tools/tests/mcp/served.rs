@@ -1,6 +1,7 @@
 //! Tools and agents that are served, over streams and HTTP.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -137,6 +138,26 @@ async fn tools_are_served_with_their_hints_values_parts_and_errors() {
         assert!(wrong.is_error() && wrong.to_text().contains("double"), "{wrong:?}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn each_client_is_a_session_of_its_own_and_its_calls_share_it() {
+    let session = from_schema("session", "Names it.", json!({"type": "object"}), async |_: Value, req: ToolRequest| {
+        req.cx.ids().session.to_string()
+    });
+    let server = Server::builder("served").tool(session).build().expect("builds");
+    let http = server.serve_http(([127, 0, 0, 1], 0).into()).await.expect("serves");
+    let mut sessions = BTreeSet::new();
+    for _ in 0..2 {
+        let over_http = Http::new(format!("http://{}/mcp", http.address()));
+        let streams = Client::builder("s", over_streams(server.clone())).build().expect("builds");
+        for client in [streams, Client::builder("s", over_http).build().expect("builds")] {
+            let first = call(&client, "s_session", json!({})).await.expect("tells").to_text();
+            assert_eq!(call(&client, "s_session", json!({})).await.expect("tells").to_text(), first);
+            sessions.insert(first);
+        }
+    }
+    assert_eq!(sessions.len(), 4);
 }
 
 #[tokio::test]

@@ -167,11 +167,13 @@ impl fmt::Debug for Offers {
 /// What the client is told of a tool.
 fn tool(entry: &Entry) -> told::Tool {
     let schema = entry.spec.parameters.as_object().cloned().unwrap_or_default();
-    let hints = match entry.options.effect {
+    let mut hints = match entry.options.effect {
         Effect::Pure => ToolAnnotations::new().read_only(true),
         Effect::Idempotent => ToolAnnotations::new().read_only(false).idempotent(true),
         _ => ToolAnnotations::new().read_only(false).idempotent(false),
     };
+    hints.destructive_hint = entry.options.hints.destructive;
+    hints.open_world_hint = entry.options.hints.open_world;
     told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints)
 }
 
