@@ -79,7 +79,8 @@ impl ServerTool {
         }
         let title = || remote.title.clone().or_else(|| remote.annotations.as_ref()?.title.clone());
         let description = remote.description.as_deref().map(str::to_owned).or_else(title).unwrap_or_default();
-        let spec = ToolSpec::new(name, description, parameters);
+        let output = remote.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
+        let spec = ToolSpec::new(name, description, parameters).with_output(output);
         ArgumentSchema::compile(&spec)?;
         let settings = &link.settings;
         Ok(Self {

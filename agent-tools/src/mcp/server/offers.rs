@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use agent_core::{BoxFuture, Effect, Error, Message, Result, SubAgent, Tool, ToolOptions, ToolOutput, ToolSpec};
 use rmcp::model::{self as told, ToolAnnotations};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CompletionRequest, PromptRequest, ResourceRequest, template::Template};
 use crate::{
@@ -174,7 +174,11 @@ fn tool(entry: &Entry) -> told::Tool {
     };
     hints.destructive_hint = entry.options.hints.destructive;
     hints.open_world_hint = entry.options.hints.open_world;
-    told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints)
+    let mut tool = told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
+    // The protocol has structured content of objects alone.
+    let output = entry.spec.output.as_ref().filter(|output| output["type"] == "object").and_then(Value::as_object);
+    tool.output_schema = output.cloned().map(Arc::new);
+    tool
 }
 
 impl From<&Resource> for told::Resource {
