@@ -12,7 +12,7 @@ mod notebook;
 mod patch;
 #[cfg(feature = "pdf")]
 mod pdf;
-mod read;
+pub(crate) mod read;
 pub(crate) mod text;
 mod write;
 
@@ -129,8 +129,8 @@ impl Workspace {
         self.files.root_path()
     }
 
-    /// The files, and whether they may be changed: for agents that are programs.
-    #[cfg(feature = "acp")]
+    /// The files, and whether they may be changed: for other people's agents.
+    #[cfg(any(feature = "a2a", feature = "acp"))]
     pub(crate) fn files(&self) -> (Files, bool) {
         (self.files.clone(), !self.read_only)
     }

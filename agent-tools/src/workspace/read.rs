@@ -138,7 +138,7 @@ fn image(shown: &str, mime: &str, bytes: &[u8]) -> Result<ToolOutput> {
     Ok(ToolOutput::parts(vec![Part::Text(words), Part::Image(image)]))
 }
 
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
