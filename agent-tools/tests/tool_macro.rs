@@ -45,7 +45,7 @@ async fn weather() -> Result<Typed<Weather>, String> {
 }
 
 /// Says it in words.
-#[tool]
+#[tool(destructive = false, open_world = true)]
 async fn words() -> impl agent_tools::IntoToolOutput {
     "warm"
 }
@@ -56,6 +56,8 @@ fn a_tool_says_of_which_type_its_value_is_where_that_is_known() {
     assert_eq!((&output["type"], &output["properties"]["degrees"]["type"]), (&json!("object"), &json!("number")));
     assert_eq!(add.spec().output, Some(json!({"type": "integer"})));
     assert_eq!(words.spec().output, None);
+    let hints = words.options().hints;
+    assert_eq!((hints.destructive, hints.open_world), (Some(false), Some(true)));
 }
 
 #[test]

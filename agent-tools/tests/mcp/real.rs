@@ -346,10 +346,11 @@ async fn a_server_that_hangs_costs_a_call_its_time_and_no_more() {
         builder.connect_timeout(Duration::from_secs(20)).build().expect("builds")
     };
     let (_dir, file, client) = at_work(build).await;
-    let hanging = pid(&file);
+    let (hanging, echo, run) = (pid(&file), tool(&client, "echo").await, run(|_| {}));
     kill(hanging, Signal::SIGSTOP).expect("stopped");
     let begin = Instant::now();
-    let error = call(&client, "echo", json!({"message": "a"})).await.expect_err("nothing comes");
+    let called = echo.call(request(run.cx(), &*echo, json!({"message": "a"}))).await;
+    let error = called.expect_err("nothing comes");
     assert!(begin.elapsed() < Duration::from_secs(4), "{error}");
     kill(hanging, Signal::SIGCONT).expect("goes on");
     assert_eq!(call(&client, "echo", json!({"message": "b"})).await.expect("works").to_text(), "Echo: b");
