@@ -9,9 +9,9 @@
 use std::{alloc::System, hint::black_box, sync::Arc, time::Instant};
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Effect, History, Message, Middleware, Model, ModelInfo, ModelRequest, ModelResponse,
-    ModelService, Result, RunRequest, Tool, ToolCall, ToolOptions, ToolOutput, ToolRequest, ToolService, ToolSpec,
-    async_trait,
+    AssistantMessage, Block, Chunk, Effect, History, Message, Middleware, Model, ModelInfo, ModelRequest,
+    ModelResponse, ModelService, Result, RunRequest, Tool, ToolCall, ToolOptions, ToolOutput, ToolRequest, ToolService,
+    ToolSpec, async_trait,
     middleware::{Middlewares, ToolHooksLayer, ToolWrapLayer},
     model::Collector,
     testing::{EveryHook, detached_run},

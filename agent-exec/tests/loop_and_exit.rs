@@ -239,7 +239,10 @@ async fn finish_ends_the_run_with_its_result_once_it_is_called_as_it_should_be()
         Turn::call("b", "finish", json!({"result": "All three files are renamed."})),
     ]);
     let end = run(Agent::builder("a", model.clone()).tool(Finish::new()).exit_on(["finish"])).await;
-    assert_eq!((end.answer.as_str(), &end.reason), ("All three files are renamed.", &ExitReason::Tool("finish".into())));
+    assert_eq!(
+        (end.answer.as_str(), &end.reason),
+        ("All three files are renamed.", &ExitReason::Tool("finish".into()))
+    );
     let told = &model.requests()[1].results()[0].1;
     assert!(told.contains("'result'"), "the model is told what is missing: {told}");
     model.assert_finished();

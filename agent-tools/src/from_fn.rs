@@ -60,7 +60,8 @@ where
     F: Fn(A, ToolRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoToolOutput> + Send + 'static,
 {
-    let spec = ToolSpec::new(name, description, parameters).with_output(<Fut::Output as IntoToolOutput>::output_schema());
+    let spec =
+        ToolSpec::new(name, description, parameters).with_output(<Fut::Output as IntoToolOutput>::output_schema());
     FromFn { spec, function, args: PhantomData }
 }
 

@@ -6,14 +6,16 @@ use std::sync::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, MemoryJournal, Message, Result, RunCx,
-    RunEnd, RunRequest, ToolOptions, ToolRequest,
+    AssistantMessage, Block, Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, MemoryJournal, Message,
+    Result, RunCx, RunEnd, RunRequest, ToolOptions, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{
     Approval,
-    approval::{ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind},
+    approval::{
+        ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind,
+    },
 };
 use agent_tools::ToolExt;
 use serde_json::{Value, json};

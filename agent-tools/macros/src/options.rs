@@ -27,8 +27,7 @@ pub(crate) struct StateParam {
     pub(crate) key: LitStr,
 }
 
-const KNOWN: &str =
-    "name, description, effect, destructive, open_world, serial, blocking, timeout, timeout_ms, concurrency, reads, writes, crate";
+const KNOWN: &str = "name, description, effect, destructive, open_world, serial, blocking, timeout, timeout_ms, concurrency, reads, writes, crate";
 
 impl Options {
     pub(crate) fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {

@@ -15,7 +15,13 @@ impl<'a> Shape<'a> {
         found
     }
 
-    fn rename_in(self, value: &mut Value, schemas: &[&'a Value], aliases: &[(String, String)], found: &mut Vec<String>) {
+    fn rename_in(
+        self,
+        value: &mut Value,
+        schemas: &[&'a Value],
+        aliases: &[(String, String)],
+        found: &mut Vec<String>,
+    ) {
         match value {
             _ if schemas.is_empty() => {}
             Value::Array(items) => {

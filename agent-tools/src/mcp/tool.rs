@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::ToolHints};
+use agent_core::{
+    Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::ToolHints,
+};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult, Tool as RemoteTool};
 use serde_json::Value;
 

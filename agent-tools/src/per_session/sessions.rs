@@ -101,7 +101,9 @@ impl Using<'_> {
     pub(super) async fn tool(&self, name: &str) -> Result<&dyn Tool> {
         let made = self.place.made.get_or_try_init(|| self.make()).await?;
         let tool = made.tools.get(name).map(|tool| &**tool);
-        tool.ok_or_else(|| Error::config(format!("this session's sandbox has no tool '{name}': offer the same tools over each")))
+        tool.ok_or_else(|| {
+            Error::config(format!("this session's sandbox has no tool '{name}': offer the same tools over each"))
+        })
     }
 
     async fn make(&self) -> Result<Made> {

@@ -94,7 +94,9 @@ impl Rule {
         }
         pattern.truncate(LONGEST_RULE);
         // An escaped byte is whole or not there.
-        if let Some(escape) = pattern.iter().rposition(|byte| *byte == b'%').filter(|at| is_cut && at + 3 > LONGEST_RULE) {
+        if let Some(escape) =
+            pattern.iter().rposition(|byte| *byte == b'%').filter(|at| is_cut && at + 3 > LONGEST_RULE)
+        {
             pattern.truncate(escape);
         }
         Some(Self { pattern, allow })

@@ -233,7 +233,9 @@ fn rest_of_line(path: &Path, bytes: &[u8], (number, byte): (usize, usize), most:
     let line = text.lines().nth(number.saturating_sub(1)).ok_or_else(|| after_the_last(&shown, total, number))?;
     if byte > line.len().max(1) {
         let of = line.len();
-        return Err(Error::tool(format!("line {number} of '{shown}' has {of} bytes: start_byte {byte} is after the last")));
+        return Err(Error::tool(format!(
+            "line {number} of '{shown}' has {of} bytes: start_byte {byte} is after the last"
+        )));
     }
     let from = line.floor_char_boundary(byte.saturating_sub(1));
     let rest = start(&line[from..], most.max(4)); // a letter at least

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{AssistantMessage, Block, ErrorKind, History, Media, Message, ModelRequest, Part, ToolRequest};
 use agent_core::Toolset;
+use agent_core::{AssistantMessage, Block, ErrorKind, History, Media, Message, ModelRequest, Part, ToolRequest};
 use agent_tools::{
     from_schema,
     mcp::{

@@ -62,12 +62,21 @@ fn asked(builder: ClientBuilder) -> Client {
     builder.resource_tools().timeout(Duration::from_secs(30)).build().expect("builds")
 }
 
-/// Every tool, resource and prompt of the server that has one of everything.
+/// The server that has one of everything, with every tool, resource and prompt of it.
 async fn has_everything(client: &Client) {
     client.warm_up().await.expect("starts");
     assert!(client.instructions().await.expect("told").is_some_and(|text| text.contains("Everything")));
+    every_tool(client).await;
+    every_resource(client).await;
+    every_prompt(client).await;
+    assert!(client.is_healthy().await);
+    client.close().await.expect("closes");
+}
+
+/// What the tools of that server are called with.
+fn arguments() -> Vec<(&'static str, Value)> {
     let data = "data:text/plain;base64,bGlvbg==";
-    let args = [
+    vec![
         ("echo", json!({"message": "hello"})),
         ("get-annotated-message", json!({"messageType": "success", "includeImage": true})),
         ("get-env", json!({})),
@@ -87,7 +96,11 @@ async fn has_everything(client: &Client) {
         ("simulate-research-query", json!({"topic": "lions"})),
         ("list_resources", json!({})),
         ("read_resource", json!({"uri": "demo://resource/static/document/architecture.md"})),
-    ];
+    ]
+}
+
+async fn every_tool(client: &Client) {
+    let args = arguments();
     let mut offered = names(client).await;
     let mut expected: Vec<_> = args.iter().map(|(name, _)| (*name).to_owned()).collect();
     offered.sort();
@@ -97,9 +110,6 @@ async fn has_everything(client: &Client) {
     assert_eq!(tool(client, "trigger-sampling-request").await.options().hints.open_world, Some(true));
 
     let came = called(client, &args).await;
-    for (name, output) in &came {
-        println!("{name}: {:?} {:.300}", output.is_error(), output.to_text());
-    }
     let failed: Vec<_> = came.iter().filter(|(_, output)| output.is_error()).map(|(name, _)| name).collect();
     assert_eq!(failed, ["simulate-research-query"], "it can be called as a task alone, which no client here does");
     for (name, said) in [
@@ -125,7 +135,9 @@ async fn has_everything(client: &Client) {
     assert!(came["get-annotated-message"].content().iter().any(is_image));
     let refused = call(client, "get-sum", json!({"a": "forty"})).await.expect("a result");
     assert!(refused.is_error() && refused.to_text().contains("expected number"), "{refused:?}");
+}
 
+async fn every_resource(client: &Client) {
     let resources = client.resources().await.expect("listed");
     assert!(resources.len() >= 7, "{resources:?}");
     for resource in &resources {
@@ -137,6 +149,9 @@ async fn has_everything(client: &Client) {
         let uri = template.uri.replace("{resourceId}", "7");
         assert_eq!(client.read_resource(&uri).await.expect("read").len(), 1, "{uri}");
     }
+}
+
+async fn every_prompt(client: &Client) {
     let prompts = client.prompts().await.expect("listed");
     let mut made = Vec::new();
     for prompt in &prompts {
@@ -155,8 +170,6 @@ async fn has_everything(client: &Client) {
     assert_eq!(made, expected);
     let lacking = client.prompt("args-prompt", []).await.expect_err("a city is needed");
     assert!(lacking.message().contains("city"), "{lacking}");
-    assert!(client.is_healthy().await);
-    client.close().await.expect("closes");
 }
 
 #[tokio::test]
@@ -296,7 +309,10 @@ async fn every_tool_and_the_resource_of_the_memory_server() {
     let came = called(&client, &args).await;
     assert!(came.values().all(|output| !output.is_error()), "{came:?}");
     let graph = came["read_graph"].as_value().expect("a value");
-    assert_eq!((graph["entities"].as_array().map(Vec::len), graph["relations"].as_array().map(Vec::len)), (Some(2), Some(1)));
+    assert_eq!(
+        (graph["entities"].as_array().map(Vec::len), graph["relations"].as_array().map(Vec::len)),
+        (Some(2), Some(1))
+    );
     assert!(came["search_nodes"].to_text().contains("Ada") && came["open_nodes"].to_text().contains("Bob"));
     let left = call(&client, "read_graph", json!({})).await.expect("read");
     let left = left.as_value().expect("a value");
@@ -334,7 +350,10 @@ async fn a_server_that_is_killed_in_a_call_is_told_of_and_started_again() {
     let (error, killed) = tokio::join!(long, killed);
     let error = error.expect_err("it was killed");
     assert!(killed.elapsed() < Duration::from_secs(5) && error.kind() == ErrorKind::Tool, "{error}");
-    assert_eq!(call(&client, "get-sum", json!({"a": 1, "b": 2})).await.expect("again").to_text(), "The sum of 1 and 2 is 3.");
+    assert_eq!(
+        call(&client, "get-sum", json!({"a": 1, "b": 2})).await.expect("again").to_text(),
+        "The sum of 1 and 2 is 3."
+    );
     client.close().await.expect("closes");
 }
 

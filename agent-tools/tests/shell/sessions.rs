@@ -76,10 +76,15 @@ async fn a_sandbox_is_made_at_the_first_call_and_one_that_cannot_be_made_fails_t
 
 /// A tool that takes this long, over a sandbox.
 fn slow(longest: Duration) -> ToolSet {
-    ToolSet::new("slow").tool(from_schema("slow", "", json!({"type": "object"}), move |_: Value, _: ToolRequest| async move {
-        tokio::time::sleep(longest).await;
-        "done"
-    }))
+    ToolSet::new("slow").tool(from_schema(
+        "slow",
+        "",
+        json!({"type": "object"}),
+        move |_: Value, _: ToolRequest| async move {
+            tokio::time::sleep(longest).await;
+            "done"
+        },
+    ))
 }
 
 #[tokio::test(start_paused = true)]

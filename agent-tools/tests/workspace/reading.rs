@@ -29,7 +29,8 @@ async fn a_long_file_is_cut_and_says_how_to_go_on() {
     assert!(read.ends_with("\n[cut: go on with start_line = 57]"), "{read}");
     let wide = fixture.with("wide", "é".repeat(5_000));
     let read = wide.call("read_file", json!({"path": "wide"})).await;
-    let more = "é [cut: the line has 10000 bytes]\n[read_file with start_line = 1 and start_byte = 2001 shows more of line 1]";
+    let more =
+        "é [cut: the line has 10000 bytes]\n[read_file with start_line = 1 and start_byte = 2001 shows more of line 1]";
     assert!(read.ends_with(more), "{read}");
 }
 

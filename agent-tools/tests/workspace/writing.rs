@@ -75,7 +75,10 @@ async fn the_names_that_models_know_are_taken_for_the_schemas_own() {
         ("edit_file", json!({"file_path": "f", "old_string": "one", "new_string": "1", "replace_all": false})),
         ("edit_file", json!({"path": "f", "old_str": "1", "new_str": "I"})),
         ("multi_edit", json!({"file_path": "f", "edits": [{"old_string": "two", "new_string": "II"}]})),
-        ("edit_notebook", json!({"notebook_path": "n.ipynb", "cell_id": "a", "new_source": "2", "edit_mode": "replace"})),
+        (
+            "edit_notebook",
+            json!({"notebook_path": "n.ipynb", "cell_id": "a", "new_source": "2", "edit_mode": "replace"}),
+        ),
         ("edit_notebook", json!({"file_path": "n.ipynb", "cell_number": 0, "new_source": "3"})),
         ("write_file", json!({"file_path": "new", "content": "x"})),
     ] {

@@ -92,14 +92,20 @@ async fn commands_run_in_the_sandbox_that_is_given_and_images_and_files_go_both_
     let open = Agent::of_tool("coder", coder.clone()).build().expect("builds");
     let end = finished(open.run("terminal make all").await);
     assert_eq!(end.answer, r#"it ran: "make all" {"exitCode":2,"signal":null}"#);
-    let server = json!([{"name": "lions", "command": "lion-server", "args": ["-v"], "env": [{"name": "KEY", "value": "1"}]}]);
+    let server =
+        json!([{"name": "lions", "command": "lion-server", "args": ["-v"], "env": [{"name": "KEY", "value": "1"}]}]);
     assert_eq!(support_log(&home)[0], server.to_string());
 
     let call = json!({"message": "look", "files": ["a.png", "a.txt"]});
-    let model = ScriptedModel::new([Turn::call("1", "acp", call), Turn::call("2", "acp", json!({"message": "draw"})), Turn::text("so")]);
+    let model = ScriptedModel::new([
+        Turn::call("1", "acp", call),
+        Turn::call("2", "acp", json!({"message": "draw"})),
+        Turn::text("so"),
+    ]);
     finished(Agent::builder("boss", model.clone()).tool(coder).build().expect("builds").run("go").await);
     let path = work.path().canonicalize().expect("is there");
-    let told = format!(r#"you said look with "image/png" "iVBORw==" with "resource_link" "file://{}/a.txt""#, path.display());
+    let told =
+        format!(r#"you said look with "image/png" "iVBORw==" with "resource_link" "file://{}/a.txt""#, path.display());
     assert_eq!(model.requests()[1].results()[0].1, told);
     let drawn = &model.requests()[2];
     assert!(format!("{:?}", drawn.messages).contains("aW1n"), "the image is in the result");

@@ -174,7 +174,8 @@ fn tool(entry: &Entry) -> told::Tool {
     };
     hints.destructive_hint = entry.options.hints.destructive;
     hints.open_world_hint = entry.options.hints.open_world;
-    let mut tool = told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
+    let mut tool =
+        told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
     // The protocol has structured content of objects alone.
     let output = entry.spec.output.as_ref().filter(|output| output["type"] == "object").and_then(Value::as_object);
     tool.output_schema = output.cloned().map(Arc::new);

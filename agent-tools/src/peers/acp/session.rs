@@ -53,7 +53,8 @@ impl Session {
     async fn begin(agent: &Inner, id: Option<String>) -> Result<Self> {
         let mut link = Link::start(&agent.name, &agent.program, agent.line)?;
         let (reads, writes) = agent.workspace.as_ref().map_or((false, false), |workspace| (true, workspace.files().1));
-        let capabilities = json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": agent.has_terminals()});
+        let capabilities =
+            json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": agent.has_terminals()});
         let client = json!({"name": "agent-tools", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": client});
         let initialized: Initialized = link.call("initialize", hello).await?;

@@ -114,7 +114,8 @@ impl Terminals {
     }
 
     async fn create(&mut self, params: Value) -> Result<Value> {
-        let wanted: Create = serde_json::from_value(params).map_err(|e| Error::tool(format!("it is no command: {e}")))?;
+        let wanted: Create =
+            serde_json::from_value(params).map_err(|e| Error::tool(format!("it is no command: {e}")))?;
         if self.open.len() >= MOST {
             return Err(Error::tool(format!("there are {MOST} terminals already: release one")));
         }
@@ -212,7 +213,9 @@ mod tests {
 
     fn terminals() -> Terminals {
         let echo = |command: &Command| (format!("{} {}\n", command.args.join(" "), command.env.len()), Exit::code(3));
-        let sandbox = MemorySandbox::new().program("say", echo).program("sh", |command| (command.args[1].clone(), Exit::signal(9)));
+        let sandbox = MemorySandbox::new()
+            .program("say", echo)
+            .program("sh", |command| (command.args[1].clone(), Exit::signal(9)));
         Terminals::new(Arc::new(sandbox))
     }
 

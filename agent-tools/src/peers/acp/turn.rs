@@ -1,6 +1,9 @@
 //! A turn: from a message to what the agent answers.
 
-use agent_core::{Error, ErrorKind, Result, ToolOutput, ToolRequest, message::{Media, Part}};
+use agent_core::{
+    Error, ErrorKind, Result, ToolOutput, ToolRequest,
+    message::{Media, Part},
+};
 use serde_json::{Value, json};
 
 use super::{

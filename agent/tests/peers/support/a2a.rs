@@ -196,7 +196,9 @@ impl Server {
                         task["artifacts"][0]["parts"].as_array_mut().expect("a list").push(image);
                     }
                     "look" => {
-                        let files = message["parts"].as_array().expect("a list")[1..].iter().map(|part| part["file"].to_string());
+                        let files = message["parts"].as_array().expect("a list")[1..]
+                            .iter()
+                            .map(|part| part["file"].to_string());
                         completed(&mut task, &files.collect::<String>());
                     }
                     "hang" | "slow" => task["status"] = json!({"state": "working"}),

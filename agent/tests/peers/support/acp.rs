@@ -78,10 +78,11 @@ impl Program {
                     let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
                     self.note(&text);
                     self.turn = Some((id, params["sessionId"].clone()));
-                    let files = params["prompt"].as_array().expect("parts")[1..].iter().map(|part| match &part["type"] {
-                        kind if kind == "image" => format!(" with {} {}", part["mimeType"], part["data"]),
-                        kind => format!(" with {kind} {}", part["uri"]),
-                    });
+                    let files =
+                        params["prompt"].as_array().expect("parts")[1..].iter().map(|part| match &part["type"] {
+                            kind if kind == "image" => format!(" with {} {}", part["mimeType"], part["data"]),
+                            kind => format!(" with {kind} {}", part["uri"]),
+                        });
                     let files: String = files.collect();
                     self.work(&format!("{text}{files}"));
                 }
@@ -163,7 +164,9 @@ impl Program {
             result if result.get("content").is_some() => {
                 format!("it reads: {}", result["content"].as_str().expect("text"))
             }
-            result if result.get("output").is_some() => format!("it ran: {} {}", result["output"], result["exitStatus"]),
+            result if result.get("output").is_some() => {
+                format!("it ran: {} {}", result["output"], result["exitStatus"])
+            }
             result if result.get("outcome").is_some() => {
                 format!("the answer: {}", result["outcome"]["optionId"].as_str().unwrap_or("none"))
             }
