@@ -6,22 +6,24 @@
 //!
 //! `cargo bench -p agent-exec --bench overhead`
 
-use std::{alloc::System, hint::black_box, time::Instant};
+use std::{alloc::System, hint::black_box, sync::Arc, time::Instant};
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, Effect, History, Message, Model, ModelInfo, ModelRequest, ModelResponse,
-    ModelService, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    AssistantMessage, Block, Chunk, Effect, History, Message, Middleware, Model, ModelInfo, ModelRequest,
+    ModelResponse, ModelService, Result, RunRequest, Tool, ToolCall, ToolOptions, ToolOutput, ToolRequest, ToolService,
+    ToolSpec, async_trait,
+    middleware::{Middlewares, ToolHooksLayer, ToolWrapLayer},
     model::Collector,
     testing::{EveryHook, detached_run},
 };
 use agent_exec::Agent;
-use agent_tools::from_fn;
+use agent_tools::{ArgumentSchema, from_fn};
 use futures::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use tower::{Service, ServiceExt};
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -105,7 +107,7 @@ impl Model for Ordering {
 
 /// Overrides nothing.
 struct Idle;
-impl agent_core::Middleware for Idle {}
+impl Middleware for Idle {}
 
 /// Best time and exact allocations of `body`, per one of the `per` things that it does. Returns the time in nanoseconds.
 async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) -> f64 {
@@ -227,6 +229,44 @@ async fn calls() {
     }
 }
 
+/// What stands around a call, without the run: arguments that are read and checked, hooks and wraps, the tool. No journal, no events.
+async fn stack() {
+    println!("--- one call through validation and the tool stack alone ---");
+    let tool = Arc::new(from_fn("place", "Places an order.", async |order, _: ToolRequest| place(order).await));
+    let schema = ArgumentSchema::compile(&tool.spec()).expect("compiles");
+    let run = detached_run(History::default());
+    let request = || {
+        let args = schema.parse(black_box(ORDER)).value;
+        schema.check(&args, &[]).expect("fits");
+        let call = ToolCall { id: "c".into(), name: "place".into(), arguments: ORDER.into(), raw: None };
+        ToolRequest::new(run.cx().clone(), call, args)
+    };
+    let alone = measure("the function itself, with its arguments read", 100, async || {
+        for _ in 0..100 {
+            let order = serde_json::from_str(black_box(ORDER)).expect("an order");
+            black_box(place(order).await.expect("places"));
+        }
+    })
+    .await;
+    for n in [0, 5, 20] {
+        let list: Middlewares = (0..n).map(|_| Arc::new(Idle) as Arc<dyn Middleware>).collect();
+        let called = tool.clone();
+        let core = ToolService::new(service_fn(move |req| {
+            let tool = called.clone();
+            async move { tool.call(req).await }
+        }));
+        let wraps = ToolService::from_boxed(ToolWrapLayer::new(list.clone()).layer(core));
+        let service = ToolService::from_boxed(ToolHooksLayer::new(list, false).layer(wraps));
+        let call = measure(&format!("validation and the stack, {n} middlewares"), 100, async || {
+            for _ in 0..100 {
+                black_box(service.clone().oneshot(request()).await.expect("places"));
+            }
+        })
+        .await;
+        println!("{:<62} {:>8.0} ns", "  over the function itself", call - alone);
+    }
+}
+
 async fn chunks() {
     println!("--- one chunk of a streamed answer, read as an event ---");
     for n in [0, 5, 20] {
@@ -246,7 +286,7 @@ async fn chunks() {
 async fn layers() {
     println!("--- layers that clone their inner service on every call ---");
     for n in [5, 20] {
-        let core = ModelService::new(tower::service_fn(|_: ModelRequest| async {
+        let core = ModelService::new(service_fn(|_: ModelRequest| async {
             Ok::<_, agent_core::Error>(ModelResponse::new(AssistantMessage::from("")))
         }));
         let service = (0..n).fold(core, |inner, _| ModelService::new(Cloning(inner)));
@@ -262,6 +302,7 @@ async fn layers() {
 async fn main() {
     steps().await;
     calls().await;
+    stack().await;
     chunks().await;
     layers().await;
 }

@@ -11,7 +11,7 @@ use agent_core::{
     tool::WebSearch,
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_tools::Structured;
+use agent_tools::{Finish, Structured};
 use serde_json::json;
 
 use self::common::{Watch, double, fails, finished, hooks, ms, results, roles, stopped, tool};
@@ -230,6 +230,22 @@ async fn the_answer_of_an_exit_tool_is_its_text_without_quotes_and_json_where_it
         let end = run(Agent::builder("a", model).tool(common::gives("finish", value)).exit_on(["finish"])).await;
         assert_eq!(end.answer, answer);
     }
+}
+
+#[tokio::test]
+async fn finish_ends_the_run_with_its_result_once_it_is_called_as_it_should_be() {
+    let model = ScriptedModel::new([
+        Turn::call("a", "finish", json!({})),
+        Turn::call("b", "finish", json!({"result": "All three files are renamed."})),
+    ]);
+    let end = run(Agent::builder("a", model.clone()).tool(Finish::new()).exit_on(["finish"])).await;
+    assert_eq!(
+        (end.answer.as_str(), &end.reason),
+        ("All three files are renamed.", &ExitReason::Tool("finish".into()))
+    );
+    let told = &model.requests()[1].results()[0].1;
+    assert!(told.contains("'result'"), "the model is told what is missing: {told}");
+    model.assert_finished();
 }
 
 // Haystack 4, NexAU 21 (B)

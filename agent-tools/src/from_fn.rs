@@ -60,7 +60,9 @@ where
     F: Fn(A, ToolRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoToolOutput> + Send + 'static,
 {
-    FromFn { spec: ToolSpec::new(name, description, parameters), function, args: PhantomData }
+    let spec =
+        ToolSpec::new(name, description, parameters).with_output(<Fut::Output as IntoToolOutput>::output_schema());
+    FromFn { spec, function, args: PhantomData }
 }
 
 /// A tool from a closure; made by [`from_fn`] and [`from_schema`].

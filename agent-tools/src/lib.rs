@@ -128,7 +128,7 @@ pub use self::{
     ask_user::AskUser,
     finish::Finish,
     from_fn::{FromFn, from_fn, from_schema},
-    output::{IntoToolOutput, Json},
+    output::{IntoToolOutput, Json, Typed},
     partial_json::PartialJson,
     resource::Resource,
     set::ToolSet,

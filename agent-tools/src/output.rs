@@ -3,8 +3,11 @@
 use std::{any::Any, fmt::Display};
 
 use agent_core::{BoxError, Error, Part, Result, ToolOutput};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::schema;
 
 /// What a tool's function may return.
 ///
@@ -12,7 +15,7 @@ use serde_json::Value;
 /// |---|---|
 /// | `String`, `&str` | the text |
 /// | `()` | `done` |
-/// | numbers, `bool`, `Value`, [`Json`] | the [text of the value](agent_core::tool::value_to_text) |
+/// | numbers, `bool`, `Value`, [`Json`], [`Typed`] | the [text of the value](agent_core::tool::value_to_text) |
 /// | `Vec<Part>`, [`ToolOutput`] | the content |
 /// | `Option` | what is in it, or `null` |
 /// | `Result` | what is in it, or the error's text |
@@ -41,6 +44,14 @@ pub trait IntoToolOutput {
     /// # Errors
     /// The tool's own, or if the value cannot be JSON.
     fn into_tool_output(self) -> Result<ToolOutput>;
+
+    /// The JSON Schema of the output's [value](ToolOutput::as_value), if it always has one and its type is known. Default: none.
+    fn output_schema() -> Option<Value>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// Returns anything that serde can serialise.
@@ -54,6 +65,25 @@ pub trait IntoToolOutput {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
+
+/// Returns anything that serde can serialise, and says of which type it is: programs that call the tool, and clients of a server that
+/// offers it, are told its JSON Schema.
+///
+/// ```
+/// use agent_tools::{IntoToolOutput, Typed};
+///
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Weather {
+///     degrees: f64,
+/// }
+///
+/// let schema = Typed::<Weather>::output_schema().expect("it has a type");
+/// assert_eq!(schema["properties"]["degrees"]["type"], "number");
+/// assert_eq!(Typed(Weather { degrees: 21.5 }).into_tool_output()?.to_text(), r#"{"degrees":21.5}"#);
+/// # Ok::<(), agent_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Typed<T>(pub T);
 
 impl IntoToolOutput for ToolOutput {
     fn into_tool_output(self) -> Result<ToolOutput> {
@@ -80,6 +110,16 @@ impl<T: Serialize> IntoToolOutput for Json<T> {
     }
 }
 
+impl<T: Serialize + JsonSchema> IntoToolOutput for Typed<T> {
+    fn into_tool_output(self) -> Result<ToolOutput> {
+        Json(self.0).into_tool_output()
+    }
+
+    fn output_schema() -> Option<Value> {
+        Some(schema::of_output::<T>())
+    }
+}
+
 impl<T: IntoToolOutput> IntoToolOutput for Option<T> {
     fn into_tool_output(self) -> Result<ToolOutput> {
         self.map_or_else(|| Ok(ToolOutput::value(Value::Null)), T::into_tool_output)
@@ -89,6 +129,10 @@ impl<T: IntoToolOutput> IntoToolOutput for Option<T> {
 impl<T: IntoToolOutput, E: Display + 'static> IntoToolOutput for Result<T, E> {
     fn into_tool_output(self) -> Result<ToolOutput> {
         self.map_err(tool_error)?.into_tool_output()
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
     }
 }
 
@@ -103,17 +147,29 @@ macro_rules! texts {
 }
 
 macro_rules! values {
-    ($($value:ty),*) => {$(
+    ($type:literal: $($value:ty),*) => {$(
         impl IntoToolOutput for $value {
             fn into_tool_output(self) -> Result<ToolOutput> {
                 Ok(ToolOutput::value(self.into()))
+            }
+
+            fn output_schema() -> Option<Value> {
+                Some(json!({"type": $type}))
             }
         }
     )*};
 }
 
 texts!(String, &str, std::borrow::Cow<'_, str>);
-values!(Value, bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
+values!("boolean": bool);
+values!("integer": i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+values!("number": f32, f64);
+
+impl IntoToolOutput for Value {
+    fn into_tool_output(self) -> Result<ToolOutput> {
+        Ok(ToolOutput::value(self))
+    }
+}
 
 /// An error of this framework as it is, boxed or not; of any other, the text.
 fn tool_error<E: Display + 'static>(error: E) -> Error {
@@ -134,7 +190,6 @@ fn tool_error<E: Display + 'static>(error: E) -> Error {
 #[cfg(test)]
 mod tests {
     use agent_core::{ErrorKind, Question};
-    use serde_json::json;
 
     use super::*;
 

@@ -13,6 +13,14 @@ pub(crate) fn of_arguments<A: JsonSchema>() -> Value {
     of_type::<A>().0
 }
 
+/// The schema of what a tool gives, as it is written.
+pub(crate) fn of_output<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).for_serialize();
+    let mut schema = generator.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    lean(schema)
+}
+
 /// The schema of a type, and its doc comment.
 pub(crate) fn of_type<T: JsonSchema>() -> (Value, Option<String>) {
     let mut schema = generator().into_root_schema_for::<T>();

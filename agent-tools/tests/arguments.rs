@@ -90,6 +90,26 @@ fn json_that_is_not_an_object_is_wrapped_and_fails_the_check() {
 }
 
 #[test]
+fn a_parameters_other_name_is_mapped_to_its_own_at_any_depth() {
+    let item = json!({"type": "object", "properties": {"old": {"type": "string"}, "n": {"type": "integer"}}});
+    let schema =
+        object(json!({"path": {"type": "string"}, "edits": {"type": "array", "items": item}, "x": {"type": "string"}}));
+    let aliases = [("file", "path"), ("was", "old"), ("number", "n"), ("x", "path"), ("path", "old")];
+    let aliases = aliases.map(|(alias, name)| (alias.to_owned(), name.to_owned()));
+    let parsed = schema
+        .parse_with(r#"{"file": "a", "edits": [{"was": "b", "number": "3"}, {"old": "c", "was": "d"}]}"#, &aliases);
+    assert_eq!(parsed.value, json!({"path": "a", "edits": [{"old": "b", "n": 3}, {"old": "c", "was": "d"}]}));
+    assert_eq!(parsed.repair.as_deref(), Some("renamed 'file', 'was', 'number'; converted 'edits'"));
+    let own = schema.parse_with(r#"{"x": "kept", "path": "a"}"#, &aliases);
+    assert_eq!(
+        (own.value, own.repair),
+        (json!({"x": "kept", "path": "a"}), None),
+        "a parameter's own name is no alias"
+    );
+    assert_eq!(schema.parse(r#"{"file": "a"}"#).value, json!({"file": "a"}), "of another tool it is none");
+}
+
+#[test]
 fn what_was_mended_is_reported_and_nothing_else_is() {
     let schema = object(json!({"n": {"type": "integer"}, "s": {"type": "string"}}));
     assert_eq!(schema.parse(r#"{"n": 1, "s": "1"}"#).repair, None);

@@ -5,7 +5,7 @@ mod support;
 use std::{thread, time::Duration};
 
 use agent_core::{Effect, Error, ErrorKind, GlobalStorage, Key, Resources, RunCx, State, Tool, ToolRequest};
-use agent_tools::{Json, Resource, tool};
+use agent_tools::{Json, Resource, Typed, tool};
 use serde_json::{Value, json};
 
 use crate::support::{call, call_in, run};
@@ -30,6 +30,34 @@ async fn add(
     d: Option<i64>,
 ) -> i64 {
     a + b + i64::from(c) + d.unwrap_or(0)
+}
+
+/// What the weather is like.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Weather {
+    degrees: f64,
+}
+
+/// Says it.
+#[tool]
+async fn weather() -> Result<Typed<Weather>, String> {
+    Ok(Typed(Weather { degrees: 21.5 }))
+}
+
+/// Says it in words.
+#[tool(destructive = false, open_world = true)]
+async fn words() -> impl agent_tools::IntoToolOutput {
+    "warm"
+}
+
+#[test]
+fn a_tool_says_of_which_type_its_value_is_where_that_is_known() {
+    let output = weather.spec().output.expect("its type is known");
+    assert_eq!((&output["type"], &output["properties"]["degrees"]["type"]), (&json!("object"), &json!("number")));
+    assert_eq!(add.spec().output, Some(json!({"type": "integer"})));
+    assert_eq!(words.spec().output, None);
+    let hints = words.options().hints;
+    assert_eq!((hints.destructive, hints.open_world), (Some(false), Some(true)));
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub use agent_store::PostgresJournal;
 pub use agent_store::{SqliteJournal, SqliteLedger};
 #[cfg(feature = "macros")]
 pub use agent_tools::tool;
-pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet};
+pub use agent_tools::{InvalidAnswer, Json, Resource, Structured, ToolSet, Typed};
 
 #[cfg(feature = "testing")]
 pub use agent_core::testing;

@@ -11,7 +11,7 @@ use crate::{
     event::EventKind,
     message::ToolCall,
     state::{Answer, Checkpoint},
-    tooling::{Effect, ToolSpec, ToolSpecs},
+    tooling::{Effect, ToolHints, ToolSpec, ToolSpecs},
 };
 
 /// One tool call. Cheap to clone, so that stock retry layers apply.
@@ -31,6 +31,8 @@ pub struct ToolRequest {
     pub child: Option<Arc<Checkpoint>>,
     /// What repeating the call would do.
     pub effect: Effect,
+    /// What the call may do to the world, as far as the tool says.
+    pub hints: ToolHints,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
     /// The tool, as the model was told of it; unset outside an executor.
@@ -53,12 +55,18 @@ impl ToolRequest {
             batch: 0,
             child: None,
             effect: Effect::default(),
+            hints: ToolHints::default(),
             resumed: false,
             tool: None,
             offered: ToolSpecs::default(),
             checked: None,
             bare: None,
         }
+    }
+
+    /// True if the call may destroy something, or nobody says that it does not.
+    pub fn is_risky(&self) -> bool {
+        self.effect != Effect::Pure && self.hints.destructive != Some(false)
     }
 
     /// Fills arguments in: `complete` are those that there are and those that the agent and the state give. Answers to

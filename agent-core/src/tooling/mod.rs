@@ -6,7 +6,7 @@ mod server;
 mod spec;
 
 pub use self::{
-    options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolOptions},
+    options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolHints, ToolOptions},
     output::{CallResult, ToolOutput, ToolResults, value_to_text},
     server::{Computer, FileSearch, Location, RemoteMcp, Secret, ServerTool, WebFetch, WebSearch},
     spec::{ToolSpec, ToolSpecs, WireKey},

@@ -86,6 +86,16 @@ pub struct StateWrite {
     pub merge: Option<Merge>,
 }
 
+/// What a call of a tool may do to the world, as far as its author says: for those who decide whether it runs. Default: nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ToolHints {
+    /// True if what it changes may be lost for good; false if it adds and changes nothing that was there.
+    pub destructive: Option<bool>,
+    /// True if it reaches what nobody here knows, such as the web; false if all that it reaches is known.
+    pub open_world: Option<bool>,
+}
+
 /// How the executor is to run a tool. Everything has a sensible default.
 ///
 /// ```
@@ -126,6 +136,11 @@ pub struct ToolOptions {
     pub text: OutputText,
     /// Arguments that are always given; a value from the model wins. They are not in the schema that the model sees.
     pub args: Map<String, Value>,
+    /// Other names of parameters, each with the parameter's own: models that were trained with another tool of this kind use them. They are
+    /// in no schema, and are mapped before arguments are checked, at whichever depth the parameter is. Default: none.
+    pub aliases: Vec<(String, String)>,
+    /// What a call may do to the world.
+    pub hints: ToolHints,
 }
 
 /// Turns a tool's value into what the model is shown.
@@ -223,6 +238,27 @@ impl ToolOptions {
     #[must_use]
     pub fn arg(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.args.insert(name.into(), value.into());
+        self
+    }
+
+    /// Takes `alias` for the parameter `param`, where the model gives it in place of that.
+    #[must_use]
+    pub fn alias(mut self, alias: impl Into<String>, param: impl Into<String>) -> Self {
+        self.aliases.push((alias.into(), param.into()));
+        self
+    }
+
+    /// Says whether a call may destroy something.
+    #[must_use]
+    pub fn destructive(mut self, is: bool) -> Self {
+        self.hints.destructive = Some(is);
+        self
+    }
+
+    /// Says whether a call reaches what nobody here knows.
+    #[must_use]
+    pub fn open_world(mut self, is: bool) -> Self {
+        self.hints.open_world = Some(is);
         self
     }
 }

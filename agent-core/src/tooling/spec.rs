@@ -23,6 +23,10 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments: an object.
     pub parameters: Value,
+    /// JSON Schema of the [value](super::ToolOutput::as_value) that it gives, where that is known: for programs that call it. Models are not
+    /// told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
     /// Asks the provider to cache the prompt up to the end of this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
@@ -38,7 +42,8 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// A tool with these parameters.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters, cache: None, raw: None, server: None }
+        let (name, description) = (name.into(), description.into());
+        Self { name, description, parameters, output: None, cache: None, raw: None, server: None }
     }
 
     /// A tool that `raw`'s provider runs itself. Other providers are not told of it.
@@ -69,6 +74,13 @@ impl ToolSpec {
     #[must_use]
     pub fn with_raw(mut self, raw: Raw) -> Self {
         self.raw = Some(raw);
+        self
+    }
+
+    /// Sets the JSON Schema of the value that it gives, if there is one.
+    #[must_use]
+    pub fn with_output(mut self, schema: Option<Value>) -> Self {
+        self.output = schema;
         self
     }
 

@@ -91,7 +91,7 @@ impl Active<'_> {
             request.resumed = self.resumed;
             if let Some(entry) = entry {
                 request.tool = Some(entry.spec.clone());
-                request.effect = entry.options.effect;
+                (request.effect, request.hints) = (entry.options.effect, entry.options.hints);
             }
             if let CallState::Suspended { child } = &pending.state {
                 request.child = child.as_deref().cloned().map(Arc::new);

@@ -50,9 +50,9 @@ impl ToolBody {
         Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout }
     }
 
-    /// The arguments as the model wrote them, mended and coerced, and what was mended.
+    /// The arguments as the model wrote them, mended, renamed and coerced, and what was mended.
     pub(crate) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
-        let parsed = self.schema.parse(arguments);
+        let parsed = self.schema.parse_with(arguments, &self.options.aliases);
         (parsed.value, parsed.repair)
     }
 

@@ -6,15 +6,18 @@ use std::sync::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Checkpoint, Error, ErrorKind, ExitReason, Finished, MemoryJournal, Message, Result, RunCx,
-    RunRequest, ToolRequest,
+    AssistantMessage, Block, Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, MemoryJournal, Message,
+    Result, RunCx, RunEnd, RunRequest, ToolOptions, ToolRequest,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{
     Approval,
-    approval::{ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind},
+    approval::{
+        ApprovalConfig, ApprovalRequest, Approver, ConfirmationPolicy, ConfirmationStrategy, Decision, DecisionKind,
+    },
 };
+use agent_tools::ToolExt;
 use serde_json::{Value, json};
 
 use crate::common::{Log, double, finished, gives, ms, results, stopped, tool};
@@ -64,6 +67,30 @@ async fn confirmed_it_runs_rejected_it_does_not_and_modified_it_runs_otherwise_a
     assert!(told.ends_with("10") && told.contains("changed by the user to: {\"x\":5}"), "{told}");
     let asked = end.history.iter().find_map(Message::as_assistant).expect("there").clone();
     assert_eq!(asked.calls().next().expect("a call").arguments, r#"{"x":3}"#, "what the model said stays");
+}
+
+#[tokio::test]
+async fn what_may_destroy_something_is_asked_about_where_that_is_wanted_and_what_nobody_speaks_for() {
+    let from_file = |config: Value| Approval::from(serde_json::from_value::<ApprovalConfig>(config).expect("parses"));
+    let asks = async |options: ToolOptions, approval: Approval| {
+        let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("done")]);
+        let builder = Agent::builder("a", model).tool(double("f").with_options(|_| options)).middleware(approval);
+        matches!(builder.build().expect("builds").run("go").await.expect("runs"), RunEnd::Interrupted(_))
+    };
+    let options = ToolOptions::default;
+    for (options, expected) in [
+        (options(), true),
+        (options().destructive(true), true),
+        (options().effect(Effect::Idempotent), true),
+        (options().destructive(false), false),
+        (options().effect(Effect::Pure), false),
+    ] {
+        let confirming = ConfirmationStrategy::suspending(ConfirmationPolicy::IfRisky);
+        assert_eq!(asks(options.clone(), Approval::new().confirm(["f"], confirming)).await, expected, "{options:?}");
+        assert_eq!(asks(options.clone(), Approval::new().ask_if_risky("*")).await, expected, "{options:?}");
+        assert_eq!(asks(options.clone(), from_file(json!({"if_risky": ["f*"]}))).await, expected, "{options:?}");
+        assert!(!asks(options, from_file(json!({"if_risky": ["g*"]}))).await, "it is not among them");
+    }
 }
 
 // Haystack 54 (B)

@@ -19,6 +19,9 @@ pub struct ApprovalConfig {
     /// Which calls run, which are asked about, which are denied. Left out, all run; given without a `default`, what no rule
     /// fits is asked about.
     pub permissions: Permissions,
+    /// Tools (`*` for any number of characters, `?` for one) whose calls are asked about where they may destroy something, or nobody says
+    /// that they do not, though they may run by the permissions. Default: none.
+    pub if_risky: BTreeSet<String>,
     /// What a tool does, in words for whoever decides.
     pub descriptions: BTreeMap<String, String>,
     /// Arguments that a question does not show, by tool; `*` is every tool.
@@ -47,6 +50,7 @@ impl Default for ApprovalConfig {
     fn default() -> Self {
         Self {
             permissions: Permissions::new().otherwise(Policy::Allow),
+            if_risky: BTreeSet::new(),
             descriptions: BTreeMap::new(),
             redact: BTreeMap::new(),
             decisions: DecisionKind::ALL.into(),

@@ -43,7 +43,7 @@ pub use self::{
 use self::{pending::Pending, strategy::Strategies};
 use crate::{
     Permissions,
-    permissions::{Policy, Rule, RuleStore, Ruling},
+    permissions::{Policy, Rule, RuleStore, Ruling, fits},
 };
 
 type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
@@ -124,6 +124,16 @@ impl Approval {
     #[must_use]
     pub fn ask(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Ask)
+    }
+
+    /// Asks before a call of these tools (`*` and `?` allowed) that may destroy something, or of which nobody says that it does not: see
+    /// [`ToolRequest::is_risky`]. It holds if it is stricter than what the rules say.
+    ///
+    /// Tools say it by their [options](agent_core::ToolOptions::destructive), those of MCP servers by their annotations.
+    #[must_use]
+    pub fn ask_if_risky(mut self, tools: impl Into<String>) -> Self {
+        self.config.if_risky.insert(tools.into());
+        self
     }
 
     /// Lets this tool run without asking; `*` is every tool that no rule fits.
@@ -244,7 +254,7 @@ impl Approval {
     fn is_idle(&self) -> bool {
         let permissions = &self.config.permissions;
         let by_rules = permissions.rules.is_empty() && permissions.default_policy == Policy::Allow;
-        by_rules && self.predicates.is_empty() && self.strategies.is_empty()
+        by_rules && self.config.if_risky.is_empty() && self.predicates.is_empty() && self.strategies.is_empty()
     }
 
     /// Who decides about the calls of a tool in the process, if anybody does.
@@ -262,6 +272,14 @@ impl Approval {
         }
         if ruling.policy < Policy::Ask && self.strategies.find(tool).is_some_and(|strategy| strategy.asks(req)) {
             ruling = Ruling { policy: Policy::Ask, why: "calls of this tool are confirmed".to_owned() };
+        }
+        let is_named = || self.config.if_risky.iter().any(|pattern| fits(pattern, tool, None));
+        if ruling.policy < Policy::Ask && req.is_risky() && is_named() {
+            let why = match req.hints.destructive {
+                Some(_) => "it may destroy something",
+                None => "nobody says that it destroys nothing",
+            };
+            ruling = Ruling { policy: Policy::Ask, why: why.to_owned() };
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();

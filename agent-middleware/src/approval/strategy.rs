@@ -17,6 +17,8 @@ pub enum ConfirmationPolicy {
     Never,
     /// Until the same tool was approved with the same arguments; that holds for the session.
     Once,
+    /// About those that may destroy something, and those of which nobody says that they do not: see [`ToolRequest::is_risky`].
+    IfRisky,
     /// If this says so.
     Custom(Arc<dyn Fn(&ToolRequest) -> bool + Send + Sync>),
 }
@@ -60,6 +62,7 @@ impl ConfirmationStrategy {
         match &self.policy {
             ConfirmationPolicy::Always | ConfirmationPolicy::Once => true,
             ConfirmationPolicy::Never => false,
+            ConfirmationPolicy::IfRisky => req.is_risky(),
             ConfirmationPolicy::Custom(asks) => asks(req),
         }
     }
@@ -103,6 +106,7 @@ impl fmt::Debug for ConfirmationPolicy {
             Self::Always => "Always",
             Self::Never => "Never",
             Self::Once => "Once",
+            Self::IfRisky => "IfRisky",
             Self::Custom(_) => "Custom",
         })
     }

@@ -24,7 +24,9 @@ pub(super) fn signature(function: &Function, tool: &ToolSpec) -> String {
 /// The stub of a function.
 pub(super) fn stub(function: &Function, tool: &ToolSpec) -> String {
     let types = Types(&tool.parameters);
-    let mut stub = format!("async def {} -> Any:\n", signature(function, tool));
+    let none = Value::Bool(true);
+    let output = Types(tool.output.as_ref().unwrap_or(&none));
+    let mut stub = format!("async def {} -> {}:\n", signature(function, tool), output.kind(output.0, 0));
     let mut told: Vec<String> = tool.description.trim().lines().map(str::to_owned).collect();
     for param in &function.params {
         let schema = &tool.parameters["properties"][&param.field];
@@ -36,6 +38,9 @@ pub(super) fn stub(function: &Function, tool: &ToolSpec) -> String {
             (true, Some(shape)) => told.push(format!("{}: {shape}", param.name)),
             (false, Some(shape)) => told.push(format!("{}: {about} {shape}", param.name)),
         }
+    }
+    if let Some(shape) = output.shape(output.0, 0).filter(|shape| shape.len() <= LONGEST) {
+        told.push(format!("returns: {shape}"));
     }
     if told.is_empty() {
         stub.push_str("    ...\n");
@@ -217,6 +222,17 @@ mod tests {
             "    \"\"\"Searches.\n    All of it.\n    query: What to look for.\n    where: {\"city\": str, \"near\": [";
         assert!(told[signature.len()..].starts_with(words), "{told}");
         assert!(told.ends_with("\n    \"\"\"\n"), "{told}");
+    }
+
+    #[test]
+    fn a_tool_that_says_what_it_gives_has_a_type_that_it_returns() {
+        let place = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        let output = json!({"type": "array", "items": {"$ref": "#/$defs/Place"}, "$defs": {"Place": place}});
+        let tool = ToolSpec::new("places", "", json!({"properties": {}, "additionalProperties": false}));
+        let tool = tool.with_output(Some(output));
+        let (function, tool) = functions([&tool]).remove(0);
+        let told = "async def places() -> list[dict]:\n    \"\"\"returns: [{\"city\": str}, ...]\"\"\"\n";
+        assert_eq!(stub(&function, tool), told);
     }
 
     #[test]

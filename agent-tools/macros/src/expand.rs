@@ -1,8 +1,8 @@
 //! From the function to the tool.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
-use syn::{Attribute, Error, ItemFn, LitStr, Result, ReturnType, ext::IdentExt, spanned::Spanned};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Attribute, Error, ItemFn, LitStr, Result, ReturnType, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     crate_path, docs,
@@ -25,6 +25,7 @@ pub(crate) fn expand(options: &Options, mut function: ItemFn) -> Result<TokenStr
     let setters = options.setters(&private);
     let uses_state = params.iter().any(Param::is_state).then(|| quote!(.uses_state()));
     let call = call(options, &function, &params, &private);
+    let output = output(&function).map(|ty| quote!(.with_output(<#ty as #private::IntoToolOutput>::output_schema())));
 
     let (docs, others): (Vec<&Attribute>, Vec<_>) = function.attrs.iter().partition(|a| a.path().is_ident("doc"));
     let (vis, block) = (&function.vis, &function.block);
@@ -49,6 +50,7 @@ pub(crate) fn expand(options: &Options, mut function: ItemFn) -> Result<TokenStr
         impl #private::Tool for #tool {
             fn spec(&self) -> #private::ToolSpec {
                 #private::ToolSpec::new(#name, #description, #private::Parameters::default() #(#schema)* .build())
+                    #output
             }
 
             fn options(&self) -> #private::ToolOptions {
@@ -57,6 +59,21 @@ pub(crate) fn expand(options: &Options, mut function: ItemFn) -> Result<TokenStr
 
             #call
         }
+    })
+}
+
+/// The type that the function returns, unless it has no name.
+fn output(function: &ItemFn) -> Option<&Type> {
+    let ReturnType::Type(_, ty) = &function.sig.output else { return None };
+    let is_named = !has_impl(ty.to_token_stream());
+    is_named.then_some(&**ty)
+}
+
+fn has_impl(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "impl",
+        TokenTree::Group(group) => has_impl(group.stream()),
+        _ => false,
     })
 }
 

@@ -62,6 +62,7 @@ use self::options::Options;
 /// |---|---|
 /// | `name = ".."`, `description = ".."` | in place of the function's |
 /// | `effect = ".."` | `pure`, `idempotent`, `reconcilable` or `at_most_once` (the default): what repeating a call would do |
+/// | `destructive = true` | whether a call may destroy something; `open_world = true` whether it reaches what nobody here knows |
 /// | `serial` | never beside another call of the same message |
 /// | `blocking` | runs on a thread where it may block |
 /// | `timeout = "5s"`, `timeout_ms = 5000` | longest time of an attempt; units `ms`, `s`, `m`, `h` |

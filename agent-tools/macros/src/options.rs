@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Ident, LitInt, LitStr, Path, Result, Token, ext::IdentExt, meta::ParseNestedMeta, parse::Parse};
+use syn::{Ident, LitBool, LitInt, LitStr, Path, Result, Token, ext::IdentExt, meta::ParseNestedMeta, parse::Parse};
 
 /// The options of `#[tool(..)]`, as they were written.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Options {
     serial: Option<Span>,
     timeout_ms: Option<u64>,
     concurrency: Option<LitInt>,
+    destructive: Option<LitBool>,
+    open_world: Option<LitBool>,
     writes: Vec<(String, Option<LitStr>)>,
 }
 
@@ -25,8 +27,7 @@ pub(crate) struct StateParam {
     pub(crate) key: LitStr,
 }
 
-const KNOWN: &str =
-    "name, description, effect, serial, blocking, timeout, timeout_ms, concurrency, reads, writes, crate";
+const KNOWN: &str = "name, description, effect, destructive, open_world, serial, blocking, timeout, timeout_ms, concurrency, reads, writes, crate";
 
 impl Options {
     pub(crate) fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
@@ -37,6 +38,8 @@ impl Options {
             "description" => set(&mut self.description, value(meta)?, meta),
             "crate" => set(&mut self.crate_path, value::<LitStr>(meta)?.parse()?, meta),
             "effect" => set(&mut self.effect, effect(&value(meta)?)?, meta),
+            "destructive" => set(&mut self.destructive, value(meta)?, meta),
+            "open_world" => set(&mut self.open_world, value(meta)?, meta),
             "serial" => set(&mut self.serial, option.span(), meta),
             "blocking" => set(&mut self.blocking, option.span(), meta),
             "timeout" => set(&mut self.timeout_ms, milliseconds(&value(meta)?)?, meta),
@@ -60,6 +63,8 @@ impl Options {
     /// The calls that set the options on a `ToolOptions`.
     pub(crate) fn setters(&self, private: &TokenStream) -> TokenStream {
         let effect = self.effect.iter().map(|e| quote!(.effect(#private::Effect::#e)));
+        let destructive = self.destructive.iter().map(|is| quote!(.destructive(#is)));
+        let open_world = self.open_world.iter().map(|is| quote!(.open_world(#is)));
         let serial = self.serial.iter().map(|_| quote!(.serial()));
         let timeout = self.timeout_ms.iter().map(|ms| quote!(.timeout(::core::time::Duration::from_millis(#ms))));
         let concurrency = self.concurrency.iter().map(|most| quote!(.concurrency(#most)));
@@ -73,6 +78,8 @@ impl Options {
         });
         let mut setters = TokenStream::new();
         effect
+            .chain(destructive)
+            .chain(open_world)
             .chain(serial)
             .chain(timeout)
             .chain(concurrency)

@@ -98,13 +98,13 @@ impl<'a> Shape<'a> {
         writable.then(|| text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Value::from).collect())
     }
 
-    fn of_property(self, schemas: &[&'a Value], name: &str) -> Vec<&'a Value> {
+    pub(super) fn of_property(self, schemas: &[&'a Value], name: &str) -> Vec<&'a Value> {
         let parts: Vec<_> = schemas.iter().flat_map(|s| self.parts(s)).collect();
         let named: Vec<_> = parts.iter().filter_map(|p| p.get("properties")?.get(name)).collect();
         if named.is_empty() { parts.iter().filter_map(|p| p.get("additionalProperties")).collect() } else { named }
     }
 
-    fn of_item(self, schemas: &[&'a Value], index: usize) -> Vec<&'a Value> {
+    pub(super) fn of_item(self, schemas: &[&'a Value], index: usize) -> Vec<&'a Value> {
         let parts = schemas.iter().flat_map(|s| self.parts(s));
         let item = |list: &'a Value| match list {
             Value::Array(places) => places.get(index),

@@ -1,5 +1,6 @@
 //! Arguments of tool calls: read as the model meant them, then checked against the tool's schema.
 
+mod alias;
 mod check;
 mod coerce;
 mod mend;
@@ -107,7 +108,16 @@ impl ArgumentSchema {
     /// * Text where the schema wants another type is converted: `"5"`, `"yes"`, `"a, b"` for a list.
     /// * Other JSON than an object becomes `{"_": ..}`, and what is not JSON `{"raw_arguments": ".."}`.
     pub fn parse(&self, text: &str) -> Arguments {
+        self.parse_with(text, &[])
+    }
+
+    /// As [`parse`](Self::parse), for a tool whose parameters are known by other names too: its [aliases](agent_core::ToolOptions::aliases).
+    pub fn parse_with(&self, text: &str, aliases: &[(String, String)]) -> Arguments {
         let Read { mut value, mut notes, is_object } = read(text);
+        let renamed = Shape::new(&self.0.schema).rename(&mut value, aliases);
+        if !renamed.is_empty() {
+            notes.push(format!("renamed {}", renamed.join(", ")));
+        }
         let converted = match is_object {
             true => Shape::new(&self.0.schema).coerce_arguments(&mut value, &self.0.texts),
             false => Vec::new(),

@@ -29,6 +29,7 @@ use tokio::sync::broadcast;
 
 use super::{
     calls::{Call, Calls},
+    changes::ListChange,
     content,
     failure::short,
     question, sampling,
@@ -57,13 +58,15 @@ pub(super) struct Handler {
 pub(super) struct News {
     /// Counts the changes of its list of tools.
     tools: AtomicU64,
+    /// The lists that changed.
+    pub(super) lists: broadcast::Sender<ListChange>,
     /// The resources that changed, by their URIs.
     pub(super) resources: broadcast::Sender<String>,
 }
 
 impl Default for News {
     fn default() -> Self {
-        Self { tools: AtomicU64::new(0), resources: broadcast::channel(256).0 }
+        Self { tools: AtomicU64::new(0), lists: broadcast::channel(256).0, resources: broadcast::channel(256).0 }
     }
 }
 
@@ -193,11 +196,20 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.news.tools_changed();
+        // Without a subscriber nobody is told: of this, and of what follows.
+        let _ = self.news.lists.send(ListChange::Tools);
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.news.lists.send(ListChange::Resources);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.news.lists.send(ListChange::Prompts);
     }
 
     async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
         if params.uri.len() <= URI {
-            // Without a subscriber nobody is told.
             let _ = self.news.resources.send(params.uri);
         }
     }

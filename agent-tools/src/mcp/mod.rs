@@ -10,7 +10,9 @@
 //! | cannot be reached | goes on without its tools, with a warning in the log; the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
 //! | dies or hangs | the model is told by an error result; the next call connects anew |
 //! | says that its tools changed | the next model call has the new ones |
+//! | says that its resources or prompts changed | programs are [told](Client::list_changes) |
 //! | hints that a tool only reads, or is idempotent | its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`, unless hints are [distrusted](ClientBuilder::distrust_hints); else it is `AtMostOnce` |
+//! | hints that a tool may destroy something, or not, and what it reaches | its [`ToolHints`](agent_core::tool::ToolHints) say so: approvals that [ask about what is risky](agent_core::ToolRequest::is_risky) go by that |
 //! | gives text, images, sound, resources | parts of the result; a link to a resource, and what no provider takes, is text that says so |
 //! | gives structured content | the [value](agent_core::ToolOutput::as_value) of the result; an error result if it does not fit the output schema of its tool, unless [unchecked](ClientBuilder::unchecked_output) |
 //! | says that a call failed | an error result, with what the server gave |
@@ -35,6 +37,7 @@
 
 mod builder;
 mod calls;
+mod changes;
 mod client;
 mod connection;
 mod content;
@@ -61,6 +64,7 @@ mod tool;
 
 pub use self::{
     builder::ClientBuilder,
+    changes::ListChange,
     client::Client,
     endpoint::{Endpoint, Http, Streams},
     oauth::{Authorizer, FileTokens, Loopback, MemoryTokens, OAuth, TokenStore},

@@ -1,11 +1,9 @@
 //! Resources of a server, for programs.
 
 use agent_core::{Part, Result};
-use futures::{Stream, StreamExt, stream};
 use rmcp::model::{
     PaginatedRequestParams, ReadResourceRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
 };
-use tokio::sync::broadcast::error::RecvError;
 
 use super::{Client, connection::Connection, content};
 
@@ -171,21 +169,6 @@ impl Client {
         let found = self.link.ask(None, self.link.settings.timeout, read).await?;
         content::check_size(&found.contents, self.link.settings.limit)?;
         Ok(found.contents.into_iter().map(content::resource).collect())
-    }
-
-    /// The URIs of resources that changed, as the server tells of them. It tells of those that were
-    /// [subscribed](Self::subscribe), also after it was away. Whoever reads too slowly misses the oldest.
-    pub fn resource_updates(&self) -> impl Stream<Item = String> + Send + use<> {
-        stream::unfold(self.link.news.resources.subscribe(), async |mut updates| {
-            loop {
-                match updates.recv().await {
-                    Ok(uri) => return Some((uri, updates)),
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
     }
 
     /// Asks the server to tell when the resource changes: see [`resource_updates`](Self::resource_updates).

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Effect, Model, model::Backoff};
-use rmcp::model::Tool as RemoteTool;
+use agent_core::{Effect, Model, model::Backoff, tool::ToolHints};
+use rmcp::model::{Tool as RemoteTool, ToolAnnotations};
 
 use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access, question::Answerer};
 use crate::wildcard::fits;
@@ -108,11 +108,23 @@ impl Settings {
 
     /// What repeating a call would do, as far as the server is believed.
     pub(super) fn effect_of(&self, tool: &RemoteTool) -> Effect {
-        match tool.annotations.as_ref().filter(|_| !self.distrusts) {
+        match self.believed(tool) {
             Some(hints) if hints.read_only_hint == Some(true) => Effect::Pure,
             Some(hints) if hints.idempotent_hint == Some(true) => Effect::Idempotent,
             _ => Effect::AtMostOnce,
         }
+    }
+
+    /// What a call may do to the world, as far as the server is believed.
+    pub(super) fn hints_of(&self, tool: &RemoteTool) -> ToolHints {
+        let (mut hints, said) = (ToolHints::default(), self.believed(tool));
+        hints.destructive = said.and_then(|said| said.destructive_hint);
+        hints.open_world = said.and_then(|said| said.open_world_hint);
+        hints
+    }
+
+    fn believed<'a>(&self, tool: &'a RemoteTool) -> Option<&'a ToolAnnotations> {
+        tool.annotations.as_ref().filter(|_| !self.distrusts)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+use agent_core::{
+    Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::ToolHints,
+};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult, Tool as RemoteTool};
 use serde_json::Value;
 
@@ -22,6 +24,7 @@ pub(super) struct ServerTool {
     /// The server's own name of it.
     name: String,
     effect: Effect,
+    hints: ToolHints,
     timeout: Duration,
     output: Output,
 }
@@ -78,12 +81,19 @@ impl ServerTool {
         }
         let title = || remote.title.clone().or_else(|| remote.annotations.as_ref()?.title.clone());
         let description = remote.description.as_deref().map(str::to_owned).or_else(title).unwrap_or_default();
-        let spec = ToolSpec::new(name, description, parameters);
+        let output = remote.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
+        let spec = ToolSpec::new(name, description, parameters).with_output(output);
         ArgumentSchema::compile(&spec)?;
         let settings = &link.settings;
-        let (effect, timeout) = (settings.effect_of(remote), settings.timeout_of(&remote.name));
-        let output = Output::new(settings, remote);
-        Ok(Self { link: link.clone(), spec, name: remote.name.to_string(), effect, timeout, output })
+        Ok(Self {
+            link: link.clone(),
+            spec,
+            name: remote.name.to_string(),
+            effect: settings.effect_of(remote),
+            hints: settings.hints_of(remote),
+            timeout: settings.timeout_of(&remote.name),
+            output: Output::new(settings, remote),
+        })
     }
 
     async fn ask(&self, req: &ToolRequest) -> Result<ToolOutput> {
@@ -110,7 +120,8 @@ impl Tool for ServerTool {
     }
 
     fn options(&self) -> ToolOptions {
-        let options = ToolOptions::default().effect(self.effect);
+        let mut options = ToolOptions::default().effect(self.effect);
+        options.hints = self.hints;
         if self.link.settings.serial { options.serial() } else { options }
     }
 

@@ -1,6 +1,6 @@
 //! Other people's agents, as tools: [`A2aAgent`] is one at a URL, `AcpAgent` one that is a program.
 //!
-//! A peer takes one argument, `message`, and gives the peer's answer. It is made an agent of its own by `Agent::of_tool` of
+//! A peer takes one argument, `message`, and `files` if it has a workspace, and gives the peer's answer. It is made an agent of its own by `Agent::of_tool` of
 //! `agent-exec`, and is then called as any agent is: delegated to, recalled by its id, asked in code.
 //!
 //! | the peer | the run |
@@ -24,6 +24,8 @@
 mod a2a;
 #[cfg(feature = "acp")]
 mod acp;
+#[cfg(feature = "workspace")]
+mod attached;
 mod conversation;
 mod failure;
 mod sending;
@@ -44,13 +46,21 @@ use self::{conversation::Conversation, sending::Sending};
 #[derive(Deserialize)]
 struct Args {
     message: String,
+    /// Files of the peer's workspace.
+    #[serde(default)]
+    #[cfg_attr(not(feature = "workspace"), expect(dead_code, reason = "there is no workspace"))]
+    files: Vec<String>,
 }
 
-fn spec(name: &str, description: &str) -> ToolSpec {
+fn spec(name: &str, description: &str, takes_files: bool) -> ToolSpec {
     let message = json!({"type": "string", "description": "The task, complete in itself."});
-    let parameters = json!({
+    let mut parameters = json!({
         "type": "object", "properties": {"message": message}, "required": ["message"], "additionalProperties": false,
     });
+    if takes_files {
+        let about = "Files of the workspace that go with it.";
+        parameters["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}, "description": about});
+    }
     ToolSpec::new(name, description, parameters)
 }
 

@@ -80,6 +80,16 @@ impl Stdio {
         self
     }
 
+    /// As a server of tools that an agent is told of, with its variables.
+    #[cfg(feature = "acp")]
+    pub(crate) fn as_acp(&self, name: &str) -> serde_json::Value {
+        let passed = self.passed.iter().filter_map(|name| Some((name.as_str(), std::env::var(name).ok()?)));
+        let set = self.env.iter().map(|(name, value)| (name.as_str(), value.expose().to_owned()));
+        let env = passed.chain(set).map(|(name, value)| serde_json::json!({"name": name, "value": value}));
+        let env: Vec<_> = env.collect();
+        serde_json::json!({"name": name, "command": self.program, "args": self.args, "env": env})
+    }
+
     /// What is wrong with it, found without starting it.
     pub(crate) fn check(&self) -> Result<()> {
         if self.program.is_empty() {

@@ -1,14 +1,10 @@
 //! `bash`.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use agent_core::{Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, message::Part};
+use agent_core::{
+    Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, message::Part, run::new_id,
+};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,8 +41,6 @@ struct BashArgs {
 pub(super) struct Bash {
     shell: Shell,
     tasks: Arc<Tasks>,
-    /// Names the files of long outputs.
-    outputs: AtomicU64,
 }
 
 /// How a command ended, for the model.
@@ -57,7 +51,7 @@ enum Ended {
 
 impl Bash {
     pub(super) fn new(shell: Shell, tasks: Arc<Tasks>) -> Self {
-        Self { shell, tasks, outputs: AtomicU64::new(1) }
+        Self { shell, tasks }
     }
 
     async fn run(&self, command: Command, longest: Duration, req: &ToolRequest) -> Result<ToolOutput> {
@@ -86,8 +80,8 @@ impl Bash {
     async fn report(&self, said: &Transcript, ended: &Ended) -> Result<ToolOutput> {
         let sandbox = &self.shell.sandbox;
         let file = if said.is_too_long() {
-            let number = self.outputs.fetch_add(1, Ordering::Relaxed);
-            let file = format!("{}/output-{number}.txt", sandbox.temp_dir());
+            // Another shell, or another process, may have the same sandbox.
+            let file = format!("{}/output-{}.txt", sandbox.temp_dir(), new_id());
             sandbox.write(&file, Bytes::copy_from_slice(said.whole())).await.is_ok().then_some(file)
         } else {
             None

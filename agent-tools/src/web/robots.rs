@@ -2,7 +2,8 @@
 
 use super::pattern::fits;
 
-/// Longer rules, in bytes, and more of them are left out: each is compared with each address.
+/// What is kept of the rules, since each is compared with each address: so many bytes of so many for one agent. Beyond that, nothing may be read that
+/// the site may not have meant to be read.
 const LONGEST_RULE: usize = 200;
 const MOST_RULES: usize = 1_000;
 
@@ -29,8 +30,8 @@ impl Robots {
 
     /// Reads the groups for this agent, or else those for all. The agent is a word: `agent-tools`.
     pub(super) fn read(text: &str, agent: &str) -> Self {
-        let (mut own, mut any) = (None::<Vec<Rule>>, Vec::new());
-        let (mut for_own, mut for_any, mut in_rules, mut rules) = (false, false, false, 0);
+        let (mut own, mut any) = (None::<Self>, Self::default());
+        let (mut for_own, mut for_any, mut in_rules) = (false, false, false);
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((field, value)) = line.split_once(':') else { continue };
@@ -52,23 +53,27 @@ impl Robots {
                 }
                 field @ ("allow" | "disallow") => {
                     in_rules = true;
-                    // Nothing allows what is allowed anyway; no address is as long as the others.
-                    if value.is_empty() || value.len() > LONGEST_RULE || rules >= MOST_RULES {
-                        continue;
-                    }
-                    rules += 1;
-                    let rule = Rule { pattern: normal(value), allow: field == "allow" };
+                    let Some(rule) = Rule::read(value, field == "allow") else { continue };
                     if let Some(own) = own.as_mut().filter(|_| for_own) {
-                        own.push(rule.clone());
+                        own.add(rule.clone());
                     }
                     if for_any {
-                        any.push(rule);
+                        any.add(rule);
                     }
                 }
                 _ => {}
             }
         }
-        Self { rules: own.unwrap_or(any) }
+        own.unwrap_or(any)
+    }
+
+    /// Adds a rule. Of more than are kept, all are as if the site had closed itself.
+    fn add(&mut self, rule: Rule) {
+        match self.rules.len() {
+            MOST_RULES => self.rules = vec![Rule { pattern: Vec::new(), allow: false }],
+            1 if self.rules[0].pattern.is_empty() => {}
+            _ => self.rules.push(rule),
+        }
     }
 
     /// True if this path, with its query, may be read: the longest rule decides, and of two as long the one that allows.
@@ -80,6 +85,23 @@ impl Robots {
 }
 
 impl Rule {
+    /// None for one that decides nothing: nothing allows what is allowed anyway. One that is too long forbids what begins as it does, or allows nothing.
+    fn read(value: &str, allow: bool) -> Option<Self> {
+        let mut pattern = normal(value);
+        let is_cut = pattern.len() > LONGEST_RULE;
+        if pattern.is_empty() || (is_cut && allow) {
+            return None;
+        }
+        pattern.truncate(LONGEST_RULE);
+        // An escaped byte is whole or not there.
+        if let Some(escape) =
+            pattern.iter().rposition(|byte| *byte == b'%').filter(|at| is_cut && at + 3 > LONGEST_RULE)
+        {
+            pattern.truncate(escape);
+        }
+        Some(Self { pattern, allow })
+    }
+
     fn fits(&self, path: &[u8]) -> bool {
         match self.pattern.strip_suffix(b"$") {
             Some(whole) => fits(whole, path),
@@ -142,5 +164,33 @@ mod tests {
         assert!(Robots::read("", "x").allows("/") && Robots::all().allows("/"));
         assert!(Robots::read("User-agent: a\nUser-agent: b\nDisallow: /x", "a").allows("/y"));
         assert!(!Robots::read("User-agent: a\nUser-agent: b\nDisallow: /x", "a").allows("/x"), "two agents, one group");
+    }
+
+    fn group(agent: &str, rules: usize) -> String {
+        let rules = (0..rules).map(|n| format!("Disallow: /{agent}/{n}/\n"));
+        format!("User-agent: {agent}\n{}", rules.collect::<String>())
+    }
+
+    #[test]
+    fn rules_for_other_agents_take_no_room_from_ones_own() {
+        let robots = Robots::read(&(group("other", 5_000) + &group("agent-tools", 3)), "agent-tools");
+        assert!(!robots.allows("/agent-tools/2/") && robots.allows("/agent-tools/3/") && robots.allows("/other/1/"));
+    }
+
+    #[test]
+    fn a_site_with_more_rules_than_are_kept_is_closed() {
+        assert!(Robots::read(&group("agent-tools", MOST_RULES), "agent-tools").allows("/x"));
+        for more in [1, 2, 100] {
+            assert!(!Robots::read(&group("agent-tools", MOST_RULES + more), "agent-tools").allows("/x"), "{more}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_too_long_forbids_more_and_allows_nothing() {
+        let long = format!("/{}", "a".repeat(300));
+        let robots = Robots::read(&format!("User-agent: *\nDisallow: {long}$\nAllow: {long}/open\n"), "x");
+        assert!(!robots.allows(&long) && !robots.allows(&format!("{long}/open")) && robots.allows("/aaa"));
+        let escaped = format!("/{}%20b", "a".repeat(197));
+        assert!(!Robots::read(&format!("User-agent: *\nDisallow: {escaped}"), "x").allows(&escaped));
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::{
     change::Change,
     files::{Files, shown},
+    names,
     seen::Seen,
     text::count,
 };
@@ -91,7 +92,7 @@ impl<E: Edits> Tool for EditFile<E> {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions::default().effect(Effect::Reconcilable).serial()
+        names::of_change(ToolOptions::default().effect(Effect::Reconcilable).serial())
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {

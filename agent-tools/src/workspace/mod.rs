@@ -7,11 +7,12 @@ mod grep;
 #[cfg(feature = "sandbox")]
 mod in_sandbox;
 mod list;
+mod names;
 mod notebook;
 mod patch;
 #[cfg(feature = "pdf")]
 mod pdf;
-mod read;
+pub(crate) mod read;
 pub(crate) mod text;
 mod write;
 
@@ -31,6 +32,9 @@ use crate::{
 /// check and use, since the operating system resolves every path below an open handle of the directory. A file with several
 /// hard links may be one from outside, so it is not read unless [`allow_hard_links`](Self::allow_hard_links) says so.
 /// Devices, pipes and sockets are never opened.
+///
+/// Parameters are known by the names too that models have learnt for such tools: `file_path`, `old_string`, `new_string`, `new_source` and the
+/// like are mapped to those of the schema.
 ///
 /// A file is not replaced or removed as a whole by an agent that has not been shown all of it as it is, nor in the message that reads it. Parts of it are changed wherever they are
 /// found; the agent is told if the file had changed since. What agents have read is known to this process alone, and to each session apart.
@@ -125,8 +129,8 @@ impl Workspace {
         self.files.root_path()
     }
 
-    /// The files, and whether they may be changed: for agents that are programs.
-    #[cfg(feature = "acp")]
+    /// The files, and whether they may be changed: for other people's agents.
+    #[cfg(any(feature = "a2a", feature = "acp"))]
     pub(crate) fn files(&self) -> (Files, bool) {
         (self.files.clone(), !self.read_only)
     }

@@ -1,8 +1,8 @@
 //! `edit_notebook`.
 
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
-use agent_core::{Error, Result, Tool, ToolOptions, ToolRequest, run::new_id};
+use agent_core::{Error, Result, Tool, ToolRequest, run::new_id};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json, ser::PrettyFormatter, value::RawValue};
@@ -10,6 +10,7 @@ use serde_json::{Value, json, ser::PrettyFormatter, value::RawValue};
 use super::{
     edit::CHANGED,
     files::{Files, shown},
+    names,
     seen::Seen,
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
@@ -19,7 +20,7 @@ struct EditNotebook {
     /// The notebook (.ipynb), relative to the root of the workspace.
     path: String,
     /// The cell: its id, or its number from 0. Inserting puts the new cell before it; without it, at the end.
-    cell: Option<String>,
+    cell: Option<Wanted>,
     /// What is done. Default: replace.
     #[serde(default)]
     mode: Mode,
@@ -27,6 +28,22 @@ struct EditNotebook {
     source: Option<String>,
     /// The kind of the cell; a new one is code unless it is said.
     cell_type: Option<CellType>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Wanted {
+    Id(String),
+    Number(u64),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => f.write_str(id),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
@@ -52,7 +69,7 @@ pub(super) fn tool(files: Files) -> impl Tool {
         let files = files.clone();
         blocking(move || edit(&files, &args, &Seen::new(&files, &req.cx)))
     })
-    .with_options(ToolOptions::serial)
+    .with_options(|o| names::of_cell(o.serial()))
 }
 
 /// A notebook's text as far as it is needed: all else stays as it is, to the byte.
@@ -71,7 +88,7 @@ fn edit(files: &Files, args: &EditNotebook, seen: &Seen<'_>) -> Result<String> {
     let no_notebook = |e| Error::tool(format!("'{}' is no notebook: {e}", shown(&path)));
     let notebook: Notebook<'_> = serde_json::from_str(&text).map_err(no_notebook)?;
     let cells: Vec<&RawValue> = serde_json::from_str(notebook.cells.get()).map_err(no_notebook)?;
-    let at = args.cell.as_ref().map(|cell| place(&cells, cell)).transpose()?;
+    let at = args.cell.as_ref().map(|cell| place(&cells, &cell.to_string())).transpose()?;
     if let Some(Place { by_number: true, .. }) = at {
         // Another may stand at that number by now.
         seen.check(&path, text.as_bytes())?;

@@ -22,8 +22,9 @@ use super::pdf;
 use super::{
     files::{Files, shown},
     glob::Names,
+    names,
     seen::Seen,
-    text::{cut, is_binary},
+    text::{is_binary, start},
     walk::{Ended, Stop, walk},
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
@@ -41,6 +42,9 @@ struct ReadFile {
     /// The last line to show.
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
+    /// Of a line that was cut: the byte of start_line to go on at, from 1. Only that line is shown then.
+    #[schemars(range(min = 1))]
+    start_byte: Option<usize>,
     /// Of a PDF: the pages to show, such as "3", "2-5" or "6-".
     #[cfg(feature = "pdf")]
     pages: Option<String>,
@@ -74,7 +78,7 @@ pub(super) fn tool(files: Files) -> impl Tool {
             }
         }
     })
-    .with_options(|o| o.effect(Effect::Pure))
+    .with_options(|o| names::of_file(o.effect(Effect::Pure)))
 }
 
 /// What a file turned out to be.
@@ -93,7 +97,7 @@ fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<Read> {
     let path = files.relative(&args.path)?;
     let bytes = files.read(&path)?;
     #[cfg(feature = "pdf")]
-    match (pdf::is_pdf(&bytes), args.start_line.or(args.end_line)) {
+    match (pdf::is_pdf(&bytes), args.start_line.or(args.end_line).or(args.start_byte)) {
         (true, None) => return Ok(Read::Pdf { path, bytes: bytes.into(), pages: args.pages.clone() }),
         (true, Some(_)) => {
             return Err(Error::tool(format!("'{}' is a PDF, which has no lines: choose by pages", shown(&path))));
@@ -108,7 +112,11 @@ fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<Read> {
         seen.read(&path, &bytes);
         return Ok(Read::Shown(image));
     }
-    let lines = lines(&path, &bytes, (args.start_line, args.end_line), files.limits.output_bytes)?;
+    let most = files.limits.output_bytes;
+    let lines = match args.start_byte {
+        Some(byte) => rest_of_line(&path, &bytes, (args.start_line.unwrap_or(1), byte), most)?,
+        None => lines(&path, &bytes, (args.start_line, args.end_line), most)?,
+    };
     if lines.are_all {
         seen.read(&path, &bytes);
     }
@@ -130,7 +138,7 @@ fn image(shown: &str, mime: &str, bytes: &[u8]) -> Result<ToolOutput> {
     Ok(ToolOutput::parts(vec![Part::Text(words), Part::Image(image)]))
 }
 
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -143,12 +151,12 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
 /// What a model is shown of a text file.
 struct Lines {
     text: String,
+    /// It is all that is in the file.
     are_all: bool,
 }
 
-/// Lines of a file with their numbers, of about `most` bytes, and what is left out.
-fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>), most: usize) -> Result<Lines> {
-    let shown = shown(path);
+/// The text of a file. Bytes that are none are `\u{fffd}` in it.
+fn text<'a>(shown: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>> {
     #[cfg(feature = "pdf")]
     if pdf::is_pdf(bytes) {
         return Err(Error::tool(format!("'{shown}' is a PDF: read it with read_file")));
@@ -156,36 +164,87 @@ fn lines(path: &Path, bytes: &[u8], (start, end): (Option<usize>, Option<usize>)
     if is_binary(bytes) {
         return Err(Error::tool(format!("'{shown}' is not text: it is a binary file of {} bytes", bytes.len())));
     }
-    let text = String::from_utf8_lossy(bytes);
+    Ok(String::from_utf8_lossy(bytes))
+}
+
+/// Said of a text that is not the file's own.
+fn note(text: &Cow<'_, str>) -> &'static str {
+    match text {
+        Cow::Borrowed(_) => "",
+        Cow::Owned(_) => {
+            "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]"
+        }
+    }
+}
+
+fn after_the_last(shown: &str, total: usize, start: usize) -> Error {
+    Error::tool(format!("'{shown}' has {total} lines: start_line {start} is after the last"))
+}
+
+/// Lines of a file with their numbers, of about `most` bytes, and what is left out.
+fn lines(path: &Path, bytes: &[u8], (first, end): (Option<usize>, Option<usize>), most: usize) -> Result<Lines> {
+    let shown = shown(path);
+    let text = text(&shown, bytes)?;
     let total = text.lines().count();
     if total == 0 {
         return Ok(Lines { text: format!("{shown} (empty)"), are_all: true });
     }
-    let (start, end) = (start.unwrap_or(1).max(1), end.unwrap_or(total).min(total));
-    if start > total {
-        return Err(Error::tool(format!("'{shown}' has {total} lines: start_line {start} is after the last")));
+    let (first, end) = (first.unwrap_or(1).max(1), end.unwrap_or(total).min(total));
+    if first > total {
+        return Err(after_the_last(&shown, total, first));
     }
-    if end < start {
-        return Err(Error::tool(format!("end_line {end} is before start_line {start}")));
+    if end < first {
+        return Err(Error::tool(format!("end_line {end} is before start_line {first}")));
     }
-    let mut lines = String::new();
-    let mut last = start;
-    for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)).take(end).skip(start - 1) {
+    let (mut lines, mut last, mut cut) = (String::new(), first, None);
+    for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)).take(end).skip(first - 1) {
         if lines.len() > most {
             break;
         }
-        writeln!(lines, "{number:>5}| {}", cut(line, LONGEST_LINE)).expect("a string takes everything");
+        let is_whole = line.len() <= LONGEST_LINE;
+        let (line, of) = (start(line, LONGEST_LINE), line.len());
+        write!(lines, "{number:>5}| {line}").expect("a string takes everything");
+        if !is_whole {
+            write!(lines, " [cut: the line has {of} bytes]").expect("a string takes everything");
+            cut.get_or_insert((number, line.len() + 1));
+        }
+        lines.push('\n');
         last = number;
     }
     let mut notes = String::new();
+    if let Some((line, byte)) = cut {
+        write!(notes, "\n[read_file with start_line = {line} and start_byte = {byte} shows more of line {line}]")
+            .expect("a string takes everything");
+    }
     if last < end {
         write!(notes, "\n[cut: go on with start_line = {}]", last + 1).expect("a string takes everything");
     }
-    if matches!(text, Cow::Owned(_)) {
-        notes.push_str("\n[not all of it is UTF-8: what is not is shown as \u{fffd}]");
+    notes.push_str(note(&text));
+    let are_all = first == 1 && last == total && cut.is_none() && matches!(text, Cow::Borrowed(_));
+    let text = format!("{shown} (lines {first}-{last} of {total})\n{}{notes}", lines.trim_end_matches('\n'));
+    Ok(Lines { text, are_all })
+}
+
+/// One line from a byte of it on, of at most `most` bytes.
+fn rest_of_line(path: &Path, bytes: &[u8], (number, byte): (usize, usize), most: usize) -> Result<Lines> {
+    let shown = shown(path);
+    let text = text(&shown, bytes)?;
+    let total = text.lines().count();
+    let line = text.lines().nth(number.saturating_sub(1)).ok_or_else(|| after_the_last(&shown, total, number))?;
+    if byte > line.len().max(1) {
+        let of = line.len();
+        return Err(Error::tool(format!(
+            "line {number} of '{shown}' has {of} bytes: start_byte {byte} is after the last"
+        )));
     }
-    let text = format!("{shown} (lines {start}-{last} of {total})\n{}{notes}", lines.trim_end_matches('\n'));
-    Ok(Lines { text, are_all: start == 1 && last == total })
+    let from = line.floor_char_boundary(byte.saturating_sub(1));
+    let rest = start(&line[from..], most.max(4)); // a letter at least
+    let end = from + rest.len();
+    let more = if end < line.len() { format!("\n[cut: go on with start_byte = {}]", end + 1) } else { String::new() };
+    let are_all = total == 1 && from == 0 && end == line.len() && matches!(text, Cow::Borrowed(_));
+    let (of, note) = (line.len(), note(&text));
+    let text = format!("{shown} (line {number} of {total}, bytes {}-{end} of {of})\n{rest}{more}{note}", from + 1);
+    Ok(Lines { text, are_all })
 }
 
 #[derive(Deserialize, JsonSchema)]

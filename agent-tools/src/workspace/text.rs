@@ -12,11 +12,15 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
 
 /// The line, or the start of it with a note if it is longer than `most` bytes.
 pub(super) fn cut(line: &str, most: usize) -> Cow<'_, str> {
-    if line.len() <= most {
-        return line.into();
+    match start(line, most) {
+        all if all.len() == line.len() => line.into(),
+        start => format!("{start} [cut: the line has {} bytes]", line.len()).into(),
     }
-    let end = (0..=most).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
-    format!("{} [cut: the line has {} bytes]", &line[..end], line.len()).into()
+}
+
+/// As much of the text as fits into `most` bytes.
+pub(super) fn start(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 /// `1 file`, `2 files`.

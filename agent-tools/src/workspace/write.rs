@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{
     files::{Files, shown},
+    names,
     seen::Seen,
     text::count,
 };
@@ -26,7 +27,7 @@ pub(super) fn tool(files: Files) -> impl Tool {
         let files = files.clone();
         blocking(move || write(&files, &args, &Seen::new(&files, &req.cx)))
     })
-    .with_options(|o| o.effect(Effect::Idempotent).serial())
+    .with_options(|o| names::of_file(o.effect(Effect::Idempotent).serial()))
 }
 
 fn write(files: &Files, args: &WriteFile, seen: &Seen<'_>) -> Result<String> {

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use agent_core::Toolset;
 use agent_core::{AssistantMessage, Block, ErrorKind, History, Media, Message, ModelRequest, Part, ToolRequest};
 use agent_tools::{
     from_schema,
     mcp::{
-        Caller, Client, CompletionRequest, Http, LogLevel, Prompt, PromptArgument, PromptRequest, Resource,
+        Caller, Client, CompletionRequest, Http, ListChange, LogLevel, Prompt, PromptArgument, PromptRequest, Resource,
         ResourceRequest, ResourceTemplate, Server, ServerBuilder,
     },
 };
@@ -203,6 +204,23 @@ async fn raw(server: Server, heard: Heard) -> rmcp::service::RunningService<rmcp
     let (reader, writer) = tokio::io::split(far);
     tokio::spawn(async move { server.serve(reader, writer).await });
     rmcp::serve_client(heard, near).await.expect("connects")
+}
+
+#[tokio::test]
+async fn a_program_is_told_of_the_lists_that_changed() {
+    both(async |client, server| {
+        client.warm_up().await.expect("connects");
+        let mut changes = client.list_changes();
+        let closed = ResourceTemplate::new("zoo://{animal}/bed", "bed");
+        let prompt = self::server().prompt(Prompt::new("sing"), async |_| Ok(vec![]));
+        server.replace(prompt.resource_template(closed, async |_| "straw")).expect("replaced");
+        let told = [changes.next().await.expect("told"), changes.next().await.expect("told")];
+        assert_eq!(told, [ListChange::Resources, ListChange::Prompts]);
+        let dance = from_schema("dance", "Dances.", any(), async |_: Value, _: ToolRequest| "danced");
+        server.replace(self::server().tool(dance)).expect("replaced");
+        assert_eq!(changes.next().await, Some(ListChange::Tools));
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Tools and agents that are served, over streams and HTTP.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,12 +11,14 @@ use std::{
 
 use agent_core::{
     Effect, Error, ErrorKind, ExitReason, Finished, History, Media, Part, RunEnd, RunIds, RunRequest, SubAgent,
-    ToolOutput, ToolRequest, Toolset, engine::RunParts,
+    ToolOutput, ToolRequest, Toolset, engine::RunParts, tool::ToolHints,
 };
 use agent_tools::{
-    ToolExt, ToolSet, from_schema,
+    ToolExt, ToolSet, Typed, from_schema,
     mcp::{Client, Http, HttpServer, Reader, Server, ServerBuilder, Streams, Writer},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -67,8 +70,11 @@ fn server() -> ServerBuilder {
             Ok(format!("{name} {colour} {number} {}", DECIDED.load(Ordering::Acquire)))
         });
     let double = double.with_options(|o| o.effect(Effect::Pure));
+    let delete = from_schema("delete", "Deletes.", any(), async |_: Value, _: ToolRequest| Typed(Deleted { files: 3 }));
+    let delete = delete.with_options(|o| o.destructive(true).open_world(false));
     let tools = ToolSet::new("test")
         .tool(double)
+        .tool(delete)
         .tool(picture)
         .tool(fail)
         .tool(panic)
@@ -77,6 +83,11 @@ fn server() -> ServerBuilder {
         .tool(ask)
         .tool(decide);
     Server::builder("served").tools(tools)
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Deleted {
+    files: u32,
 }
 
 /// Counts how often a call ended since it was cancelled.
@@ -122,6 +133,17 @@ async fn both(test: impl AsyncFn(Client)) {
 async fn tools_are_served_with_their_hints_values_parts_and_errors() {
     both(async |client| {
         assert_eq!(tool(&client, "s_double").await.options().effect, Effect::Pure);
+        let delete = tool(&client, "s_delete").await;
+        let hints = delete.options().hints;
+        assert_eq!((hints.destructive, hints.open_world), (Some(true), Some(false)));
+        assert_eq!(tool(&client, "s_double").await.options().hints, ToolHints::default());
+        let distrusting = Client::builder("d", over_streams(server().build().expect("builds"))).distrust_hints();
+        let distrusted = tool(&distrusting.build().expect("builds"), "d_delete").await.options().hints;
+        assert_eq!(distrusted, ToolHints::default());
+        let output = delete.spec().output.expect("it says what it gives");
+        assert_eq!(output["properties"]["files"]["type"], "integer");
+        let deleted = call(&client, "s_delete", json!({})).await.expect("deletes");
+        assert_eq!(deleted.as_value(), Some(&json!({"files": 3})));
         let doubled = call(&client, "s_double", json!({"n": 21})).await.expect("doubles");
         assert_eq!(doubled.as_value(), Some(&json!({"twice": 42})));
         let picture = call(&client, "s_picture", json!({})).await.expect("paints");
@@ -137,6 +159,26 @@ async fn tools_are_served_with_their_hints_values_parts_and_errors() {
         assert!(wrong.is_error() && wrong.to_text().contains("double"), "{wrong:?}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn each_client_is_a_session_of_its_own_and_its_calls_share_it() {
+    let session = from_schema("session", "Names it.", json!({"type": "object"}), async |_: Value, req: ToolRequest| {
+        req.cx.ids().session.to_string()
+    });
+    let server = Server::builder("served").tool(session).build().expect("builds");
+    let http = server.serve_http(([127, 0, 0, 1], 0).into()).await.expect("serves");
+    let mut sessions = BTreeSet::new();
+    for _ in 0..2 {
+        let over_http = Http::new(format!("http://{}/mcp", http.address()));
+        let streams = Client::builder("s", over_streams(server.clone())).build().expect("builds");
+        for client in [streams, Client::builder("s", over_http).build().expect("builds")] {
+            let first = call(&client, "s_session", json!({})).await.expect("tells").to_text();
+            assert_eq!(call(&client, "s_session", json!({})).await.expect("tells").to_text(), first);
+            sessions.insert(first);
+        }
+    }
+    assert_eq!(sessions.len(), 4);
 }
 
 #[tokio::test]
@@ -205,7 +247,7 @@ async fn an_agent_is_served_as_one_tool() {
 async fn only_who_has_the_token_is_served_and_nothing_shows_it() {
     let (_server, http) = over_http(server().bearer("hush-hush")).await;
     let known = Client::builder("s", http.clone().bearer("hush-hush")).build().expect("builds");
-    assert_eq!(names(&known).await.len(), 8);
+    assert_eq!(names(&known).await.len(), 9);
     assert!(!format!("{known:?}").contains("hush"));
     let unknown = Client::builder("s", http.bearer("hush-hash")).required().build().expect("builds");
     let error = unknown.warm_up().await.expect_err("refused");

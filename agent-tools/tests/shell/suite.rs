@@ -46,6 +46,21 @@ async fn of_a_long_output_both_ends_are_shown_and_the_whole_is_a_file() {
 }
 
 #[tokio::test]
+async fn shells_over_one_sandbox_keep_their_long_outputs_apart() {
+    let shell = Called::set(PLACE, |shell| shell.max_output_bytes(200)).await;
+    let file = async |tools: &[Arc<dyn Tool>], command: &str| {
+        let bash = tools.iter().find(|tool| tool.spec().name == "bash").expect("is there");
+        let output = call_in(shell.run.cx(), bash, json!({"command": command})).await.expect("gives");
+        output.as_value().expect("a value")["file"].as_str().expect("a file").to_owned()
+    };
+    let other = Shell::shared(shell.sandbox.clone()).max_output_bytes(200).tools().expect("builds");
+    let other: Vec<_> = other.into_iter().collect();
+    let (first, second) = (file(&shell.tools, "seq 1 1000").await, file(&other, "seq 1001 2000").await);
+    assert!(shell.sandbox.read(&first).await.expect("is there").starts_with(b"1\n2\n"));
+    assert!(shell.sandbox.read(&second).await.expect("is there").starts_with(b"1001\n"));
+}
+
+#[tokio::test]
 async fn a_command_that_takes_too_long_is_ended_with_what_it_wrote_until_then() {
     let shell = Called::new(PLACE).await;
     let args = json!({"command": "echo begun; sleep 1000", "timeout": 500});

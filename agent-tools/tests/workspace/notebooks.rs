@@ -25,7 +25,7 @@ async fn cells_are_replaced_inserted_and_deleted() {
     assert_eq!(edit(json!({"cell": "a1", "source": "x = 1\nx"})).await, "replaced cell 0 of n.ipynb");
     let expected = json!({"cell_type": "code", "id": "a1", "metadata": {}, "source": ["x = 1\n", "x"], "outputs": [], "execution_count": null});
     assert_eq!(cells()[0], expected);
-    assert_eq!(edit(json!({"cell": "1", "source": "text", "cell_type": "raw"})).await, "replaced cell 1 of n.ipynb");
+    assert_eq!(edit(json!({"cell": 1, "source": "text", "cell_type": "raw"})).await, "replaced cell 1 of n.ipynb");
     assert_eq!(cells()[1], json!({"cell_type": "raw", "id": "b2", "metadata": {"k": 1}, "source": ["text"]}));
     assert_eq!(edit(json!({"cell": "b2", "mode": "insert", "source": "new"})).await, "inserted cell 1 of n.ipynb");
     assert_eq!(

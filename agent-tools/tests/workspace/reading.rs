@@ -29,7 +29,24 @@ async fn a_long_file_is_cut_and_says_how_to_go_on() {
     assert!(read.ends_with("\n[cut: go on with start_line = 57]"), "{read}");
     let wide = fixture.with("wide", "é".repeat(5_000));
     let read = wide.call("read_file", json!({"path": "wide"})).await;
-    assert!(read.ends_with("é [cut: the line has 10000 bytes]"), "{read}");
+    let more =
+        "é [cut: the line has 10000 bytes]\n[read_file with start_line = 1 and start_byte = 2001 shows more of line 1]";
+    assert!(read.ends_with(more), "{read}");
+}
+
+#[tokio::test]
+async fn the_rest_of_a_line_that_was_cut_is_read_from_a_byte_on() {
+    let line: String = (0..1_000).map(|n| format!("{n:03}é")).collect();
+    let fixture = fixture().with("wide", format!("one\n{line}\n")).limited(|w| w.max_output_bytes(3_000));
+    let read = async |byte: usize| {
+        fixture.call("read_file", json!({"path": "wide", "start_line": 2, "start_byte": byte})).await
+    };
+    assert!(read(2_001).await.starts_with("wide (line 2 of 2, bytes 2001-5000 of 5000)\n400é401é"));
+    assert!(read(2_000).await.starts_with("wide (line 2 of 2, bytes 1999-4998 of 5000)\né400"), "a letter is whole");
+    assert!(read(1).await.ends_with("599é\n[cut: go on with start_byte = 3001]"));
+    assert_eq!(read(5_001).await, "ERROR line 2 of 'wide' has 5000 bytes: start_byte 5001 is after the last");
+    let late = fixture.call("read_file", json!({"path": "wide", "start_line": 3, "start_byte": 1})).await;
+    assert_eq!(late, "ERROR 'wide' has 2 lines: start_line 3 is after the last");
 }
 
 #[tokio::test]

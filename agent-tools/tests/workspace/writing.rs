@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use agent_core::{Resources, ToolRequest, tool::Reconciled};
+use agent_core::{Resources, Tool, ToolRequest, tool::Reconciled};
+use agent_tools::ArgumentSchema;
 use serde_json::json;
 
 use crate::{
@@ -41,6 +42,55 @@ async fn a_replaced_file_keeps_its_permissions_and_a_read_only_one_its_content()
     let refused = fixture.call("write_file", json!({"path": "fixed", "content": "new"})).await;
     assert_eq!(refused, "ERROR 'fixed' cannot be used: it is marked as read-only");
     assert_eq!(fixture.content("fixed"), "old");
+}
+
+#[tokio::test]
+async fn a_file_of_which_bytes_were_not_shown_is_not_replaced_or_removed() {
+    let fixture = fixture().with("bundle.js", "a".repeat(2_001)).with("latin1", b"caf\xe9\n");
+    for path in ["bundle.js", "latin1"] {
+        for tool in ["read_file", "read_many_files"] {
+            fixture.call(tool, json!({"path": path, "paths": [path]})).await;
+        }
+        fixture.next_step();
+        let why = format!("'{path}' is there, and you have not read all of it");
+        let replaced = fixture.call("write_file", json!({"path": path, "content": "new"})).await;
+        assert!(replaced.contains(&why), "{replaced}");
+        let patch = format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch");
+        let removed = fixture.call("apply_patch", json!({"input": patch})).await;
+        assert!(removed.contains(&why), "{removed}");
+    }
+    fixture.call("read_file", json!({"path": "bundle.js", "start_byte": 1})).await;
+    fixture.next_step();
+    let replaced = fixture.call("write_file", json!({"path": "bundle.js", "content": "new"})).await;
+    assert_eq!(replaced, "replaced bundle.js (1 line)", "it was shown as a whole");
+}
+
+#[tokio::test]
+async fn the_names_that_models_know_are_taken_for_the_schemas_own() {
+    let notebook = r#"{"cells": [{"cell_type": "raw", "id": "a", "metadata": {}, "source": ["1"]}], "nbformat": 4}"#;
+    let fixture = fixture().with("f", "one two three").with("n.ipynb", notebook);
+    for (tool, args) in [
+        ("read_file", json!({"file_path": "f"})),
+        ("read_file", json!({"file_path": "n.ipynb"})),
+        ("edit_file", json!({"file_path": "f", "old_string": "one", "new_string": "1", "replace_all": false})),
+        ("edit_file", json!({"path": "f", "old_str": "1", "new_str": "I"})),
+        ("multi_edit", json!({"file_path": "f", "edits": [{"old_string": "two", "new_string": "II"}]})),
+        (
+            "edit_notebook",
+            json!({"notebook_path": "n.ipynb", "cell_id": "a", "new_source": "2", "edit_mode": "replace"}),
+        ),
+        ("edit_notebook", json!({"file_path": "n.ipynb", "cell_number": 0, "new_source": "3"})),
+        ("write_file", json!({"file_path": "new", "content": "x"})),
+    ] {
+        fixture.next_step();
+        let (found, shown) = (fixture.tool(tool), args.to_string());
+        let schema = ArgumentSchema::compile(&found.spec()).expect("compiles");
+        let parsed = schema.parse_with(&shown, &found.options().aliases).value;
+        let done = fixture.call(tool, parsed).await;
+        assert!(!done.starts_with("ERROR"), "{tool} {shown}: {done}");
+    }
+    assert_eq!((fixture.content("f").as_str(), fixture.content("new").as_str()), ("I II three", "x"));
+    assert!(fixture.content("n.ipynb").contains("\"3\""), "{}", fixture.content("n.ipynb"));
 }
 
 #[tokio::test]

@@ -1,7 +1,12 @@
 //! Agents at URLs: what is theirs alone.
 
-use agent::{Agent, ErrorKind, RunRequest, journal::MemoryJournal, tools::peers::A2aAgent};
-use serde_json::Value;
+use agent::{
+    Agent, ErrorKind, RunRequest,
+    journal::MemoryJournal,
+    testing::{ScriptedModel, Turn},
+    tools::{Workspace, peers::A2aAgent},
+};
+use serde_json::{Value, json};
 
 use crate::support::{
     a2a::{How, Server, TOKEN},
@@ -18,6 +23,25 @@ async fn an_agent_may_answer_at_once_without_a_task() {
         let server = Server::start(How { streams, ..How::default() }).await;
         assert_eq!(finished(agent(server.agent()).run("at once").await).answer, "at once");
     }
+}
+
+#[tokio::test]
+async fn files_go_to_the_agent_whole_and_its_images_come_back() {
+    let work = tempfile::tempdir().expect("a directory");
+    std::fs::write(work.path().join("a.txt"), "lion").expect("writes");
+    let server = Server::start(How::default()).await;
+    let clerk = server.builder().workspace(Workspace::open(work.path()).expect("opens")).build().expect("builds");
+    let call = json!({"message": "look", "files": ["a.txt"]});
+    let outside = json!({"message": "look", "files": ["../a.txt"]});
+    let draw = json!({"message": "draw"});
+    let calls = [("1", "a2a", call), ("2", "a2a", outside), ("3", "a2a", draw)];
+    let model = ScriptedModel::new([Turn::calls(calls), Turn::text("so")]);
+    finished(Agent::builder("boss", model.clone()).tool(clerk).build().expect("builds").run("go").await);
+    let results = model.requests()[1].results();
+    assert_eq!(results[0].1, r#"{"bytes":"bGlvbg==","mimeType":"text/plain","name":"a.txt"}"#);
+    assert!(results[1].1.contains("is outside"), "{results:?}");
+    assert!(results[2].1.contains("drawn"), "{results:?}");
+    assert!(format!("{:?}", model.requests()[1].messages).contains("aW1n"), "the image is in the result");
 }
 
 #[tokio::test]

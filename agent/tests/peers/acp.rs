@@ -1,13 +1,15 @@
 //! Agents that are programs: what is theirs alone.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use agent::{
     Agent, ErrorKind, RunRequest,
     journal::MemoryJournal,
+    testing::{ScriptedModel, Turn},
     tools::{
-        Workspace,
+        Stdio, Workspace,
         peers::{ACP_PERMISSION, AcpAgent, AcpBuilder, Permission},
+        sandbox::{Exit, MemorySandbox},
     },
 };
 use serde_json::json;
@@ -40,7 +42,7 @@ async fn a_program_that_dies_hangs_or_sends_garbage_or_too_much_fails_the_call_w
         assert_eq!(error.kind(), kind, "{task}: {error}");
         assert!(error.message().contains(text), "{task}: {error}");
     }
-    let none = agent(AcpAgent::builder(agent::tools::Stdio::new("no-such-program-at-all")));
+    let none = agent(AcpAgent::builder(Stdio::new("no-such-program-at-all")));
     assert!(none.run("hello").await.expect_err("not there").message().contains("no-such-program-at-all"));
 }
 
@@ -76,6 +78,37 @@ async fn files_are_read_and_written_in_the_workspace_alone() {
     let closed = agent(program(home.path()));
     let end = finished(closed.run(format!("read {}", path("a.txt"))).await);
     assert!(end.answer.starts_with("refused: "), "{}", end.answer);
+}
+
+#[tokio::test]
+async fn commands_run_in_the_sandbox_that_is_given_and_images_and_files_go_both_ways() {
+    let (home, work) = (home(), home());
+    fs::write(work.path().join("a.png"), b"\x89PNG").expect("writes");
+    fs::write(work.path().join("a.txt"), "text").expect("writes");
+    let sandbox = MemorySandbox::new().program("sh", |command| (command.args[1].clone(), Exit::code(2)));
+    let workspace = Workspace::open(work.path()).expect("opens");
+    let coder = program(home.path()).workspace(workspace).terminals(Arc::new(sandbox));
+    let coder = coder.mcp_server("lions", Stdio::new("lion-server").arg("-v").env("KEY", "1")).build().expect("builds");
+    let open = Agent::of_tool("coder", coder.clone()).build().expect("builds");
+    let end = finished(open.run("terminal make all").await);
+    assert_eq!(end.answer, r#"it ran: "make all" {"exitCode":2,"signal":null}"#);
+    let server =
+        json!([{"name": "lions", "command": "lion-server", "args": ["-v"], "env": [{"name": "KEY", "value": "1"}]}]);
+    assert_eq!(support_log(&home)[0], server.to_string());
+
+    let call = json!({"message": "look", "files": ["a.png", "a.txt"]});
+    let model = ScriptedModel::new([
+        Turn::call("1", "acp", call),
+        Turn::call("2", "acp", json!({"message": "draw"})),
+        Turn::text("so"),
+    ]);
+    finished(Agent::builder("boss", model.clone()).tool(coder).build().expect("builds").run("go").await);
+    let path = work.path().canonicalize().expect("is there");
+    let told =
+        format!(r#"you said look with "image/png" "iVBORw==" with "resource_link" "file://{}/a.txt""#, path.display());
+    assert_eq!(model.requests()[1].results()[0].1, told);
+    let drawn = &model.requests()[2];
+    assert!(format!("{:?}", drawn.messages).contains("aW1n"), "the image is in the result");
 }
 
 #[tokio::test]

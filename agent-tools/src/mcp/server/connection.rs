@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use agent_core::run::new_id;
 use rmcp::{RoleServer, model::ResourceUpdatedNotificationParam, service::Peer};
 use tokio::sync::Notify;
 
@@ -14,8 +15,10 @@ use super::{LogLevel, offers::Offers};
 const SUBSCRIPTIONS: usize = 1000;
 
 /// What is known of one client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Connection {
+    /// The session of the client's calls, which no other client has.
+    pub(super) session: Arc<str>,
     state: Mutex<State>,
     /// Told when there is something to tell.
     news: Arc<Notify>,
@@ -59,6 +62,10 @@ impl Connections {
 }
 
 impl Connection {
+    pub(super) fn new() -> Self {
+        Self { session: new_id().into(), state: Mutex::default(), news: Arc::default() }
+    }
+
     /// The least that the client wants to hear of.
     pub(super) fn level(&self) -> LogLevel {
         self.lock().level

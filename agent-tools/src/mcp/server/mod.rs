@@ -41,7 +41,8 @@ use self::{
 ///
 /// Each call has a run of its own, which ends with it: its [progress](agent_core::ToolRequest::progress) is told to the client, the
 /// client cancels it, and its [questions](agent_core::ToolRequest::ask) are put to the client's user, if the client can do that. After
-/// an answer the tool is entered again, as it is in an agent. Nothing is kept, so a call whose client went away is lost. A tool finds
+/// an answer the tool is entered again, as it is in an agent. Nothing is kept, so a call whose client went away is lost. The calls of one
+/// client are one session, and those of another client another one: what tools keep for a session, no other client sees. A tool finds
 /// its [`Caller`] among the resources of the run: it logs to the client, and asks the client's model.
 ///
 /// ```
@@ -137,7 +138,7 @@ impl Server {
 
     /// One end of a new connection.
     fn handler(&self) -> Handler {
-        Handler { server: self.clone(), connection: Arc::new(Connection::default()) }
+        Handler { server: self.clone(), connection: Arc::new(Connection::new()) }
     }
 
     fn offers(&self) -> Arc<Offers> {

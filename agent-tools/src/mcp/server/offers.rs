@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use agent_core::{BoxFuture, Effect, Error, Message, Result, SubAgent, Tool, ToolOptions, ToolOutput, ToolSpec};
 use rmcp::model::{self as told, ToolAnnotations};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CompletionRequest, PromptRequest, ResourceRequest, template::Template};
 use crate::{
@@ -167,12 +167,19 @@ impl fmt::Debug for Offers {
 /// What the client is told of a tool.
 fn tool(entry: &Entry) -> told::Tool {
     let schema = entry.spec.parameters.as_object().cloned().unwrap_or_default();
-    let hints = match entry.options.effect {
+    let mut hints = match entry.options.effect {
         Effect::Pure => ToolAnnotations::new().read_only(true),
         Effect::Idempotent => ToolAnnotations::new().read_only(false).idempotent(true),
         _ => ToolAnnotations::new().read_only(false).idempotent(false),
     };
-    told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints)
+    hints.destructive_hint = entry.options.hints.destructive;
+    hints.open_world_hint = entry.options.hints.open_world;
+    let mut tool =
+        told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
+    // The protocol has structured content of objects alone.
+    let output = entry.spec.output.as_ref().filter(|output| output["type"] == "object").and_then(Value::as_object);
+    tool.output_schema = output.cloned().map(Arc::new);
+    tool
 }
 
 impl From<&Resource> for told::Resource {

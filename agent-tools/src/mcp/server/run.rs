@@ -33,7 +33,7 @@ pub(super) async fn call(
         entry.schema.check(&args, &[])?;
         match &entry.what {
             What::Tool(tool) => {
-                let kept = Kept::new(RunIds::root(server, "call"), caller);
+                let kept = Kept::new(RunIds::root(server, &*handler.connection.session), caller);
                 of_tool(kept, entry, &**tool, args, context, &notes).await
             }
             What::Agent(agent) => of_agent(agent, &args, context, caller).await,
@@ -63,7 +63,8 @@ async fn of_tool(
         let name = entry.spec.name.as_str();
         let call = ToolCall { id: "call".into(), name: name.into(), arguments: args.to_string(), raw: None };
         let mut req = ToolRequest::new(run.cx().clone(), call, args.clone());
-        (req.effect, req.resumed) = (entry.options.effect, !kept.answers.is_empty());
+        (req.effect, req.hints) = (entry.options.effect, entry.options.hints);
+        req.resumed = !kept.answers.is_empty();
         req.tool = Some(Arc::new(entry.spec.clone()));
         let called = match entry.options.timeout {
             None => tool.call(req).await,

@@ -25,6 +25,8 @@ pub struct A2aBuilder {
     headers: Vec<(String, Secret)>,
     private: Vec<String>,
     deduplicates: bool,
+    #[cfg(feature = "workspace")]
+    workspace: Option<crate::Workspace>,
     time: Duration,
     patience: Duration,
     poll: Duration,
@@ -39,6 +41,8 @@ impl A2aBuilder {
             headers: Vec::new(),
             private: Vec::new(),
             deduplicates: false,
+            #[cfg(feature = "workspace")]
+            workspace: None,
             time: Duration::from_secs(3600),
             patience: Duration::from_secs(60),
             poll: Duration::from_secs(2),
@@ -67,6 +71,13 @@ impl A2aBuilder {
     /// Lets the agent be at an address that is not of the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
     pub fn allow_private(mut self, address: impl Into<String>) -> Self {
         self.private.push(address.into());
+        self
+    }
+
+    /// Lets a call hand over files of this workspace. They are sent whole. Default: a call is text.
+    #[cfg(feature = "workspace")]
+    pub fn workspace(mut self, workspace: crate::Workspace) -> Self {
+        self.workspace = Some(workspace);
         self
     }
 
@@ -128,6 +139,8 @@ impl A2aBuilder {
             name: self.name,
             client,
             deduplicates: self.deduplicates,
+            #[cfg(feature = "workspace")]
+            workspace: self.workspace,
             time: self.time,
             poll: self.poll,
             site: OnceCell::new(),

@@ -10,9 +10,11 @@ use super::{
     guard::Guard,
     wire::{Message, Part, State, Task, Told, text},
 };
+#[cfg(feature = "workspace")]
+use crate::peers::attached::{Attached, attached};
 use crate::{
     peers::{
-        Conversation, Sending,
+        Args, Conversation, Sending,
         sending::{Found, Next},
     },
     text::cut,
@@ -20,6 +22,9 @@ use crate::{
 
 /// How much of a task's history is read to look for a message.
 const HISTORY: u32 = 100;
+
+/// The most images of an answer; all of it is bounded by what the agent may send.
+const MOST_IMAGES: usize = 20;
 
 /// How often a task is looked at in vain before the call fails.
 const TRIES: u32 = 5;
@@ -46,8 +51,10 @@ impl<'a> Errand<'a> {
     }
 
     /// Hands the message over and waits for the answer.
-    pub(super) async fn run(&self, text: String) -> Result<ToolOutput> {
-        let message = self.message("message", text, self.conversation.id(), None);
+    pub(super) async fn run(&self, args: Args) -> Result<ToolOutput> {
+        let files = self.attached(&args).await?;
+        let mut message = self.message("message", args.message, self.conversation.id(), None);
+        message.parts.extend(files);
         let (mut task, mut events) = match self.begin(message).await? {
             Outcome::Task(task, events) => (*task, events),
             Outcome::Said(message) => return Ok(self.said(&message)),
@@ -71,6 +78,23 @@ impl<'a> Errand<'a> {
             }
             answered = Some(mark);
         }
+    }
+
+    /// The files that go with the first message.
+    #[cfg(feature = "workspace")]
+    async fn attached(&self, args: &Args) -> Result<Vec<Part>> {
+        let Some(workspace) = &self.agent.workspace else { return Ok(Vec::new()) };
+        let files = attached(workspace, &args.files).await?;
+        let part = |file: Attached| {
+            let told = [("name", file.name.clone()), ("mimeType", file.mime.to_owned()), ("bytes", file.base64())];
+            Part::File { file: told.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect() }
+        };
+        Ok(files.into_iter().map(part).collect())
+    }
+
+    #[cfg(not(feature = "workspace"))]
+    async fn attached(&self, _: &Args) -> Result<Vec<Part>> {
+        Ok(Vec::new())
     }
 
     fn message(&self, name: &str, text: String, context_id: Option<String>, task_id: Option<String>) -> Message {
@@ -151,7 +175,7 @@ impl<'a> Errand<'a> {
     /// Sends a message; gives the task as soon as the agent tells of it.
     async fn send(&self, message: Message) -> Result<Outcome> {
         let (client, url) = (&self.agent.client, &self.site.endpoint);
-        let modes = json!(["text/plain", "application/json"]);
+        let modes = json!(["text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp"]);
         let configuration = json!({"acceptedOutputModes": modes, "blocking": false, "historyLength": HISTORY});
         let params = json!({"message": with_kind(&message), "configuration": configuration});
         let answer = match self.site.streams {
@@ -267,7 +291,7 @@ impl<'a> Errand<'a> {
         let value = json!({
             "answer": answer, "task": task.id, "context": task.context_id, "artifacts": task.artifacts,
         });
-        Ok(ToolOutput::value(value).shown_as(vec![message::Part::text(answer)]))
+        Ok(ToolOutput::value(value).shown_as(shown(answer, task.artifacts.iter().flat_map(|artifact| &artifact.parts))))
     }
 
     /// An answer without a task.
@@ -277,7 +301,7 @@ impl<'a> Errand<'a> {
         }
         let answer = text(&message.parts);
         let value = json!({"answer": answer, "context": message.context_id});
-        ToolOutput::value(value).shown_as(vec![message::Part::text(answer)])
+        ToolOutput::value(value).shown_as(shown(answer, &message.parts))
     }
 
     fn failed(&self, task: &Task, how: &str) -> Error {
@@ -291,6 +315,16 @@ impl<'a> Errand<'a> {
     fn protocol(&self, what: &str) -> Error {
         Error::new(ErrorKind::Protocol, format!("the agent '{}' answered with {what}", self.site.name))
     }
+}
+
+/// An answer as the model is shown it: its text, and its images.
+fn shown<'a>(answer: String, parts: impl IntoIterator<Item = &'a Part>) -> Vec<message::Part> {
+    let image = |part: &Part| {
+        let Part::File { file } = part else { return None };
+        let (data, mime) = (file.get("bytes")?.as_str()?, file.get("mimeType")?.as_str()?);
+        mime.starts_with("image/").then(|| message::Part::Image(message::Media::base64(data, mime)))
+    };
+    std::iter::once(message::Part::text(answer)).chain(parts.into_iter().filter_map(image).take(MOST_IMAGES)).collect()
 }
 
 /// A message as it is sent.

@@ -29,7 +29,8 @@ const CARD: &str = ".well-known/agent-card.json";
 /// same origin, since headers with secrets are for nobody else. A task is followed as a stream where the agent has one, and is
 /// looked at again and again otherwise. [The module](crate::peers) says what becomes of what it does.
 ///
-/// What it gives as the [value](ToolOutput::as_value) has `answer`, `task`, `context`, and `artifacts` as the protocol has them.
+/// What it gives as the [value](ToolOutput::as_value) has `answer`, `task`, `context`, and `artifacts` as the protocol has them. Images among
+/// them are in the result for the model too.
 ///
 /// ```
 /// use agent_tools::peers::A2aAgent;
@@ -46,6 +47,8 @@ struct Inner {
     name: String,
     client: Client,
     deduplicates: bool,
+    #[cfg(feature = "workspace")]
+    workspace: Option<crate::Workspace>,
     time: Duration,
     poll: Duration,
     site: OnceCell<Site>,
@@ -97,7 +100,11 @@ impl Inner {
 #[async_trait]
 impl Tool for A2aAgent {
     fn spec(&self) -> ToolSpec {
-        super::spec(&self.0.name, "Hands a task to an agent elsewhere and returns its answer.")
+        #[cfg(feature = "workspace")]
+        let takes_files = self.0.workspace.is_some();
+        #[cfg(not(feature = "workspace"))]
+        let takes_files = false;
+        super::spec(&self.0.name, "Hands a task to an agent elsewhere and returns its answer.", takes_files)
     }
 
     /// A call is entered again after a crash: what it sent is in the journal, and is looked for.
@@ -106,10 +113,10 @@ impl Tool for A2aAgent {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let Args { message } = req.parse()?;
+        let args: Args = req.parse()?;
         let errand = Box::pin(async {
             let site = self.0.site().await?;
-            Errand::new(&self.0, site, &req).run(message).await
+            Errand::new(&self.0, site, &req).run(args).await
         });
         super::in_time(&self.0.name, self.0.time, errand).await
     }

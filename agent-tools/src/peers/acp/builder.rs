@@ -34,10 +34,25 @@ impl AcpBuilder {
         self
     }
 
-    /// Lets the agent read and write the workspace's files through this process; if the workspace is read-only, read them. Default:
-    /// it is refused.
+    /// Lets the agent read and write the workspace's files through this process; if the workspace is read-only, read them. A call may hand
+    /// over files of it too. Default: it is refused.
     pub fn workspace(mut self, workspace: Workspace) -> Self {
         self.0.workspace = Some(workspace);
+        self
+    }
+
+    /// Lets the agent run commands in this sandbox, as terminals. What it may run is for the sandbox to bound: a command is asked about only if
+    /// the agent asks for a [permission](Self::permissions) by itself. Default: terminals are not offered.
+    #[cfg(feature = "sandbox")]
+    pub fn terminals(mut self, sandbox: Arc<dyn crate::sandbox::Sandbox>) -> Self {
+        self.0.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Tells the agent of a server of the Model Context Protocol, which the agent itself starts. The values of its variables are handed to the
+    /// agent. Default: none.
+    pub fn mcp_server(mut self, name: impl Into<String>, server: Stdio) -> Self {
+        self.0.servers.push((name.into(), server));
         self
     }
 
@@ -109,6 +124,7 @@ impl AcpBuilder {
     pub fn build(self) -> Result<AcpAgent> {
         let mut settings = self.0;
         settings.program.check()?;
+        settings.servers.iter().try_for_each(|(_, server)| server.check())?;
         let directory = match (settings.directory, &settings.workspace) {
             (Some(directory), _) => std::path::absolute(directory),
             (None, Some(workspace)) => Ok(workspace.path().to_owned()),

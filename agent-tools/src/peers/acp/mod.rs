@@ -7,6 +7,8 @@ mod permission;
 mod session;
 mod settings;
 mod shelf;
+#[cfg(feature = "sandbox")]
+mod terminals;
 mod turn;
 mod wire;
 
@@ -32,8 +34,10 @@ use crate::Stdio;
 /// agent can. [The module](crate::peers) says what becomes of what it does. Beside that:
 ///
 /// * It reads and writes files of the [`workspace`](AcpBuilder::workspace) through this process, if one is given; paths that lead
-///   out of it are refused. What the program does by itself nobody here sees: a program that must be confined is started in a
-///   sandbox. Terminals are not offered.
+///   out of it are refused. It runs commands in the [sandbox](AcpBuilder::terminals) that it is given, as terminals. What the program does by itself
+///   nobody here sees: a program that must be confined is started in a sandbox.
+/// * It is handed files of the workspace that the call names: images where it takes them, all else by their addresses.
+/// * Images that it answers with are in the result.
 /// * It asks for [permissions](AcpBuilder::permissions). A question of kind [`ACP_PERMISSION`] suspends the run; meanwhile the
 ///   program waits, as long as [`keep`](AcpBuilder::keep) says. A program that was ended meanwhile leaves the call in doubt.
 ///
@@ -82,7 +86,7 @@ enum Ready {
 
 impl Inner {
     /// The session whose turn this call is.
-    async fn ready(&self, req: &ToolRequest, message: &str) -> Result<Ready> {
+    async fn ready(&self, req: &ToolRequest, args: &Args) -> Result<Ready> {
         if let Some(session) = self.waiting.take(&req.idempotency_key()) {
             return Ok(Ready::Turn(session));
         }
@@ -108,7 +112,7 @@ impl Inner {
                 opened => opened?,
             },
         };
-        session.prompt(message).await?;
+        session.prompt(self, args).await?;
         Ok(Ready::Turn(session))
     }
 
@@ -126,7 +130,8 @@ impl Inner {
 #[async_trait]
 impl Tool for AcpAgent {
     fn spec(&self) -> ToolSpec {
-        super::spec(&self.0.name, "Hands a task to an agent that is a program and returns its answer.")
+        let about = "Hands a task to an agent that is a program and returns its answer.";
+        super::spec(&self.0.name, about, self.0.workspace.is_some())
     }
 
     /// A call is entered again after a crash: what it sent is in the journal, and it is not sent twice in silence.
@@ -135,10 +140,10 @@ impl Tool for AcpAgent {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let Args { message } = req.parse()?;
+        let args: Args = req.parse()?;
         let agent = &self.0;
         let turn = Box::pin(async {
-            let mut session = match agent.ready(&req, &message).await? {
+            let mut session = match agent.ready(&req, &args).await? {
                 Ready::Turn(session) => session,
                 Ready::Known(output) => return Ok(output),
             };

@@ -9,7 +9,13 @@ use tokio::{
     time::{timeout, timeout_at},
 };
 
+#[cfg(feature = "sandbox")]
+use super::terminals::Terminals;
 use super::{
+    super::{
+        Args,
+        attached::{Attached, attached},
+    },
     Inner,
     link::{Incoming, Link},
     turn::Turn,
@@ -25,6 +31,10 @@ pub(super) struct Session {
     /// Set until this is dropped.
     link: Option<Link>,
     pub(super) turn: Option<Turn>,
+    /// The agent takes images.
+    takes_images: bool,
+    #[cfg(feature = "sandbox")]
+    pub(super) terminals: Option<Terminals>,
 }
 
 impl Session {
@@ -43,7 +53,8 @@ impl Session {
     async fn begin(agent: &Inner, id: Option<String>) -> Result<Self> {
         let mut link = Link::start(&agent.name, &agent.program, agent.line)?;
         let (reads, writes) = agent.workspace.as_ref().map_or((false, false), |workspace| (true, workspace.files().1));
-        let capabilities = json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": false});
+        let capabilities =
+            json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": agent.has_terminals()});
         let client = json!({"name": "agent-tools", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": client});
         let initialized: Initialized = link.call("initialize", hello).await?;
@@ -53,10 +64,20 @@ impl Session {
         if let Some(method) = &agent.method {
             link.call::<Value>("authenticate", json!({"methodId": method})).await?;
         }
-        let mut session = json!({"cwd": agent.directory, "mcpServers": []});
+        let servers: Vec<_> = agent.servers.iter().map(|(name, server)| server.as_acp(name)).collect();
+        let mut session = json!({"cwd": agent.directory, "mcpServers": servers});
+        let takes_images = initialized.agent_capabilities.prompt_capabilities.image;
+        let of = |id, link| Self {
+            id,
+            link: Some(link),
+            turn: None,
+            takes_images,
+            #[cfg(feature = "sandbox")]
+            terminals: agent.sandbox.clone().map(Terminals::new),
+        };
         let Some(id) = id else {
             let NewSession { session_id } = link.call("session/new", session).await?;
-            return Ok(Self { id: session_id, link: Some(link), turn: None });
+            return Ok(of(session_id, link));
         };
         if !initialized.agent_capabilities.load_session {
             let message = format!(
@@ -67,15 +88,35 @@ impl Session {
         }
         session["sessionId"] = id.as_str().into();
         link.call::<Value>("session/load", session).await?;
-        Ok(Self { id, link: Some(link), turn: None })
+        Ok(of(id, link))
     }
 
     /// Sends a message: a turn begins.
-    pub(super) async fn prompt(&mut self, text: &str) -> Result<()> {
-        let params = json!({"sessionId": self.id, "prompt": [{"type": "text", "text": text}]});
+    pub(super) async fn prompt(&mut self, agent: &Inner, args: &Args) -> Result<()> {
+        let mut prompt = vec![json!({"type": "text", "text": args.message})];
+        if let Some(workspace) = agent.workspace.as_ref().filter(|_| !args.files.is_empty()) {
+            let files = attached(workspace, &args.files).await?;
+            prompt.extend(files.iter().map(|file| shown(file, self.takes_images)));
+        }
+        let params = json!({"sessionId": self.id, "prompt": prompt});
         let request = self.link().request("session/prompt", params).await?;
         self.turn = Some(Turn::new(request));
         Ok(())
+    }
+
+    /// The next message of the agent. Meanwhile it is answered what it waits for.
+    pub(super) async fn next(&mut self) -> Result<Incoming> {
+        let link = self.link.as_mut().expect("it is there until the session is dropped");
+        #[cfg(feature = "sandbox")]
+        if let Some(terminals) = &mut self.terminals {
+            loop {
+                tokio::select! {
+                    message = link.next() => return message,
+                    (id, answer) = terminals.answer() => link.answer(&id, answer).await?,
+                }
+            }
+        }
+        link.next().await
     }
 
     pub(super) fn is_alive(&mut self) -> bool {
@@ -84,6 +125,17 @@ impl Session {
 
     pub(super) fn link(&mut self) -> &mut Link {
         self.link.as_mut().expect("it is there until the session is dropped")
+    }
+}
+
+/// A file as a part of a prompt: every agent takes its address.
+fn shown(file: &Attached, takes_images: bool) -> Value {
+    match takes_images && file.mime.starts_with("image/") {
+        true => json!({"type": "image", "data": file.base64(), "mimeType": file.mime}),
+        false => json!({
+            "type": "resource_link", "uri": format!("file://{}", file.path.display()), "name": file.name, "mimeType": file.mime,
+            "size": file.bytes.len(),
+        }),
     }
 }
 

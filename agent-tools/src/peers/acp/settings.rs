@@ -13,6 +13,10 @@ pub(super) struct Settings {
     /// It is found when the agent is built, if it is not set.
     pub(super) directory: Option<PathBuf>,
     pub(super) workspace: Option<Workspace>,
+    #[cfg(feature = "sandbox")]
+    pub(super) sandbox: Option<std::sync::Arc<dyn crate::sandbox::Sandbox>>,
+    /// Servers of tools, by their names.
+    pub(super) servers: Vec<(String, Stdio)>,
     pub(super) method: Option<String>,
     pub(super) rule: Rule,
     pub(super) repeatable: bool,
@@ -30,6 +34,9 @@ impl Settings {
             name: "acp".to_owned(),
             directory: None,
             workspace: None,
+            #[cfg(feature = "sandbox")]
+            sandbox: None,
+            servers: Vec::new(),
             method: None,
             rule: Rule::default(),
             repeatable: false,
@@ -39,5 +46,13 @@ impl Settings {
             line: 4 << 20,
             answer: 1 << 20,
         }
+    }
+
+    pub(super) fn has_terminals(&self) -> bool {
+        #[cfg(feature = "sandbox")]
+        let has = self.sandbox.is_some();
+        #[cfg(not(feature = "sandbox"))]
+        let has = false;
+        has
     }
 }

@@ -1,6 +1,9 @@
 //! A turn: from a message to what the agent answers.
 
-use agent_core::{Error, ErrorKind, Result, ToolOutput, ToolRequest, message::Part};
+use agent_core::{
+    Error, ErrorKind, Result, ToolOutput, ToolRequest,
+    message::{Media, Part},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -17,6 +20,8 @@ pub(super) struct Turn {
     pub(super) request: u64,
     /// What the agent said so far.
     said: String,
+    /// The images that it showed.
+    images: Vec<Part>,
     /// What it waits for.
     pub(super) asked: Option<Asked>,
 }
@@ -29,7 +34,7 @@ pub(super) struct Asked {
 
 impl Turn {
     pub(super) fn new(request: u64) -> Self {
-        Self { request, said: String::new(), asked: None }
+        Self { request, said: String::new(), images: Vec::new(), asked: None }
     }
 }
 
@@ -47,7 +52,7 @@ impl Session {
                 continue;
             }
             let own = turn.request;
-            match self.link().next().await? {
+            match self.next().await? {
                 Incoming::Answer { id, result } if id == own => {
                     let turn = self.turn.take().ok_or_else(ended)?;
                     let result = result.map_err(|e| self.link().refused(&e))?;
@@ -70,7 +75,11 @@ impl Session {
         let text = || update["content"]["text"].as_str().filter(|text| !text.is_empty());
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => {
-                let (Some(text), Some(turn)) = (text(), &mut self.turn) else { return Ok(()) };
+                let Some(turn) = &mut self.turn else { return Ok(()) };
+                if let Some(image) = image(&update["content"]).filter(|_| turn.images.len() < MOST_IMAGES) {
+                    turn.images.push(image);
+                }
+                let Some(text) = text() else { return Ok(()) };
                 if turn.said.len() + text.len() > agent.answer {
                     let message = format!("the agent '{}' answers with more than {} bytes", agent.name, agent.answer);
                     return Err(Error::new(ErrorKind::Limit, message));
@@ -94,6 +103,13 @@ impl Session {
     async fn serve(&mut self, agent: &Inner, id: Value, method: &str, params: Value) -> Result<()> {
         if params["sessionId"] != *self.id {
             return self.link().answer(&id, Err((INVALID, "there is no such session".to_owned()))).await;
+        }
+        #[cfg(feature = "sandbox")]
+        if let (true, Some(terminals)) = (method.starts_with("terminal/"), &mut self.terminals) {
+            return match terminals.serve(&id, method, params).await {
+                Some(answer) => self.link().answer(&id, answer).await,
+                None => Ok(()),
+            };
         }
         let result = match (method, &agent.workspace) {
             ("session/request_permission", _) => {
@@ -129,6 +145,16 @@ impl Session {
         if let Some(used) = prompted.used() {
             value["usage"] = used;
         }
-        Ok(ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))]))
+        let mut parts = vec![Part::text(shown.join("\n\n"))];
+        parts.extend(turn.images.iter().cloned());
+        Ok(ToolOutput::value(value).shown_as(parts))
     }
+}
+
+/// The most images of an answer; each is bounded by the longest message.
+const MOST_IMAGES: usize = 20;
+
+fn image(content: &Value) -> Option<Part> {
+    let (data, mime) = (content["data"].as_str()?, content["mimeType"].as_str()?);
+    (content["type"] == "image").then(|| Part::Image(Media::base64(data, mime)))
 }

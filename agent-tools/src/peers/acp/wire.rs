@@ -46,6 +46,14 @@ pub(super) struct Initialized {
 pub(super) struct Capabilities {
     #[serde(default)]
     pub(super) load_session: bool,
+    #[serde(default)]
+    pub(super) prompt_capabilities: PromptCapabilities,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct PromptCapabilities {
+    #[serde(default)]
+    pub(super) image: bool,
 }
 
 #[derive(Deserialize)]

@@ -190,6 +190,17 @@ impl Server {
                         let message = json!({"kind": "message", "messageId": "f1", "role": "agent", "parts": parts});
                         task["status"] = json!({"state": "failed", "message": message});
                     }
+                    "draw" => {
+                        completed(&mut task, "drawn");
+                        let image = json!({"kind": "file", "file": {"name": "a.png", "mimeType": "image/png", "bytes": "aW1n"}});
+                        task["artifacts"][0]["parts"].as_array_mut().expect("a list").push(image);
+                    }
+                    "look" => {
+                        let files = message["parts"].as_array().expect("a list")[1..]
+                            .iter()
+                            .map(|part| part["file"].to_string());
+                        completed(&mut task, &files.collect::<String>());
+                    }
                     "hang" | "slow" => task["status"] = json!({"state": "working"}),
                     _ => completed(&mut task, &format!("you said {text}")),
                 }

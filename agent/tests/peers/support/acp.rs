@@ -19,7 +19,7 @@ const FORGETS: &str = "PEERS_TEST_FORGETS";
 #[test]
 fn serve() {
     if let Ok(home) = env::var(HOME) {
-        Program { home: home.into(), calls: 0, turn: None }.serve();
+        Program { home: home.into(), calls: 0, turn: None, terminal: Value::Null }.serve();
     }
 }
 
@@ -44,6 +44,8 @@ struct Program {
     calls: u64,
     /// The request of the turn under way.
     turn: Option<(Value, Value)>,
+    /// The terminal that it has open.
+    terminal: Value,
 }
 
 impl Program {
@@ -55,11 +57,14 @@ impl Program {
             match message["method"].as_str() {
                 Some("initialize") => {
                     let loads = env::var(FORGETS).is_err();
-                    let capabilities = json!({"loadSession": loads});
+                    let capabilities = json!({"loadSession": loads, "promptCapabilities": {"image": true}});
                     self.answer(&id, &json!({"protocolVersion": 1, "agentCapabilities": capabilities}));
                 }
                 Some("session/new") => {
                     let session = format!("session-{}", std::process::id());
+                    if params["mcpServers"] != json!([]) {
+                        self.note(&params["mcpServers"].to_string());
+                    }
                     self.answer(&id, &json!({"sessionId": session}));
                 }
                 Some("session/load") => {
@@ -73,7 +78,13 @@ impl Program {
                     let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
                     self.note(&text);
                     self.turn = Some((id, params["sessionId"].clone()));
-                    self.work(&text);
+                    let files =
+                        params["prompt"].as_array().expect("parts")[1..].iter().map(|part| match &part["type"] {
+                            kind if kind == "image" => format!(" with {} {}", part["mimeType"], part["data"]),
+                            kind => format!(" with {kind} {}", part["uri"]),
+                        });
+                    let files: String = files.collect();
+                    self.work(&format!("{text}{files}"));
                 }
                 Some("session/cancel") => {
                     self.note("cancelled");
@@ -104,7 +115,12 @@ impl Program {
             ("write", path) => {
                 self.ask("fs/write_text_file", &json!({"sessionId": session, "path": path, "content": "written"}));
             }
-            ("terminal", _) => self.ask("terminal/create", &json!({"sessionId": session, "command": "ls"})),
+            ("terminal", line) => self.ask("terminal/create", &json!({"sessionId": session, "command": line})),
+            ("draw", _) => {
+                let image = json!({"type": "image", "data": "aW1n", "mimeType": "image/png"});
+                self.notify(&session, &json!({"sessionUpdate": "agent_message_chunk", "content": image}));
+                self.say_and_end("drawn");
+            }
             ("hang", _) => {}
             ("die", _) => std::process::exit(3),
             ("kill", _) => {
@@ -132,10 +148,24 @@ impl Program {
 
     /// Goes on with what the client answered.
     fn answered(&mut self, message: &Value) {
+        let next = match &message["result"] {
+            result if result.get("terminalId").is_some() => {
+                self.terminal = result["terminalId"].clone();
+                Some("terminal/wait_for_exit")
+            }
+            result if result.get("exitCode").is_some() => Some("terminal/output"),
+            _ => None,
+        };
+        if let (Some(method), Some((_, session))) = (next, self.turn.clone()) {
+            return self.ask(method, &json!({"sessionId": session, "terminalId": self.terminal}));
+        }
         let said = match &message["result"] {
             Value::Null => format!("refused: {}", message["error"]["message"].as_str().unwrap_or_default()),
             result if result.get("content").is_some() => {
                 format!("it reads: {}", result["content"].as_str().expect("text"))
+            }
+            result if result.get("output").is_some() => {
+                format!("it ran: {} {}", result["output"], result["exitStatus"])
             }
             result if result.get("outcome").is_some() => {
                 format!("the answer: {}", result["outcome"]["optionId"].as_str().unwrap_or("none"))

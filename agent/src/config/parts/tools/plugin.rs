@@ -86,12 +86,49 @@ impl Toolset for PluginTools {
     }
 
     async fn close(&self) -> Result<()> {
+        // All are closed; the error that is told is the last one.
+        let mut closed = Ok(());
         for tool in &self.own {
-            tool.close().await?;
+            closed = tool.close().await.and(closed);
         }
         for server in &self.servers {
-            server.close().await?;
+            closed = server.close().await.and(closed);
         }
-        Ok(())
+        closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use agent_core::{ToolOutput, ToolRequest, ToolSpec};
+
+    use super::*;
+
+    struct Stuck(Arc<AtomicUsize>);
+
+    #[async_trait]
+    impl Tool for Stuck {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec::new("stuck", "", Value::Null)
+        }
+
+        async fn call(&self, _: ToolRequest) -> Result<ToolOutput> {
+            Err(Error::tool("is not called"))
+        }
+
+        async fn close(&self) -> Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(Error::tool("stuck"))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_closed_does_not_keep_the_rest_open() {
+        let closed = Arc::new(AtomicUsize::new(0));
+        let own: Vec<Arc<dyn Tool>> = (0..3).map(|_| Arc::new(Stuck(closed.clone())) as _).collect();
+        PluginTools { own, servers: Vec::new() }.close().await.expect_err("they are stuck");
+        assert_eq!(closed.load(Ordering::Relaxed), 3);
     }
 }
