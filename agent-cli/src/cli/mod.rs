@@ -59,6 +59,12 @@ pub(crate) struct Global {
     /// Give it a shell, in a sandbox of the directory; each command is asked about
     #[arg(long, global = true, requires = "dir", help_heading = "The agent")]
     pub(crate) shell: bool,
+    /// Give a variable of the agent's file another value
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assigned, help_heading = "The agent")]
+    pub(crate) set: Vec<(String, String)>,
+    /// Leave out of a file of NexAU what cannot be had here; it is listed
+    #[arg(long, global = true, help_heading = "The agent")]
+    pub(crate) lenient: bool,
     /// Run these tools without asking; `*` stands for any letters
     #[arg(long, global = true, value_name = "TOOL", help_heading = "The agent")]
     pub(crate) allow_tool: Vec<String>,
@@ -71,6 +77,12 @@ pub(crate) struct Global {
     /// Write JSON, for programs
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
+}
+
+/// `NAME=VALUE`.
+fn assigned(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it is a name and a value, with a = between them")?;
+    if name.is_empty() { Err("there is no name before the =".to_owned()) } else { Ok((name.into(), value.into())) }
 }
 
 #[derive(Debug, Subcommand)]

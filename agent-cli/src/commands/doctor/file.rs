@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use agent::{
     Agent, AgentDefinition,
-    config::{Loaded, Loader},
+    config::Loaded,
     llm::Catalogue,
 };
 
@@ -12,13 +12,13 @@ use super::{Finding, machine};
 use crate::{
     cli::Global,
     listing,
+    load::loader,
     output::{count, explained},
     store,
 };
 
 pub(super) async fn findings(file: &Path, global: &Global) -> Vec<Finding> {
-    let loader = global.model.iter().fold(Loader::new().require_servers(), Loader::every_model);
-    let loaded = match loader.load(file) {
+    let loaded = match loader(global).require_servers().load(file) {
         Ok(loaded) => loaded,
         Err(problems) => return problems.iter().map(problem).collect(),
     };

@@ -133,7 +133,7 @@ fn every_key_that_nexau_has_does_something_or_is_told_of() {
     let alone = json!({"max_running_subagents": 2, "sub_agents": [{"name": "b", "config_path": "b.yaml"}]});
     assert_eq!(parts(alone)["middleware"][0]["delegation"]["max_concurrent"], 2);
     let prompt = json!({"system_prompt": "./p.md", "system_prompt_type": "file"});
-    assert_eq!(parts(prompt)["system_prompt"], json!({"file": "./p.md"}));
+    assert_eq!(parts(prompt)["system_prompt"], "${file../p.md}");
 }
 
 #[test]

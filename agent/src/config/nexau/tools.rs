@@ -69,17 +69,48 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
                     (None, Some(file)) => format!("calls the Python function that {file} names"),
                     (None, None) => "refuses a tool without yaml_path".to_owned(),
                 };
-                let here = format!("give the registry a tool '{name}', or write a `command` in its place");
-                differences.impossible(entry.path("binding"), nexau, here);
-                draft.tool(&name);
-                draft.rules.of_tool(&name, &mut entry, Nothing, differences);
-                Some(name.clone())
+                own(&name, nexau, &mut entry, draft, differences)
             }
         };
         settings(&name, here.as_deref(), &mut entry, draft, differences);
         draft.names.insert(name, here);
         entry.refuse_rest(differences);
     }
+}
+
+/// Puts in a tool of the program, and gives its name if there may be one.
+fn own(
+    name: &str,
+    nexau: String,
+    entry: &mut Keys,
+    draft: &mut Draft,
+    differences: &mut Differences,
+) -> Option<String> {
+    let (is_there, takes_arguments) = match &draft.known {
+        Some(known) => (Some(known.has_tool(name)), known.takes_arguments(name)),
+        None => (None, false),
+    };
+    if is_there == Some(true) {
+        differences.otherwise(entry.path("binding"), nexau, format!("the program's tool '{name}'"));
+    } else {
+        let here = format!("give the registry a tool '{name}', or write a `command` in its place");
+        differences.impossible(entry.path("binding"), nexau, here);
+    }
+    if is_there == Some(false) {
+        entry.skip(["permissions", "extra_kwargs"]);
+        return None;
+    }
+    let fixed = if takes_arguments { entry.take("extra_kwargs") } else { None };
+    match fixed.filter(|fixed| fixed.as_object().is_some_and(|fixed| !fixed.is_empty())) {
+        Some(fixed) => {
+            let here = "the model neither sees nor sets these arguments";
+            differences.otherwise(entry.path("extra_kwargs"), "gives the function further arguments", here);
+            draft.tools.push(json!({name: {"fixed": fixed}}));
+        }
+        None => draft.tool(name),
+    }
+    draft.rules.of_tool(name, entry, Nothing, differences);
+    Some(name.to_owned())
 }
 
 /// What takes the place of what a binding names, if that is NexAU's own.
