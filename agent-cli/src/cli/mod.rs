@@ -127,5 +127,6 @@ pub(crate) enum Command {
     /// Write completions for a shell
     Completions(Completions),
     /// Write the manual page
+    #[command(after_help = "Examples:\n  agent man > agent.1")]
     Man,
 }

@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{GlobalStorage, Result};
 use agent_middleware::Permissions;
-use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition};
+use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition, Registry as Parts};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -243,6 +243,7 @@ impl Loader {
             description: read.description.unwrap_or_default(),
             store: read.store,
             permissions,
+            parts,
             written: Value::Null,
             files: Vec::new(),
             differences,
@@ -301,6 +302,7 @@ pub struct Loaded {
     store: Option<StoreAddress>,
     exporter: Option<Exporter>,
     permissions: Option<Permissions>,
+    parts: Parts,
     written: Value,
     files: Vec<PathBuf>,
     differences: Vec<Difference>,
@@ -362,7 +364,22 @@ impl Loaded {
         &self.differences
     }
 
+    /// The builder of one of its sub-agents alone, with the models and the parts that its files know.
+    ///
+    /// # Errors
+    /// If there is no such sub-agent.
+    pub fn sub_agent(&self, key: &str) -> Result<AgentBuilder> {
+        let of = |definition: &AgentDefinition| self.parts.builder(definition);
+        let below = key.split('/').try_fold(&self.definition, |agent, key| Some(&agent.sub_agents.get(key)?.agent));
+        below.map_or_else(|| Err(agent_core::Error::config(format!("there is no sub-agent '{key}'"))), of)
+    }
+
     /// The builder, for what is not data. The store is not opened yet.
+    pub fn builder(&self) -> AgentBuilder {
+        self.builder.clone()
+    }
+
+    /// As [`builder`](Self::builder), where nothing else is wanted.
     pub fn into_builder(self) -> AgentBuilder {
         self.builder
     }
