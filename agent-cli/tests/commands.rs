@@ -537,6 +537,8 @@ fn the_examples_of_the_help_work() {
         end(&mut command, &[])
     };
     assert_eq!(shell("agent new librarian --model offline:any").0, 0);
+    let cases = "- {name: hums, input: What do bees do?}\n- {name: asks, input: Why?, no_tools: [write_file]}\n";
+    fs::write(dir.path().join("cases.yaml"), cases).unwrap();
     for session in ["garden", "garden-2"] {
         assert_eq!(shell(&format!("agent run -s {session} 'What do bees do?'")).0, 0);
     }
@@ -562,6 +564,8 @@ fn the_examples_of_the_help_work() {
         "new",
         "completions",
         "schema",
+        "eval",
+        "man",
     ] {
         assert!(with(command), "the help of {command} has no example");
     }

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod eval;
 mod past;
 mod work;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::{past::*, work::*};
+pub(crate) use self::{eval::Eval, past::*, work::*};
 
 /// How the program ends, for the help.
 const EXIT_CODES: &str = "\
@@ -119,6 +120,8 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store
     Studio(Studio),
+    /// Ask an agent the cases of a file, and see what comes of it
+    Eval(Eval),
     /// Write a file for a new agent
     New(New),
     /// Write the JSON Schema of agent files, for editors

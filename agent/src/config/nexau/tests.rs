@@ -220,7 +220,8 @@ fn a_prompt_is_a_text_a_file_or_several() {
 fn what_ends_a_run_is_called_as_it_is_here() {
     let tools = json!([tool("complete_task", "session_tools:complete_task"), tool("web_read", "web_tools:web_fetch")]);
     let ends = parts(json!({"tools": tools, "stop_tools": ["complete_task", "web_read", "own"]}));
-    assert_eq!((&ends["exit_on"], &ends["tools"]), (&json!(["web_fetch", "own"]), &json!(["web_fetch"])));
+    let (exit_on, tools) = (json!(["finish", "web_fetch", "own"]), json!(["finish", "web_fetch"]));
+    assert_eq!((&ends["exit_on"], &ends["tools"]), (&exit_on, &tools));
 }
 
 #[test]
