@@ -7,7 +7,7 @@ use agent::{
     config::{self, Loader, StoreAddress},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
-    middleware::Approval,
+    middleware::{Approval, Permissions},
     tools::{Shell, Workspace, sandbox::LocalSandbox},
 };
 
@@ -23,6 +23,16 @@ pub(crate) struct Loaded {
     pub(crate) journal: Arc<dyn Journal>,
     /// What it is good for.
     pub(crate) description: Option<String>,
+    /// Which calls of tools its file lets run.
+    pub(crate) permissions: Option<Permissions>,
+}
+
+/// The same without a store, and the store that its file names.
+pub(crate) struct Assembled {
+    pub(crate) builder: AgentBuilder,
+    pub(crate) description: Option<String>,
+    pub(crate) store: Option<StoreAddress>,
+    pub(crate) permissions: Option<Permissions>,
 }
 
 impl Loaded {
@@ -40,28 +50,37 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
-    let (builder, description, of_file) = assemble(global)?;
-    let journal = store::address(global, of_file.as_ref())?.open().await?;
-    Ok(Loaded { builder: builder.store(journal.clone()), journal, description })
+    let Assembled { builder, description, store, permissions } = assemble(global)?;
+    let journal = store::address(global, store.as_ref())?.open().await?;
+    Ok(Loaded { builder: builder.store(journal.clone()), journal, description, permissions })
 }
 
-/// What the options mean, without a store: the builder, what the agent is good for, and the store that its file names.
+/// Builds what the options mean, without a store.
 ///
 /// # Errors
 /// What cannot be, with what to do.
-pub(crate) fn assemble(global: &Global) -> Result<(AgentBuilder, Option<String>, Option<StoreAddress>)> {
-    let (mut builder, description, of_file) = match &global.file {
+pub(crate) fn assemble(global: &Global) -> Result<Assembled> {
+    let mut assembled = match &global.file {
         Some(file) => {
             let loaded = of_file(file, global)?;
             if let Some(exporter) = loaded.exporter() {
                 telemetry::send(exporter.clone())?;
             }
             let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
-            let store = loaded.store().cloned();
-            (loaded.into_builder(), description, store)
+            let (store, permissions) = (loaded.store().cloned(), loaded.permissions().cloned());
+            Assembled { builder: loaded.into_builder(), description, store, permissions }
         }
-        None => (Agent::builder("agent", model(global.model.as_deref())?), None, None),
+        None => {
+            let builder = Agent::builder("agent", model(global.model.as_deref())?);
+            Assembled { builder, description: None, store: None, permissions: None }
+        }
     };
+    assembled.builder = with_options(assembled.builder, global)?;
+    Ok(assembled)
+}
+
+/// The builder with what the options say in the place of a file, or beside it.
+fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuilder> {
     if let Some(name) = &global.name {
         builder = builder.name(name);
     }
@@ -72,13 +91,25 @@ pub(crate) fn assemble(global: &Global) -> Result<(AgentBuilder, Option<String>,
     if !tools.is_empty() {
         builder = builder.tools(tools).middleware(approval(global)?);
     }
-    Ok((builder.streaming(true), description, of_file))
+    Ok(builder.streaming(true))
+}
+
+/// True if a word of the command line is meant as an agent's file.
+pub(crate) fn is_agent_file(word: &str) -> bool {
+    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("yaml" | "yml" | "toml" | "json")) && !word.contains(char::is_whitespace)
+}
+
+/// What reads files, as the options want them read.
+pub(crate) fn loader(global: &Global) -> Loader {
+    let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
+    let loader = global.set.iter().fold(loader, |loader, (name, value)| loader.variable(name, value));
+    if global.lenient { loader.lenient() } else { loader }
 }
 
 /// What a file says, with the model that the options name.
 fn of_file(file: &Path, global: &Global) -> Result<config::Loaded> {
-    let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
-    let loaded = loader.load(file)?;
+    let loaded = loader(global).load(file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
     for difference in loaded.differences() {
         tell(&format!("agent: {}{difference}", file.display()));

@@ -25,7 +25,15 @@ use self::{
 };
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
+            output::tell_json(&Error::config(error.to_string()));
+            return End::Usage.into();
+        }
+        Err(error) => error.exit(),
+    };
+    let tell = if cli.global.json { output::tell_json } else { output::tell };
     // What needs neither an agent nor a store needs no runtime.
     let ended = match &cli.command {
         Command::Completions(wanted) => commands::completions(wanted.of),
@@ -37,7 +45,7 @@ fn main() -> ExitCode {
     };
     ended
         .unwrap_or_else(|error| {
-            output::tell(&error);
+            tell(&error);
             End::of(&error)
         })
         .into()
@@ -66,6 +74,7 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Resume(wanted) => commands::resume(wanted, &global).await,
         Command::Approve(wanted) => commands::approve(wanted, &global).await,
         Command::Export(wanted) => commands::export(wanted, &global).await,
+        Command::Eval(wanted) => Box::pin(commands::eval(wanted, &global)).await,
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,

@@ -8,7 +8,9 @@ use std::{
 
 use agent::{Error, Result, RunEnd, error::ErrorKind};
 pub(crate) use agent_server::export::{moment, plain};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::cli::Global;
 
 /// How the program ends: what a script branches on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,26 @@ pub(crate) fn tell(error: &Error) {
     if error.message() != NOBODY_READS {
         eprintln!("agent: {}", plain(&explained(error)));
     }
+}
+
+/// As [`tell`], as a line of JSON on standard output, where the events of a run are.
+pub(crate) fn tell_json(error: &Error) {
+    if error.message() != NOBODY_READS {
+        // Nobody hears that it cannot be written.
+        let _ = print_json(&json!({"end": "failed", "kind": error.kind(), "error": explained(error)}));
+    }
+}
+
+/// Says where something is served: to people on standard error, to programs on standard output.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn announce(global: &Global, address: &str, words: &str) -> Result<()> {
+    if global.json {
+        return print_json(&json!({"serving": address}));
+    }
+    eprintln!("agent: {}", plain(words));
+    Ok(())
 }
 
 /// Writes a text to standard output. A reader that went away ends the program.

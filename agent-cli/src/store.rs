@@ -4,12 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use agent::{
     Error, Message, Result,
-    config::{Loader, StoreAddress},
+    config::StoreAddress,
     core::Journal,
     journal::SessionInfo,
 };
 
-use crate::cli::Global;
+use crate::{cli::Global, load::loader};
 
 /// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
 ///
@@ -36,7 +36,7 @@ fn default_file() -> Result<PathBuf> {
 /// Those of the store, and if there is none.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
     let of_file = match (&global.store, &global.file) {
-        (None, Some(file)) => Loader::new().load(file)?.store().cloned(),
+        (None, Some(file)) => loader(global).store(file)?,
         _ => None,
     };
     let address = address(global, of_file.as_ref())?;

@@ -162,6 +162,31 @@ fn a_call_is_approved_with_other_arguments_and_its_output_unfolds() {
 }
 
 #[test]
+fn another_model_may_go_on_with_a_question_and_files_stay_with_their_conversation() {
+    let call = Reply::Call("write_file", json!({"path": "new.md", "content": "theirs"}));
+    let model = Model::new([call, Reply::Text("It is written."), Reply::Text("Nothing else.")]);
+    let Some(terminal) = Terminal::begin(&model, "--dir .") else { return };
+    fs::write(terminal.dir().join("bees.txt"), "Bees hum.").unwrap();
+    terminal.say("Write.");
+    terminal.wait("[e]dit");
+    terminal.press("Escape");
+    terminal.wait("/resume asks again");
+    terminal.say("/model openai:another@chat");
+    terminal.wait(":another");
+    terminal.say("/resume");
+    terminal.wait("[e]dit");
+    terminal.press("y");
+    terminal.wait("It is written.");
+    terminal.say("/attach bees.txt");
+    terminal.wait("goes along");
+    terminal.say("/new");
+    terminal.until("an empty screen", |screen| !screen.contains("goes along"));
+    terminal.say("Anything?");
+    terminal.wait("Nothing else.");
+    assert!(!model.last().contains("Bees hum."), "{}", model.last());
+}
+
+#[test]
 fn a_run_is_steered_interrupted_and_gone_on_with() {
     let (gate, never) = (Gate::default(), Gate::default());
     let model = Model::new([

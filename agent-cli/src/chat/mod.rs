@@ -28,6 +28,7 @@ use crate::{
     cli::{Chat, Global, ThemeName},
     load::load,
     output::{End, cannot, wants_colour},
+    run::json_or_text,
 };
 
 /// The time between two pictures.
@@ -44,7 +45,8 @@ pub(crate) async fn chat(wanted: Chat, mut global: Global) -> Result<End> {
     let loaded = load(&global).await?;
     let theme = if wants_colour() { wanted.theme } else { ThemeName::None };
     let (told, mut heard) = mpsc::channel(AT_ONCE);
-    let mut runner = Runner::new(loaded.build()?, loaded.journal, told);
+    let inputs = wanted.inputs.all.into_iter().map(|(name, value)| (name, json_or_text(&value))).collect();
+    let mut runner = Runner::new(loaded.build()?, loaded.journal, told).inputs(inputs);
     let mut state = State::new(theme);
     runner.enter(&mut state, wanted.session).await?;
 

@@ -10,6 +10,7 @@ use agent::{
     message::UserMessage,
 };
 use futures::StreamExt;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::state::{Action, State};
@@ -40,11 +41,18 @@ pub(super) struct Runner {
     handle: Option<RunHandle>,
     /// What goes along with what is said next.
     attached: Vec<Part>,
+    /// What prompts are filled with.
+    inputs: Vec<(String, Value)>,
 }
 
 impl Runner {
     pub(super) fn new(agent: Agent, journal: Arc<dyn Journal>, tell: mpsc::Sender<Told>) -> Self {
-        Self { agent, journal, session: "".into(), tell, handle: None, attached: Vec::new() }
+        Self { agent, journal, session: "".into(), tell, handle: None, attached: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Fills prompts with these.
+    pub(super) fn inputs(self, inputs: Vec<(String, Value)>) -> Self {
+        Self { inputs, ..self }
     }
 
     /// Goes to a session and shows what was said in it; without a name, to a new one.
@@ -55,6 +63,9 @@ impl Runner {
         let session = session.unwrap_or_else(|| format!("chat-{}", new_name()));
         let view = self.side(&session)?.view().await?;
         let open = self.agent.unfinished(&session).await?;
+        if *self.session != *session {
+            self.attached.clear(); // it was to go along in another conversation
+        }
         self.session = session.as_str().into();
         let info = self.agent.model();
         let model =
@@ -116,7 +127,9 @@ impl Runner {
                 let mut parts = std::mem::take(&mut self.attached);
                 parts.push(Part::text(text));
                 let message = Message::User(UserMessage::new(parts));
-                self.start(state, RunRequest::new(vec![message]).session(self.session.clone()));
+                let request = RunRequest::new(vec![message]).session(self.session.clone());
+                let inputs = self.inputs.iter().cloned();
+                self.start(state, inputs.fold(request, |request, (name, value)| request.input(name, value)));
             }
             Action::Attach(file) => {
                 let part = attached(Path::new(&file))?;
@@ -132,7 +145,10 @@ impl Runner {
                     handle.cancel();
                 }
             }
-            Action::Answer(answers) => self.start(state, RunRequest::recover_with(self.session.clone(), answers)),
+            Action::Answer(answers) => {
+                // The model may be another one since.
+                self.start(state, RunRequest::recover_with(self.session.clone(), answers).despite_changes());
+            }
             Action::Sessions => self.list(state).await?,
             Action::Quit => {}
             _ if !is_free => return Err(Error::config("a run is under way: Esc interrupts it")),

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod eval;
 mod past;
 mod work;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::{past::*, work::*};
+pub(crate) use self::{eval::Eval, past::*, work::*};
 
 /// How the program ends, for the help.
 const EXIT_CODES: &str = "\
@@ -59,6 +60,12 @@ pub(crate) struct Global {
     /// Give it a shell, in a sandbox of the directory; each command is asked about
     #[arg(long, global = true, requires = "dir", help_heading = "The agent")]
     pub(crate) shell: bool,
+    /// Give a variable of the agent's file another value
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assigned, help_heading = "The agent")]
+    pub(crate) set: Vec<(String, String)>,
+    /// Leave out of a file of NexAU what cannot be had here; it is listed
+    #[arg(long, global = true, help_heading = "The agent")]
+    pub(crate) lenient: bool,
     /// Run these tools without asking; `*` stands for any letters
     #[arg(long, global = true, value_name = "TOOL", help_heading = "The agent")]
     pub(crate) allow_tool: Vec<String>,
@@ -71,6 +78,12 @@ pub(crate) struct Global {
     /// Write JSON, for programs
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
+}
+
+/// `NAME=VALUE`.
+fn assigned(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it is a name and a value, with a = between them")?;
+    if name.is_empty() { Err("there is no name before the =".to_owned()) } else { Ok((name.into(), value.into())) }
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,6 +120,8 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store
     Studio(Studio),
+    /// Ask an agent the cases of a file, and see what comes of it
+    Eval(Eval),
     /// Write a file for a new agent
     New(New),
     /// Write the JSON Schema of agent files, for editors
@@ -115,5 +130,6 @@ pub(crate) enum Command {
     /// Write completions for a shell
     Completions(Completions),
     /// Write the manual page
+    #[command(after_help = "Examples:\n  agent man > agent.1")]
     Man,
 }

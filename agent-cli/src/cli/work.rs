@@ -5,6 +5,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
+use super::assigned;
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Only the answer is written to standard output; tools, sub-agents and questions are told on standard error.
@@ -13,9 +15,10 @@ Examples:
   agent run 'What is a journal?'
   echo 'What is a journal?' | agent run
   agent run --dir docs 'What does a checkpoint hold?'
+  agent run librarian.yaml 'What is a journal?'
   agent run --json 'What is a journal?'")]
 pub(crate) struct Run {
-    /// The agent's file (`.yaml`), if any, and the prompt; without one, standard input is read
+    /// The agent's file (`.yaml`, `.toml`, `.json`), if any, and the prompt; without one, standard input is read
     #[arg(value_name = "FILE] [PROMPT")]
     pub(crate) words: Vec<String>,
     /// Send these files along: images, documents, texts
@@ -27,12 +30,22 @@ pub(crate) struct Run {
     /// Go on with this conversation, or begin it
     #[arg(long, short, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
     /// Steps at most, each one call of the model
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_steps: Option<u32>,
     /// Do not ask at the terminal: end with 3 where a question is open
     #[arg(long)]
     pub(crate) no_input: bool,
+}
+
+/// What the agent's prompts are filled with.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Inputs {
+    /// Give an input of the agent's prompts this value: JSON, or else a text
+    #[arg(long = "input", value_name = "NAME=JSON", value_parser = assigned)]
+    pub(crate) all: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]
@@ -43,9 +56,11 @@ Examples:
   agent chat
   agent chat --session garden --dir docs")]
 pub(crate) struct Chat {
-    /// The agent's file (`.yaml`)
+    /// The agent's file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
     /// The conversation; without one, a new one begins
     #[arg(long, short, value_name = "NAME")]
     pub(crate) session: Option<String>,
@@ -86,9 +101,12 @@ pub(crate) struct Models {
 #[command(after_help = "\
 Examples:
   agent tools --dir docs
-  agent tools --file librarian.yaml
+  agent tools librarian.yaml
   agent tools --dir docs call read_file '{\"path\": \"start.md\"}'")]
 pub(crate) struct Tools {
+    /// The agent's file
+    #[arg(value_name = "FILE")]
+    pub(crate) agent_file: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) act: Option<ToolsAct>,
     /// Show the JSON Schema of each
@@ -136,7 +154,7 @@ Examples:
   agent serve --new-key ada --tenant teapots --keys keys.json
   agent serve *.yaml --listen 0.0.0.0:8080 --keys keys.json")]
 pub(crate) struct Serve {
-    /// The agents, each a file (`.yaml`); without one, the agent that the options mean
+    /// The agents, each a file; without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The address
@@ -168,12 +186,15 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Over standard input and output unless an address is given. A client is told of one tool that is the agent, or of the agent's tools.
-The bearer token of an HTTP server is read from AGENT_MCP_TOKEN.
+Tools that the agent's file denies are not served. The bearer token of an HTTP server is read from AGENT_MCP_TOKEN.
 
 Examples:
   agent mcp --tools --dir docs
   agent mcp --http 127.0.0.1:8000")]
 pub(crate) struct Mcp {
+    /// The agent's file
+    #[arg(value_name = "FILE")]
+    pub(crate) agent_file: Option<PathBuf>,
     /// Serve over HTTP at this address
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,

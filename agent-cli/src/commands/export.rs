@@ -3,10 +3,11 @@
 use agent::{Result, core::Journal, store::export as lines};
 use agent_server::export::{Chapter, HTML_FOOT, HTML_HEAD};
 use futures::TryStreamExt;
+use serde_json::json;
 
 use crate::{
     cli::{Export, Format, Global},
-    output::{End, print},
+    output::{End, print, print_json},
     store::{agent_of, existing},
 };
 
@@ -26,7 +27,17 @@ pub(crate) async fn export(wanted: Export, global: &Global) -> Result<End> {
         }
         Format::Markdown => {
             for name in sessions {
-                print(&Chapter::read(&*journal, &name, name.as_str()).await?.markdown())?;
+                let text = Chapter::read(&*journal, &name, name.as_str()).await?.markdown();
+                match global.json {
+                    true => print_json(&json!({"session": name, "markdown": text}))?,
+                    false => print(&text)?,
+                }
+            }
+        }
+        Format::Html if global.json => {
+            for name in sessions {
+                let text = Chapter::read(&*journal, &name, name.as_str()).await?.html();
+                print_json(&json!({"session": name, "html": format!("{HTML_HEAD}{text}{HTML_FOOT}")}))?;
             }
         }
         Format::Html => {

@@ -2,6 +2,7 @@
 
 mod attach;
 mod doctor;
+mod eval;
 mod export;
 mod mcp;
 mod models;
@@ -17,6 +18,7 @@ mod tools;
 pub(crate) use self::{
     attach::attached,
     doctor::doctor,
+    eval::eval,
     export::export,
     mcp::mcp,
     models::models,

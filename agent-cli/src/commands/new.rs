@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use agent::{Error, Result};
+use agent::{Error, Result, llm::Providers};
 use serde_json::json;
 
 use crate::{
@@ -42,6 +42,11 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
         return Err(Error::config(format!("{} is there already: --force replaces it", file.display())));
     }
     let model = said(global.model.as_deref(), "model", "offline:any")?;
+    if let Some((provider, _)) = model.split_once(':').filter(|(_, model)| !model.is_empty()) {
+        known(provider)?;
+    } else {
+        return Err(Error::config(format!("'{model}' is no model: say PROVIDER:NAME, such as anthropic:claude-opus-4-5")));
+    }
     let system = said(global.system.as_deref(), "instructions", "You are a helpful assistant.")?;
     fs::write(&file, template(name, &model, &system)).map_err(|e| cannot(file.display(), e))?;
     if global.json {
@@ -50,6 +55,15 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
         print(&format!("{}\n", file.display()))?;
     }
     Ok(End::Finished)
+}
+
+/// A key may be set later; a provider that there is not never comes.
+fn known(provider: &str) -> Result<()> {
+    let names: Vec<_> = Providers::builtin().iter().map(|known| known.name.as_str()).collect();
+    match provider == "offline" || names.contains(&provider) {
+        true => Ok(()),
+        false => Err(Error::config(format!("there is no provider '{provider}': there are offline, {}", names.join(", ")))),
+    }
 }
 
 /// What was said on the command line, or else at the terminal, or else what is usual.

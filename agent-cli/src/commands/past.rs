@@ -62,6 +62,11 @@ pub(crate) async fn approve(wanted: Approve, global: &Global) -> Result<End> {
         }
         return Ok(End::Waits);
     };
+    if matches!(answer, Given::Edit(_)) && questions.len() > 1 {
+        let ids: Vec<_> = questions.iter().map(|question| question.id.as_str()).collect();
+        let why = format!("other arguments are for one call: say for which question, of {}", ids.join(", "));
+        return Err(Error::config(why));
+    }
     let answers: Vec<_> = questions.iter().map(|question| question.answer(answer.to(question))).collect();
     let agent = loaded.build()?;
     let request = RunRequest::recover_with(wanted.session, answers).streaming(true);

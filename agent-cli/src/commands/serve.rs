@@ -9,29 +9,28 @@ use std::{
 
 use agent::{Error, Result};
 use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    load::assemble,
-    output::{End, cannot, plain, print},
+    load::{Assembled, assemble},
+    output::{End, announce, cannot, print, print_json},
     store,
 };
 
 /// Serves agents until somebody ends it; then brings what is under way to a safe point.
 pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
-        return new_key(name, &wanted.tenant, file);
+        return new_key(name, &wanted.tenant, file, global);
     }
     let server = guarded(with_agents(&wanted, global).await?, &wanted)?.studio(Studio::new()).build()?;
     let at = |e| cannot(wanted.listen, e);
     let listener = TcpListener::bind(wanted.listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
     let who = if server.is_open() { "without keys, for this machine alone" } else { "for those who have a key" };
-    eprintln!(
-        "{}",
-        plain(&format!("agent: serving at http://{address}, {who}, with a page at /studio/; Ctrl-C ends it"))
-    );
+    let words = format!("serving at http://{address}, {who}, with a page at /studio/; Ctrl-C ends it");
+    announce(global, &format!("http://{address}"), &words)?;
     let stopped = async {
         if agent::shutdown_signal().await.is_err() {
             std::future::pending::<()>().await; // no signal can be heard here
@@ -50,7 +49,7 @@ async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
     };
     let (mut server, mut stores) = (Server::builder(), Vec::new());
     for file in files {
-        let (builder, description, store) = assemble(&Global { file, ..global.clone() })?;
+        let Assembled { builder, description, store, .. } = assemble(&Global { file, ..global.clone() })?;
         server = server.agent(Served::new(builder.build()?).description(description.unwrap_or_default()));
         stores.extend(store.filter(|store| !stores.contains(store)));
     }
@@ -78,7 +77,7 @@ fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
 }
 
 /// Adds a key to a file.
-fn new_key(name: &str, tenant: &str, file: &Path) -> Result<End> {
+fn new_key(name: &str, tenant: &str, file: &Path, global: &Global) -> Result<End> {
     let mut keys = if file.exists() { Keys::read(file)? } else { Keys::default() };
     let (secret, key) = Key::generate(name, tenant)?;
     keys.add(key)?;
@@ -87,7 +86,10 @@ fn new_key(name: &str, tenant: &str, file: &Path) -> Result<End> {
     let beside = file.with_extension("new");
     let written = private().open(&beside).and_then(|mut new| new.write_all(text.as_bytes()));
     written.and_then(|()| fs::rename(&beside, file)).map_err(|e| cannot(file.display(), e))?;
-    print(&format!("{secret}\n"))?;
+    match global.json {
+        true => print_json(&json!({"name": name, "tenant": tenant, "key": secret}))?,
+        false => print(&format!("{secret}\n"))?,
+    }
     Ok(End::Finished)
 }
 

@@ -7,9 +7,9 @@ use agent::{Error, Message, Result, RunRequest, Structured, message::UserMessage
 use super::attach::{attached, read_file};
 use crate::{
     cli::{Global, Run},
-    load::load,
+    load::{is_agent_file, load},
     output::{End, cannot},
-    run::Driver,
+    run::{Driver, json_or_text},
 };
 
 /// Answers one prompt.
@@ -38,15 +38,13 @@ pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
     }
     let agent = builder.build()?;
     let mut request = RunRequest::new(vec![Message::User(UserMessage::new(parts))]).streaming(true);
+    for (name, value) in wanted.inputs.all {
+        request = request.input(name, json_or_text(&value));
+    }
     if let Some(session) = wanted.session {
         request = request.session(session);
     }
     Driver::new(&agent, &global).no_input(wanted.no_input).drive(request).await
-}
-
-/// True if the word is meant as an agent's file and not as a prompt.
-pub(crate) fn is_agent_file(word: &str) -> bool {
-    [".yaml", ".yml"].iter().any(|end| word.ends_with(end)) && !word.contains(char::is_whitespace)
 }
 
 fn read_prompt() -> Result<String> {

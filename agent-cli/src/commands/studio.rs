@@ -1,9 +1,6 @@
 //! `agent studio`.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use agent::{Error, Result, core::Journal};
 use agent_server::{OneTenant, Served, Server, Studio};
@@ -11,8 +8,8 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Studio as Wanted},
-    load::assemble,
-    output::{End, cannot, plain},
+    load::{assemble, is_agent_file},
+    output::{End, announce, cannot},
     store::{self, existing},
 };
 
@@ -33,7 +30,7 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
     let server = server(journal, &files, &wanted, global)?;
     let listener = TcpListener::bind(wanted.listen).await.map_err(|e| cannot(wanted.listen, e))?;
     let at = listener.local_addr().map_err(|e| cannot("the address", e))?;
-    eprintln!("{}", plain(&format!("agent: {address} is at http://{at}/studio/; Ctrl-C ends it")));
+    announce(global, &format!("http://{at}/studio/"), &format!("{address} is at http://{at}/studio/; Ctrl-C ends it"))?;
     let ended = async {
         if let Err(error) = agent::shutdown_signal().await {
             eprintln!("agent: no signal can be waited for: {error}");
@@ -45,13 +42,9 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
 
 /// The store and the agents' files. A first word that is an agent's file is no store.
 fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<PathBuf>) {
-    let is_agent = |word: &str| {
-        let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
-        matches!(ending, Some("yaml" | "yml" | "toml" | "json"))
-    };
     let mut files: Vec<_> = global.file.iter().chain(&wanted.files).cloned().collect();
     match &wanted.place {
-        Some(word) if is_agent(word) => {
+        Some(word) if is_agent_file(word) => {
             files.insert(0, word.into());
             (global.store.clone(), files)
         }
@@ -64,8 +57,8 @@ fn server(journal: Arc<dyn Journal>, files: &[PathBuf], wanted: &Wanted, global:
     let studio = Studio::new().read_only(wanted.read_only);
     let mut server = Server::builder().store(OneTenant::new(journal)).studio(studio).recovery(false);
     for file in files {
-        let (builder, description, _) = assemble(&Global { file: Some(file.clone()), ..global.clone() })?;
-        server = server.agent(Served::new(builder.build()?).description(description.unwrap_or_default()));
+        let agent = assemble(&Global { file: Some(file.clone()), ..global.clone() })?;
+        server = server.agent(Served::new(agent.builder.build()?).description(agent.description.unwrap_or_default()));
     }
     server.build()
 }

@@ -19,7 +19,9 @@ use crate::{
 /// Lists the agent's tools, or calls one.
 pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
     // No model is needed to look at tools, so none is asked for.
-    let global = &Global { model: global.model.clone().or_else(|| Some("offline:any".into())), ..global.clone() };
+    let model = global.model.clone().or_else(|| Some("offline:any".into()));
+    let file = wanted.agent_file.or_else(|| global.file.clone());
+    let global = &Global { model, file, ..global.clone() };
     let loaded = load(global).await?;
     let agent = loaded.build()?;
     let tools = listing::of_agent(&agent).await?;

@@ -59,7 +59,10 @@ impl<'a> Driver<'a> {
             let end = self.once(request_now).await;
             let end = match end {
                 Ok(end) => end,
-                Err(error) => return self.failed(error),
+                Err(error) => {
+                    self.end_line()?;
+                    return Err(error);
+                }
             };
             let answers = match &end {
                 RunEnd::Interrupted(checkpoint) if self.asks => ask::answers(&checkpoint.questions).await?,
@@ -171,16 +174,6 @@ impl<'a> Driver<'a> {
             _ => {}
         }
         Ok(End::of_run(end))
-    }
-
-    fn failed(&mut self, error: Error) -> Result<End> {
-        if self.json {
-            let kind = error.kind();
-            print_json(&json!({"end": "failed", "kind": kind, "error": crate::output::explained(&error)}))?;
-        } else {
-            self.end_line()?;
-        }
-        Err(error)
     }
 }
 

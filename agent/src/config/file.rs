@@ -17,8 +17,8 @@ pub(super) struct FileKeys {
     pub(super) extends: Option<String>,
     /// What the agent is good for: for people, and for agents that it is a sub-agent of.
     pub(super) description: Option<String>,
-    /// Texts that `${variables.NAME}` stands for.
-    pub(super) variables: BTreeMap<String, Scalar>,
+    /// Texts that `${variables.NAME}` stands for, or `${variables.GROUP.NAME}`. Each may refer to those above it.
+    pub(super) variables: BTreeMap<String, Variable>,
     /// Models under names of the file's own.
     pub(super) models: BTreeMap<String, ModelConfig>,
     /// What a run may use up, with its sub-agents.
@@ -68,13 +68,14 @@ impl std::fmt::Debug for SecretText {
     }
 }
 
-/// A word, a number, or true or false.
+/// A word, a number, true or false, or a group of them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Scalar {
+pub(super) enum Variable {
     Text(#[allow(dead_code, reason = "the check reads it, and references are followed before")] String),
     Number(#[allow(dead_code, reason = "as above")] f64),
     Bool(#[allow(dead_code, reason = "as above")] bool),
+    Group(#[allow(dead_code, reason = "as above")] BTreeMap<String, Variable>),
 }
 
 /// A model of a file: its name, or its configuration.

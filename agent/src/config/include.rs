@@ -1,7 +1,6 @@
 //! A file with all that it is made of: what it extends, and its sub-agents.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,6 +10,8 @@ use super::{
     nexau::{self, Difference, DifferenceKind},
     problem::Problem,
     references::References,
+    registry::Registry,
+    sources::Sources,
     text::{Entry, Format, Node, Source, Tree, read},
 };
 
@@ -24,11 +25,27 @@ pub(super) struct Pair {
     pub(super) live: Node,
 }
 
+impl Pair {
+    /// Takes out what sub-agents say beside their definitions, which acted already.
+    pub(super) fn without_keys_of_sub_agents(&mut self) {
+        fn strip(agent: &mut Node) {
+            let below = agent.get_mut("sub_agents").map(Node::entries_mut).unwrap_or_default();
+            for agent in below.iter_mut().filter_map(|entry| entry.node.get_mut("agent")) {
+                FileKeys::OF_SUB_AGENTS.into_iter().for_each(|key| drop(agent.take(key)));
+                strip(agent);
+            }
+        }
+        strip(&mut self.written);
+        strip(&mut self.live);
+    }
+}
+
 /// Reads files.
 pub(super) struct Reader<'a> {
-    pub(super) references: &'a References,
-    /// All files that were read, in the order of reading.
-    pub(super) files: Vec<PathBuf>,
+    references: &'a References,
+    /// What a file of NexAU may name.
+    registry: &'a Registry,
+    pub(super) sources: Sources,
     pub(super) problems: Vec<Problem>,
     /// What is not as it was in NexAU.
     pub(super) differences: Vec<Difference>,
@@ -39,16 +56,16 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(references: &'a References, lenient: bool) -> Self {
-        let (files, problems, differences, path) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { references, files, problems, differences, lenient, path }
+    pub(super) fn new(references: &'a References, registry: &'a Registry, lenient: bool) -> Self {
+        let (sources, problems, differences, path) = (Sources::default(), Vec::new(), Vec::new(), Vec::new());
+        Self { references, registry, sources, problems, differences, lenient, path }
     }
 
     /// The file with what it extends, its sub-agents in their places. Problems that leave nothing to go on with are the error.
     pub(super) fn file(&mut self, path: &Path, from: Option<&Node>) -> Result<Pair, Problem> {
         let node = self.text_of(path, from)?;
         let pair = self.whole(node);
-        self.path.pop();
+        self.leave();
         pair
     }
 
@@ -59,28 +76,48 @@ impl<'a> Reader<'a> {
         self.whole(node)
     }
 
-    /// The text of a file, which is under way until it is popped from the path.
-    fn text_of(&mut self, path: &Path, from: Option<&Node>) -> Result<Node, Problem> {
+    /// What a file says of one key, with what it extends; whatever else is wrong is left alone.
+    pub(super) fn key(&mut self, path: &Path, key: &str) -> Result<Option<Node>, Problem> {
+        let node = self.text_of(path, None)?;
+        let node = self.extended(node);
+        self.leave();
+        let mut node = node?;
+        let Some(mut said) = node.take(key) else { return Ok(None) };
+        let references = self.of_variables(node.get_mut("variables"));
+        if !said.text().is_some_and(|text| text.contains("${variables.")) {
+            self.problems.clear();
+        }
+        self.follow(&references, &mut said);
+        Ok(Some(said))
+    }
+
+    /// The text of a file, which is under way until it is [left](Self::leave).
+    pub(super) fn text_of(&mut self, path: &Path, from: Option<&Node>) -> Result<Node, Problem> {
         let shown = path.display().to_string();
         let at = || match from {
             Some(node) => node.place.clone(),
             None => super::text::Place::start(&Arc::new(Source { name: shown.clone(), text: String::new() })),
         };
         let wrong = |why: String| Problem::new(at(), format!("the file '{shown}' {why}"));
-        let canonical = path.canonicalize().map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        // One that is not there is looked for by its name.
+        let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.path.contains(&canonical) {
             return Err(wrong("is part of itself".to_owned()));
         }
         if self.path.len() >= MOST_DEPTH {
             return Err(wrong(format!("is below {MOST_DEPTH} others; that is the most")));
         }
-        let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let text = self.sources.text(path).map_err(wrong)?;
         let source = Arc::new(Source { name: shown.clone(), text });
         let node = read(&source, Format::of(path))?;
         let node = self.ours(node);
-        self.files.push(path.to_owned());
         self.path.push(canonical);
         Ok(node)
+    }
+
+    /// The newest file is read.
+    pub(super) fn leave(&mut self) {
+        self.path.pop();
     }
 
     /// The file as one of this framework, if it is one of NexAU.
@@ -88,7 +125,7 @@ impl<'a> Reader<'a> {
         if node.get("type").and_then(Node::text).is_none() {
             return node;
         }
-        let (agent, differences) = nexau::translate(node.to_json());
+        let (agent, differences) = nexau::translate_for(node.to_json(), Some(nexau::Known::of(self.registry)));
         for difference in differences {
             if difference.kind == DifferenceKind::Impossible && !self.lenient {
                 let at = node.nearest(&difference.path).place.clone();
@@ -97,16 +134,18 @@ impl<'a> Reader<'a> {
             }
             self.differences.push(difference);
         }
-        Node::of_json(&agent, &node.place)
+        nexau::placed(&agent, &node)
     }
 
     /// An agent with all that it is made of.
     fn whole(&mut self, node: Node) -> Result<Pair, Problem> {
         let mut written = self.extended(node)?;
+        self.include(&mut written);
         let mut live = written.clone();
-        let references = self.of_agent(&written);
-        for entry in live.entries_mut().iter_mut().filter(|entry| entry.key != "sub_agents") {
-            references.follow(&mut entry.node, &mut self.problems);
+        let references = self.of_variables(live.get_mut("variables"));
+        let is_followed = |entry: &&mut Entry| !["sub_agents", "variables"].contains(&entry.key.as_str());
+        for entry in live.entries_mut().iter_mut().filter(is_followed) {
+            self.follow(&references, &mut entry.node);
         }
         if let (Some(below), Some(live_below)) = (written.get_mut("sub_agents"), live.get_mut("sub_agents")) {
             self.sub_agents(below, live_below, &references);
@@ -114,13 +153,15 @@ impl<'a> Reader<'a> {
         Ok(Pair { written, live })
     }
 
-    /// The references of an agent, with its own variables. What the loader was told wins.
-    fn of_agent(&self, node: &Node) -> References {
-        let own = node.get("variables").map(Node::entries).unwrap_or_default().iter();
-        let own = own.filter_map(|entry| Some((entry.key.clone(), scalar(&entry.node)?)));
-        let mut variables: BTreeMap<_, _> = own.collect();
-        variables.extend(self.references.variables.clone());
-        References { variables, ..self.references.clone() }
+    fn of_variables(&mut self, variables: Option<&mut Node>) -> References {
+        match variables {
+            Some(variables) => self.references.with_variables(variables, &mut self.sources, &mut self.problems),
+            None => self.references.clone(),
+        }
+    }
+
+    fn follow(&mut self, references: &References, node: &mut Node) {
+        references.follow(node, &mut self.sources, &mut self.problems);
     }
 
     fn extended(&mut self, node: Node) -> Result<Node, Problem> {
@@ -128,7 +169,7 @@ impl<'a> Reader<'a> {
         let Some(name) = base.text() else { return Ok(node) };
         let below = self.text_of(&base.place.dir().join(name), Some(base))?;
         let below = self.extended(below);
-        self.path.pop();
+        self.leave();
         let mut below = below?;
         below.take("extends");
         Ok(joined(below, node))
@@ -143,8 +184,8 @@ impl<'a> Reader<'a> {
                 Tree::Map(said) => said
                     .iter_mut()
                     .filter(|entry| !is_inline(entry))
-                    .for_each(|entry| references.follow(&mut entry.node, &mut self.problems)),
-                _ => references.follow(&mut live.node, &mut self.problems),
+                    .for_each(|entry| self.follow(references, &mut entry.node)),
+                _ => self.follow(references, &mut live.node),
             }
             match self.sub_agent(&written.node, &live.node) {
                 Ok(pair) => (written.node, live.node) = (pair.written, pair.live),
@@ -156,7 +197,7 @@ impl<'a> Reader<'a> {
     /// A sub-agent is a path, or `{description, agent}`, whose agent is a path or written there.
     fn sub_agent(&mut self, written: &Node, live: &Node) -> Result<Pair, Problem> {
         let agent = if live.text().is_some() { Some(live) } else { live.get("agent") };
-        let pair = match agent.map(|agent| (agent, agent.text())) {
+        let pair = match agent.filter(|agent| !agent.is_lost).map(|agent| (agent, agent.text())) {
             None => return Ok(Pair { written: written.clone(), live: live.clone() }),
             Some((agent, Some(file))) => self.file(&agent.place.dir().join(file), Some(agent))?,
             Some((_, None)) => {
@@ -164,13 +205,12 @@ impl<'a> Reader<'a> {
                 self.whole(inline)?
             }
         };
+        let pair = self.below_another(pair);
         let place = &live.place;
         let described = |agent: &Node, from: &Node| -> Node {
             let mut agent = agent.clone();
             let own = agent.take("description");
-            for key in FileKeys::OF_SUB_AGENTS.into_iter().filter(|key| *key != "offer_sub_agents") {
-                agent.take(key);
-            }
+            agent.take("extends");
             let mut entries: Vec<_> = from.entries().iter().filter(|entry| entry.key != "agent").cloned().collect();
             let has = entries.iter().any(|entry| entry.key == "description");
             if let Some(own) = own.filter(|_| !has) {
@@ -181,14 +221,19 @@ impl<'a> Reader<'a> {
         };
         Ok(Pair { written: described(&pair.written, written), live: described(&pair.live, live) })
     }
-}
 
-fn scalar(node: &Node) -> Option<String> {
-    match &node.tree {
-        Tree::Text(text) => Some(text.clone()),
-        Tree::Number(number) => Some(number.to_string()),
-        Tree::Bool(value) => Some(value.to_string()),
-        _ => None,
+    /// A sub-agent without what an agent alone has, which is told of.
+    fn below_another(&mut self, mut pair: Pair) -> Pair {
+        for key in FileKeys::ALL.into_iter().filter(|key| !FileKeys::OF_SUB_AGENTS.contains(key)) {
+            if let Some(entry) = pair.live.entries().iter().find(|entry| entry.key == key) {
+                let why = format!("a sub-agent has no '{key}' of its own: that of the agent above is for all");
+                let help = "take it out here; what this file says as an agent by itself can stand in one that extends it";
+                self.problems.push(Problem::new(entry.place.clone(), why).help(help));
+            }
+            pair.written.take(key);
+            pair.live.take(key);
+        }
+        pair
     }
 }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use agent_core::{GlobalStorage, Result};
-use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition};
+use agent_middleware::Permissions;
+use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition, Registry as Parts};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,11 +21,13 @@ use super::{
     references::References,
     registry::Registry,
     schema,
-    settle::Settled,
+    settle::{self, Settled},
     store::StoreAddress,
     telemetry::Exporter,
     text::{self, Format, Node, Source, Tree},
 };
+
+const STORE: &str = "store";
 
 /// Reads agents from files.
 ///
@@ -45,7 +48,14 @@ pub struct Loader {
     lenient: bool,
     model: Option<String>,
     requires_servers: bool,
-    schema: Arc<OnceLock<Value>>,
+    schemas: Arc<OnceLock<Schemas>>,
+}
+
+/// What files are checked by, and what editors are told of it.
+#[derive(Debug)]
+struct Schemas {
+    checked: Value,
+    published: Value,
 }
 
 impl Default for Loader {
@@ -63,14 +73,14 @@ impl Loader {
             lenient: false,
             model: None,
             requires_servers: false,
-            schema: Arc::default(),
+            schemas: Arc::default(),
         }
     }
 
     /// Sets the parts that files may name.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
-        self.schema = Arc::default();
+        self.schemas = Arc::default();
         self
     }
 
@@ -109,7 +119,7 @@ impl Loader {
     /// # Errors
     /// All that is wrong with the file, and with those that it is made of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded, Problems> {
-        let mut reader = Reader::new(&self.references, self.lenient);
+        let mut reader = Reader::new(&self.references, &self.registry, self.lenient);
         let pair = reader.file(path.as_ref(), None);
         self.loaded(pair, reader)
     }
@@ -120,45 +130,83 @@ impl Loader {
     /// All that is wrong with it, and with the files that it refers to.
     pub fn read(&self, text: impl Into<String>, format: Format) -> Result<Loaded, Problems> {
         let source = Arc::new(Source { name: "agent".to_owned(), text: text.into() });
-        let mut reader = Reader::new(&self.references, self.lenient);
+        let mut reader = Reader::new(&self.references, &self.registry, self.lenient);
         let pair = reader.text(&source, format);
         self.loaded(pair, reader)
     }
 
+    /// The store that a file names, whatever else it says: neither its models nor their keys are needed.
+    ///
+    /// # Errors
+    /// What is wrong with the store, and files that cannot be read.
+    pub fn store(&self, path: impl AsRef<Path>) -> Result<Option<StoreAddress>, Problems> {
+        let mut reader = Reader::new(&self.references, &self.registry, true);
+        let store = reader.key(path.as_ref(), STORE);
+        let mut problems = reader.problems;
+        let store = match store {
+            Ok(None) => return Ok(None),
+            Ok(Some(mut store)) => {
+                let root = &self.schemas().checked;
+                schema::check(&mut store, &root["properties"][STORE], root, &mut problems);
+                StoreAddress::deserialize(store.to_json()).map_err(|e| Problem::new(store.place, e.to_string()))
+            }
+            Err(problem) => Err(problem),
+        };
+        match store {
+            Ok(store) if problems.is_empty() => return Ok(Some(store)),
+            Err(problem) if problems.is_empty() => problems.push(problem),
+            _ => {}
+        }
+        Err(Problems::new(problems))
+    }
+
     /// The JSON Schema of files, for editors.
     pub fn schema(&self) -> &Value {
-        self.schema.get_or_init(|| schema::whole(&self.registry))
+        &self.schemas().published
+    }
+
+    fn schemas(&self) -> &Schemas {
+        self.schemas.get_or_init(|| {
+            let checked = schema::whole(&self.registry);
+            Schemas { published: schema::published(&checked), checked }
+        })
     }
 
     fn loaded(&self, pair: Result<Pair, Problem>, reader: Reader<'_>) -> Result<Loaded, Problems> {
-        let Reader { mut problems, files, differences, .. } = reader;
+        let Reader { mut problems, sources, differences, .. } = reader;
+        let files = sources.into_files();
         let mut pair = match pair {
             Ok(pair) => pair,
             Err(problem) => {
                 problems.push(problem);
-                return Err(Problems::new(problems));
+                return Err(Problems::new(problems).among(files));
             }
         };
-        let root = self.schema();
+        let root = &self.schemas().checked;
         schema::check(&mut pair.live, root, root, &mut problems);
+        pair.written.take("extends");
+        let written = pair.written.to_json();
         if problems.is_empty() {
             let settled = Settled { registry: &self.registry, requires_servers: self.requires_servers };
             settled.agent(&mut pair.written, &mut pair.live, &mut problems);
         }
         if !problems.is_empty() {
-            return Err(Problems::new(problems));
+            return Err(Problems::new(problems).among(files));
         }
-        self.agent(pair, files, differences)
+        let loaded = self.agent(pair, differences).map_err(|problems| problems.among(files.clone()))?;
+        Ok(Loaded { written, files, ..loaded })
     }
 
-    fn agent(&self, mut pair: Pair, files: Vec<PathBuf>, differences: Vec<Difference>) -> Result<Loaded, Problems> {
+    fn agent(&self, mut pair: Pair, differences: Vec<Difference>) -> Result<Loaded, Problems> {
         let place = pair.live.place.clone();
+        let permissions = settle::permissions_of(&pair.live);
         let keys = |keys: &mut Node| {
             let taken = FileKeys::ALL.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?)));
             taken.collect::<BTreeMap<_, _>>()
         };
         keys(&mut pair.written);
         let own = keys(&mut pair.live);
+        pair.without_keys_of_sub_agents();
         let problem_at = |node: &Node, why: String| Problems::from(Problem::new(node.place.clone(), why));
         let read: serde_json::Map<_, _> = own.iter().map(|(key, node)| (key.clone(), node.to_json())).collect();
         let read: FileKeys =
@@ -194,7 +242,10 @@ impl Loader {
             exporter,
             description: read.description.unwrap_or_default(),
             store: read.store,
-            files,
+            permissions,
+            parts,
+            written: Value::Null,
+            files: Vec::new(),
             differences,
             builder,
         })
@@ -250,6 +301,9 @@ pub struct Loaded {
     description: String,
     store: Option<StoreAddress>,
     exporter: Option<Exporter>,
+    permissions: Option<Permissions>,
+    parts: Parts,
+    written: Value,
     files: Vec<PathBuf>,
     differences: Vec<Difference>,
     builder: AgentBuilder,
@@ -271,14 +325,38 @@ impl Loaded {
         self.store.as_ref()
     }
 
+    /// Which calls of its tools it lets run: those of its middleware `approval`, with what it says of single tools.
+    pub fn permissions(&self) -> Option<&Permissions> {
+        self.permissions.as_ref()
+    }
+
     /// Where what others see of its runs is to be sent, if it says `telemetry`. The spans are made whether or not somebody sends them.
     pub fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
 
-    /// The files that it was read from, in the order of reading.
+    /// The files that it was read from in the order of reading, with those that references put in and those that were looked for.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// All that the files say in one file of YAML, which [`Loader`] reads again: what they extend is joined, sub-agents stand in their
+    /// places, and references are as they are written. Paths are those of the files, so that it is to stand where they do.
+    ///
+    /// ```
+    /// use agent::config::{Format, Loader};
+    ///
+    /// let text = "name: clerk\nmodel: quick\nmodels: {quick: {name: 'offline:any'}}\nvariables: {city: Bern}\nsystem: ${variables.city}\n";
+    /// let loaded = Loader::new().read(text, Format::Yaml)?;
+    /// let again = Loader::new().read(loaded.to_yaml()?, Format::Yaml)?;
+    /// assert_eq!(again.definition(), loaded.definition());
+    /// # Ok::<(), agent::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what YAML cannot hold.
+    pub fn to_yaml(&self) -> Result<String> {
+        text::to_yaml(&self.written).map_err(agent_core::Error::config)
     }
 
     /// What is not as it was in NexAU, if the file is one of NexAU.
@@ -286,7 +364,22 @@ impl Loaded {
         &self.differences
     }
 
+    /// The builder of one of its sub-agents alone, with the models and the parts that its files know.
+    ///
+    /// # Errors
+    /// If there is no such sub-agent.
+    pub fn sub_agent(&self, key: &str) -> Result<AgentBuilder> {
+        let of = |definition: &AgentDefinition| self.parts.builder(definition);
+        let below = key.split('/').try_fold(&self.definition, |agent, key| Some(&agent.sub_agents.get(key)?.agent));
+        below.map_or_else(|| Err(agent_core::Error::config(format!("there is no sub-agent '{key}'"))), of)
+    }
+
     /// The builder, for what is not data. The store is not opened yet.
+    pub fn builder(&self) -> AgentBuilder {
+        self.builder.clone()
+    }
+
+    /// As [`builder`](Self::builder), where nothing else is wanted.
     pub fn into_builder(self) -> AgentBuilder {
         self.builder
     }

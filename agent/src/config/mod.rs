@@ -42,13 +42,14 @@
 //! # References
 //!
 //! `${env.NAME}`, `${env.NAME:-default}`, `${variables.NAME}` and `${file.PATH}` stand in any value, never in a key or a comment. They
-//! are followed when the file is read, once: what is put in is not looked at again. `$${` stands for `${`. Where a secret is
+//! are followed when the file is read, once: what is put in is not looked at again. `$${` stands for `${`. A variable may refer to those
+//! above it; one of a group is `${variables.GROUP.NAME}`. Where a secret is
 //! expected, such as an `api_key`, nothing but a reference is taken.
 //!
 //! # Files of files
 //!
 //! `extends: base.yaml` begins with another file: maps are joined key by key, everything else is replaced. A sub-agent is written in
-//! its place or by the path of its file. All paths are relative to the file in which they stand.
+//! its place or by the path of its file. An entry `include: parts.yaml` of a list of parts stands for those that the file lists. All paths are relative to the file in which they stand.
 //!
 //! # Files of NexAU
 //!
@@ -57,6 +58,7 @@
 
 mod file;
 mod include;
+mod listed;
 mod loader;
 mod near;
 mod nexau;
@@ -67,6 +69,7 @@ mod registry;
 mod reload;
 mod schema;
 mod settle;
+mod sources;
 mod store;
 mod telemetry;
 mod text;

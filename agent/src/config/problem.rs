@@ -77,34 +77,56 @@ impl fmt::Display for Problem {
 
 /// All that is wrong with a file and what it refers to; there is at least one problem.
 #[derive(Clone, Debug)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    all: Vec<Problem>,
+    files: Vec<PathBuf>,
+}
 
 impl Problems {
-    pub(super) fn new(problems: Vec<Problem>) -> Self {
-        Self(problems)
+    /// The problems file by file in the order in which they came, those of each in the order of its lines.
+    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+        let mut sources: Vec<Arc<Source>> = Vec::new();
+        for problem in &problems {
+            if !sources.iter().any(|known| Arc::ptr_eq(known, &problem.place.source)) {
+                sources.push(problem.place.source.clone());
+            }
+        }
+        let of = |place: &Place| sources.iter().position(|known| Arc::ptr_eq(known, &place.source));
+        problems.sort_by_key(|Problem { place, .. }| (of(place), place.line, place.column));
+        Self { all: problems, files: Vec::new() }
+    }
+
+    /// The same, with the files that were looked for.
+    pub(super) fn among(self, files: Vec<PathBuf>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The files that were looked for, those that are not there too.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// A problem of a file as a whole.
     pub(super) fn of_file(path: &Path, why: &str) -> Self {
         let source = Arc::new(Source { name: path.display().to_string(), text: String::new() });
-        Self(vec![Problem::new(Place::start(&source), why)])
+        Self::from(Problem::new(Place::start(&source), why))
     }
 
-    /// The problems, in the order of the file.
+    /// The problems, in the order of each file.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        self.0.iter()
+        self.all.iter()
     }
 }
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self(vec![problem])
+        Self::new(vec![problem])
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
+        for (i, problem) in self.all.iter().enumerate() {
             if i > 0 {
                 writeln!(f)?;
             }

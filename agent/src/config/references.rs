@@ -8,11 +8,9 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use super::{
     near,
     problem::Problem,
-    text::{Node, Tree},
+    sources::Sources,
+    text::{Entry, Node, Tree},
 };
-
-/// Most bytes of a file that is referred to.
-const MOST_BYTES: u64 = 1 << 20;
 
 /// Gives the value of an environment variable.
 type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -38,23 +36,60 @@ impl fmt::Debug for References {
 
 impl References {
     /// Follows all references below the node. Files are relative to the file in which the reference stands.
-    pub(super) fn follow(&self, node: &mut Node, problems: &mut Vec<Problem>) {
+    pub(super) fn follow(&self, node: &mut Node, sources: &mut Sources, problems: &mut Vec<Problem>) {
         match &mut node.tree {
-            Tree::List(nodes) => nodes.iter_mut().for_each(|node| self.follow(node, problems)),
-            Tree::Map(entries) => entries.iter_mut().for_each(|entry| self.follow(&mut entry.node, problems)),
-            Tree::Text(text) if text.contains("${") => match self.filled(text, node.place.dir()) {
+            Tree::List(nodes) => nodes.iter_mut().for_each(|node| self.follow(node, sources, problems)),
+            Tree::Map(entries) => entries.iter_mut().for_each(|entry| self.follow(&mut entry.node, sources, problems)),
+            Tree::Text(text) if text.contains("${") => match self.filled(text, node.place.dir(), sources) {
                 Ok((filled, referred)) => {
                     node.tree = Tree::Text(filled);
                     node.referred = referred;
                 }
-                Err(Lost { why, help }) => problems.push(Problem::new(node.place.clone(), why).help(help)),
+                Err(Lost { why, help }) => {
+                    node.is_lost = true;
+                    problems.push(Problem::new(node.place.clone(), why).help(help));
+                }
             },
             _ => {}
         }
     }
 
+    /// These and the variables of an agent, each of which may refer to what stands above it. What is known already wins.
+    pub(super) fn with_variables(
+        &self,
+        variables: &mut Node,
+        sources: &mut Sources,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut all = self.clone();
+        self.add_variables("", variables.entries_mut(), &mut all, sources, problems);
+        all
+    }
+
+    /// Adds the variables of a group, which are called `group.name`.
+    fn add_variables(
+        &self,
+        group: &str,
+        variables: &mut [Entry],
+        all: &mut Self,
+        sources: &mut Sources,
+        problems: &mut Vec<Problem>,
+    ) {
+        for Entry { key, node, .. } in variables {
+            let name = format!("{group}{key}");
+            if let Some(told) = self.variables.get(&name) {
+                node.refers_to(told.clone());
+            } else if let Tree::Map(below) = &mut node.tree {
+                self.add_variables(&format!("{name}."), below, all, sources, problems);
+            } else {
+                all.follow(node, sources, problems);
+                all.variables.extend(node.scalar().map(|value| (name, value)));
+            }
+        }
+    }
+
     /// The text with what it refers to, and whether it referred to anything. What is put in is not looked at again.
-    fn filled(&self, text: &str, dir: &Path) -> Result<(String, bool), Lost> {
+    fn filled(&self, text: &str, dir: &Path, sources: &mut Sources) -> Result<(String, bool), Lost> {
         let (mut filled, mut rest, mut referred) = (String::new(), text, false);
         while let Some(at) = rest.find("${") {
             let (before, after) = (&rest[..at], &rest[at + 2..]);
@@ -73,11 +108,15 @@ impl References {
                 continue;
             };
             let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
-            match (self.value(space, name, dir), default) {
-                (Ok(value), _) => filled.push_str(&value),
-                (Err(Lost { why, .. }), Some(default)) if !why.starts_with(UNKNOWN) => filled.push_str(default),
-                (Err(lost), _) => return Err(lost),
-            }
+            let value = match (self.value(space, name, dir, sources), default) {
+                (Err(Lost { why, .. }), Some(default)) if !why.starts_with(UNKNOWN) => default.to_owned(),
+                (value, _) => value?,
+            };
+            sources.add(value.len()).map_err(|why| Lost {
+                why: format!("what '{space}.{name}' puts in {why}"),
+                help: "refer to less".to_owned(),
+            })?;
+            filled.push_str(&value);
             referred = true;
             rest = after;
         }
@@ -85,7 +124,7 @@ impl References {
         Ok((filled, referred))
     }
 
-    fn value(&self, space: &str, name: &str, dir: &Path) -> Result<String, Lost> {
+    fn value(&self, space: &str, name: &str, dir: &Path, sources: &mut Sources) -> Result<String, Lost> {
         match space {
             "env" => (self.environment)(name).ok_or_else(|| Lost {
                 why: format!("the environment variable {name} is not set"),
@@ -99,10 +138,14 @@ impl References {
                         .unwrap_or_else(|| "write it below the key 'variables'".to_owned()),
                 }
             }),
-            "file" => file(&dir.join(name)).map_err(|why| Lost {
-                why: format!("the file '{name}' cannot be read: {why}"),
-                help: format!("it is looked for in {}", dir.display()),
-            }),
+            "file" => match sources.text(&dir.join(name)) {
+                // Without the line's end after it.
+                Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+                Err(why) => Err(Lost {
+                    why: format!("the file '{name}' {why}"),
+                    help: format!("it is looked for in {}", shown(dir)),
+                }),
+            },
             _ => Err(Lost {
                 why: format!("{UNKNOWN}'{space}'"),
                 help: near::advice(space, &["env", "file", "variables"], "references")
@@ -110,6 +153,11 @@ impl References {
             }),
         }
     }
+}
+
+/// The folder, which is the current one if it has no name.
+fn shown(dir: &Path) -> std::path::Display<'_> {
+    if dir.as_os_str().is_empty() { Path::new(".").display() } else { dir.display() }
 }
 
 const UNKNOWN: &str = "nothing can be referred to by ";
@@ -122,19 +170,6 @@ fn is_word(text: &str) -> bool {
 struct Lost {
     why: String,
     help: String,
-}
-
-/// The text of a file, without the line's end after it.
-pub(super) fn file(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
-    if !size.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    if size.len() > MOST_BYTES {
-        return Err(format!("it has {} bytes; the most are {MOST_BYTES}", size.len()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]
@@ -154,7 +189,7 @@ mod tests {
     }
 
     fn filled(text: &str) -> Result<String, String> {
-        references().filled(text, Path::new("/nowhere")).map(|(text, _)| text).map_err(|lost| lost.why)
+        references().filled(text, Path::new("/nowhere"), &mut Sources::default()).map(|(text, _)| text).map_err(|lost| lost.why)
     }
 
     #[test]

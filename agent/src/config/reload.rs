@@ -84,7 +84,12 @@ impl Reloading {
                 let seen = stamps(loaded.files());
                 (loaded.into_agent().await.map_err(Whole::Built), seen)
             }
-            Err(problems) => (Err(Whole::Read(problems)), now),
+            Err(problems) => {
+                // What is wrong may be mended by a file that was not read before.
+                let more = problems.files().iter().filter(|file| !now.iter().any(|(path, _)| path == *file));
+                let seen = more.map(|file| (file.clone(), Stamp::of(file))).chain(now.iter().cloned()).collect();
+                (Err(Whole::Read(problems)), seen)
+            }
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.seen = seen;

@@ -57,6 +57,8 @@ fn what_a_part_says_of_its_configuration_has_the_place_of_the_part() {
 fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
     let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: sk-written}\n");
     assert!(told.contains("a secret is not written into a file") && told.contains("${env.NAME}"), "{told}");
+    let told = wrong("name: a\nmax_steps: ${env.NONE}\nmodel: {name: 'openai:gpt-5', api_key: '${env.NONE}'}\n");
+    assert!(told.contains("NONE is not set") && !told.contains("a secret is") && !told.contains("a whole number"), "{told}");
     let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [echo], env: {KEY: '${env.SECRET}'}}\n";
     let loaded = read(text).expect("reads");
     assert!(!format!("{loaded:?}").contains("SECRET123"));
@@ -64,6 +66,19 @@ fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
     assert!(written.contains("${env.SECRET}") && !written.contains("SECRET123"), "{written}");
     let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}', retires: 3}\n");
     assert!(!told.contains("SECRET123"), "{told}");
+}
+
+#[test]
+fn a_permission_of_a_server_without_a_prefix_is_no_rule_about_all_tools() {
+    let told = wrong("name: a\nmodel: small\ntools:\n  - mcp: {name: m, command: [x], prefix: '', permission: allow}\n");
+    assert!(told.contains("agent:4:58: without a prefix") && told.contains("approval"), "{told}");
+}
+
+#[test]
+fn problems_are_told_in_the_order_of_the_file() {
+    let told = wrong("name: a\nmodle: small\nsystem: ${env.NONE}\nmax_steps: many\n");
+    let places: Vec<_> = ["agent:2:", "agent:3:", "agent:4:"].iter().map(|place| told.find(place)).collect();
+    assert!(places.is_sorted() && places.iter().all(Option::is_some), "{told}");
 }
 
 #[test]

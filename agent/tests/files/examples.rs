@@ -70,3 +70,53 @@ async fn a_refund_of_the_support_desk_waits_for_a_person_and_looking_up_does_not
     let told = format!("{:?}", model.requests()[1].messages);
     assert!(told.contains("delivered"), "{told}");
 }
+
+fn has_npm() -> bool {
+    std::process::Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// The examples, each with a call that its model makes and what comes of it.
+fn calls() -> Vec<(&'static str, &'static str, serde_json::Value, &'static str)> {
+    let asked = json!({"questions": [{"question": "Which?", "options": ["a", "b"]}]});
+    let mut calls = vec![
+        ("careful-assistant.yaml", "ask_user", asked.clone(), ""),
+        ("code-reviewer.yaml", "read_file", json!({"path": "LICENSE-MIT"}), "WITHOUT WARRANTY"),
+        ("librarian.yaml", "list_files", json!({}), "architecture.md"),
+        ("nexau-quick-start.yaml", "write_todos", json!({"todos": [{"content": "Look", "status": "pending"}]}), "Look"),
+        ("planner.yaml", "delegate", json!({"agent": "reader", "message": "What is here?"}), "said by the model"),
+        ("repository-guide.yaml", "read_file", json!({"path": "LICENSE-MIT"}), "WITHOUT WARRANTY"),
+        ("web-researcher.yaml", "web_fetch", json!({"url": "http://127.0.0.1:1/"}), "127.0.0.1"),
+    ];
+    calls.push(match has_npm() {
+        true => ("file-organiser.yaml", "files_list_directory", json!({"path": "."}), "Cargo.toml"),
+        false => ("file-organiser.yaml", "ask_user", asked, ""),
+    });
+    if cfg!(target_os = "linux") {
+        calls.extend([
+            ("data-analyst.yaml", "query", json!({"sql": "select sum(total_cents) as cents from orders"}), "20440"),
+            ("release-notes.yaml", "load_skill", json!({"name": "release-notes"}), "changelog"),
+            ("support-desk.yaml", "look_up", json!({"number": "A-17"}), "delivered"),
+        ]);
+    }
+    calls
+}
+
+#[tokio::test]
+async fn each_example_calls_a_tool_that_does_what_it_is_for() {
+    for (file, tool, arguments, seen) in calls() {
+        let said = Turn::text("said by the model");
+        let model = ScriptedModel::new([Turn::calls([("1", tool, arguments)]), said.clone(), said]);
+        let loader = super::loader_of(&model).every_model("small");
+        let loader = if has_npm() { loader.require_servers() } else { loader };
+        let loaded = loader.load(folder().join(file)).unwrap_or_else(|e| panic!("{e}"));
+        let agent = loaded.into_builder().build().unwrap_or_else(|e| panic!("{file}: {e}"));
+        match agent.run("Go on.").await.unwrap_or_else(|e| panic!("{file}: {e}")) {
+            RunEnd::Interrupted(stopped) => assert_eq!(stopped.questions.len(), 1, "{file}"),
+            RunEnd::Finished(_) => {
+                let told = format!("{:?}", model.requests().last().expect("it was asked").messages);
+                assert!(told.contains(seen) && !seen.is_empty(), "{file}: {told}");
+            }
+            other => panic!("{file}: {other:?}"),
+        }
+    }
+}

@@ -333,7 +333,14 @@ fn the_schema_is_one_that_validators_take_and_accepts_the_same_files() {
         let wrong: Vec<_> = schema.iter_errors(&file).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert!(wrong.is_empty(), "{}: {wrong:?}", row.file);
     }
+    for right in [
+        json!({"name": "a", "model": "small", "max_steps": "${env.STEPS:-20}", "streaming": "${env.S}"}),
+        json!({"name": "a", "model": "small", "when_busy": "${env.X}", "budget": {"tokens": "${env.X}"}}),
+    ] {
+        assert!(schema.is_valid(&right), "{right}");
+    }
     for wrong in [
+        json!({"name": "a", "model": "small", "max_steps": "many"}),
         json!({"name": "a"}),
         json!({"name": "a", "model": "small", "modle": 1}),
         json!({"name": "a", "model": "small", "tools": ["ad"]}),

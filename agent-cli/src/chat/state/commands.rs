@@ -24,7 +24,7 @@ const KEYS: &str = "\
 Enter sends; while a run is under way it steers it. Alt-Enter begins a new line.
 Esc interrupts. Ctrl-C interrupts, empties the line, or ends the chat. Ctrl-D ends it.
 Up and Down recall what was said; Ctrl-R searches it. Tab completes commands.
-PageUp and PageDown scroll. Alt-Up and Alt-Down choose a tool call; Ctrl-O unfolds it.";
+PageUp and PageDown scroll. Alt-Up and Alt-Down choose a tool call or a sub-agent; Ctrl-O folds it, and unfolds it.";
 
 /// The commands that the line may become.
 pub(in crate::chat) fn completions(

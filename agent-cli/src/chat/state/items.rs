@@ -1,6 +1,9 @@
 //! What was said and done, as the screen shows it. However much comes, what is kept is bounded.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet, VecDeque},
+};
 
 use agent::{Block, Message, Part};
 
@@ -51,18 +54,22 @@ pub(in crate::chat) struct Item {
     is_streaming: bool,
     /// Of a call: whose it is.
     call: Option<(String, String)>,
+    /// The sub-agent in which it is, by the id of what stands for that.
+    within: Option<u64>,
 }
 
 impl Item {
     /// True if its text is only shown where the user wants to see it.
     pub(in crate::chat) fn is_foldable(&self) -> bool {
-        matches!(self.kind, Kind::Tool { .. } | Kind::Thought)
+        matches!(self.kind, Kind::Tool { .. } | Kind::Thought | Kind::Agent)
     }
 }
 
 #[derive(Debug, Default)]
 pub(in crate::chat) struct Items {
     all: VecDeque<Item>,
+    /// What stands for a sub-agent, by its run.
+    agents: HashMap<String, u64>,
     next: u64,
     /// The one that folding is about.
     pub(in crate::chat) focus: Option<u64>,
@@ -75,6 +82,18 @@ impl Items {
         self.all.iter()
     }
 
+    /// What is to be seen: all but what is in a sub-agent that is folded.
+    pub(in crate::chat) fn shown(&self) -> impl DoubleEndedIterator<Item = &Item> {
+        let mut folded = HashSet::new();
+        for item in &self.all {
+            let is_hidden = item.within.is_some_and(|above| folded.contains(&above));
+            if is_hidden || (item.kind == Kind::Agent && !item.is_unfolded) {
+                folded.insert(item.id);
+            }
+        }
+        self.all.iter().filter(move |item| item.within.is_none_or(|above| !folded.contains(&above)))
+    }
+
     /// Nothing; ids go on, since none is given twice.
     pub(super) fn cleared(&self) -> Self {
         Self { next: self.next, ..Self::default() }
@@ -84,18 +103,41 @@ impl Items {
     pub(in crate::chat) fn push(&mut self, kind: Kind, depth: u32, text: &str) {
         self.all.iter_mut().for_each(|item| item.is_streaming = false);
         self.next += 1;
+        let is_unfolded = kind == Kind::Agent;
         let item = Item {
             id: self.next,
             version: 0,
             kind,
             text: Kept::of(text),
             depth,
-            is_unfolded: false,
+            is_unfolded,
             is_streaming: false,
             call: None,
+            within: None,
         };
         self.all.push_back(item);
         self.bound();
+    }
+
+    /// As [`push`](Self::push), of a run: what a sub-agent's is, is in it.
+    fn push_of(&mut self, run: &str, kind: Kind, depth: u32, text: &str) {
+        self.push(kind, depth, text);
+        if let Some(item) = self.all.back_mut() {
+            item.within = self.agents.get(run).copied();
+        }
+    }
+
+    /// A run starts a sub-agent, whose run is `below`.
+    pub(super) fn agent(&mut self, run: &str, below: &str, key: &str, depth: u32) {
+        self.push_of(run, Kind::Agent, depth, key);
+        self.agents.insert(below.to_owned(), self.next);
+    }
+
+    /// What a sub-agent says.
+    pub(super) fn said(&mut self, run: &str, depth: u32, text: &str) {
+        if !text.is_empty() {
+            self.push_of(run, Kind::Answer, depth, text);
+        }
     }
 
     fn bound(&mut self) {
@@ -110,7 +152,7 @@ impl Items {
         match message {
             Message::User(said) => {
                 self.push(Kind::User, 0, &message.text());
-                self.images(said.parts(), 0);
+                self.images("", said.parts(), 0);
             }
             Message::System(_) => self.push(Kind::Note, 0, &message.text()),
             Message::Assistant(said) => {
@@ -128,7 +170,7 @@ impl Items {
             Message::Tool(result) => {
                 self.output("", result.call_id(), &message.text(), true);
                 self.stage("", result.call_id(), if result.is_error() { Stage::Failed } else { Stage::Done });
-                self.images(result.parts(), 0);
+                self.images("", result.parts(), 0);
             }
         }
     }
@@ -171,16 +213,16 @@ impl Items {
 
     pub(super) fn call(&mut self, run: &str, id: &str, name: &str, arguments: &str, depth: u32) {
         let arguments = Kept::of(arguments).text().into_owned();
-        self.push(Kind::Tool { name: name.to_owned(), arguments, stage: Stage::Waits }, depth, "");
+        self.push_of(run, Kind::Tool { name: name.to_owned(), arguments, stage: Stage::Waits }, depth, "");
         if let Some(item) = self.all.back_mut() {
             item.call = Some((run.to_owned(), id.to_owned()));
         }
     }
 
     /// Shows the images among the parts of a message.
-    pub(super) fn images(&mut self, parts: &[Part], depth: u32) {
+    pub(super) fn images(&mut self, run: &str, parts: &[Part], depth: u32) {
         for picture in Picture::all(parts) {
-            self.push(Kind::Image(picture), depth, "");
+            self.push_of(run, Kind::Image(picture), depth, "");
         }
     }
 
@@ -224,12 +266,12 @@ impl Items {
     }
 
     pub(super) fn ends_with_answer(&self) -> bool {
-        self.all.back().is_some_and(|item| item.kind == Kind::Answer)
+        self.all.back().is_some_and(|item| item.kind == Kind::Answer && item.depth == 0)
     }
 
     /// Folds what the focus is on, or unfolds it; without a focus, the newest.
     pub(in crate::chat) fn fold(&mut self) {
-        let focus = self.focus.or_else(|| self.iter().rev().find(|item| item.is_foldable()).map(|item| item.id));
+        let focus = self.focus.or_else(|| self.shown().rev().find(|item| item.is_foldable()).map(|item| item.id));
         if let Some(item) = self.all.iter_mut().find(|item| Some(item.id) == focus) {
             item.is_unfolded = !item.is_unfolded;
             item.version += 1;
@@ -239,7 +281,7 @@ impl Items {
 
     /// Moves the focus to the one before, or after.
     pub(super) fn move_focus(&mut self, back: bool) {
-        let foldable: Vec<_> = self.iter().filter(|item| item.is_foldable()).map(|item| item.id).collect();
+        let foldable: Vec<_> = self.shown().filter(|item| item.is_foldable()).map(|item| item.id).collect();
         let at = self.focus.and_then(|focus| foldable.iter().position(|id| *id == focus));
         let next = match (at, back) {
             (None, _) => foldable.len().checked_sub(1),

@@ -139,7 +139,7 @@ impl State {
     /// A file goes along with what is said next.
     pub(super) fn attached(&mut self, name: &str, part: &Part) {
         self.note(&format!("{name} goes along with what you say next."));
-        self.items.images(std::slice::from_ref(part), 0);
+        self.items.images("", std::slice::from_ref(part), 0);
     }
 
     pub(super) fn note(&mut self, text: &str) {
@@ -190,6 +190,8 @@ impl State {
                 if depth == 0 {
                     self.prompt = usage.prompt();
                     self.items.answered(&message.text());
+                } else {
+                    self.items.said(run, depth, &message.text());
                 }
                 for call in message.calls() {
                     self.items.call(run, &call.id, &call.name, &call.arguments, depth);
@@ -206,9 +208,9 @@ impl State {
             EventKind::ToolAnswered { call_id, output, .. } => {
                 self.items.output(run, call_id, &output.to_text(), true);
                 self.items.stage(run, call_id, if output.is_error() { Stage::Failed } else { Stage::Done });
-                self.items.images(output.content(), depth);
+                self.items.images(run, output.content(), depth);
             }
-            EventKind::SubAgentStarted { key, .. } => self.items.push(Kind::Agent, depth, key),
+            EventKind::SubAgentStarted { key, run: below, .. } => self.items.agent(run, below, key, depth),
             EventKind::Retry { attempt, delay, error, .. } => {
                 self.note(&format!("Try {attempt} in {delay:.1} s: {error}"));
             }

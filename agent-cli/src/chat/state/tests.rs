@@ -134,3 +134,20 @@ fn what_a_model_says_again_takes_the_place_of_what_broke_off() {
     let shown: Vec<_> = items.iter().map(|item| item.text.text().into_owned()).collect();
     assert_eq!(shown, ["hm", "It is ten."]);
 }
+
+#[test]
+fn a_sub_agent_folds_with_all_that_it_did() {
+    let mut items = Items::default();
+    items.agent("top", "below", "helper", 0);
+    items.call("below", "c1", "read_file", "{}", 1);
+    items.agent("below", "lowest", "scout", 1);
+    items.said("lowest", 2, "Found.");
+    items.call("top", "c2", "grep", "{}", 0);
+    let shown = |items: &Items| items.shown().count();
+    assert_eq!(shown(&items), 5);
+    items.focus = items.iter().next().map(|item| item.id);
+    items.fold();
+    assert_eq!(shown(&items), 2, "the sub-agent's line, and what is not its own");
+    items.fold();
+    assert_eq!(shown(&items), 5);
+}

@@ -60,7 +60,7 @@ impl View {
             self.seek(state, theme, area);
         }
         let (mut shown, mut below): (Vec<Rows>, usize) = (Vec::new(), 0);
-        for item in state.items.iter().rev() {
+        for item in state.items.shown().rev() {
             let rows = self.rows(item, state.items.focus == Some(item.id), theme, area.width);
             below += rows.len();
             shown.push(rows);
@@ -80,7 +80,7 @@ impl View {
     /// Scrolls to where the focus is, if it cannot be seen.
     fn seek(&mut self, state: &mut State, theme: Theme, area: Rect) {
         let (height, mut below) = (usize::from(area.height), 0);
-        for item in state.items.iter().rev() {
+        for item in state.items.shown().rev() {
             let has_focus = state.items.focus == Some(item.id);
             below += self.rows(item, has_focus, theme, area.width).len();
             if has_focus {

@@ -55,7 +55,7 @@ impl Theme {
                 Color::LightRed,
             ),
             ThemeName::Light => {
-                colours(Color::Green, Color::Gray, Color::Magenta, Color::Blue, Color::Green, Color::Red)
+                colours(Color::Green, Color::DarkGray, Color::Magenta, Color::Blue, Color::Green, Color::Red)
             }
             ThemeName::None => Self {
                 user: Style::new().add_modifier(Modifier::BOLD),

@@ -1,24 +1,27 @@
 //! What an agent's file needs: its keys, models, tools and their servers, sub-agents, store and collector.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use agent::{
-    Agent, AgentDefinition,
-    config::{Loaded, Loader},
-    llm::Catalogue,
+    Agent, AgentBuilder, AgentDefinition,
+    config::Loaded,
+    llm::{Catalogue, Providers},
 };
 
 use super::{Finding, machine};
 use crate::{
-    cli::Global,
+    cli::{Doctor, Global},
     listing,
+    load::loader,
     output::{count, explained},
     store,
 };
 
-pub(super) async fn findings(file: &Path, global: &Global) -> Vec<Finding> {
-    let loader = global.model.iter().fold(Loader::new().require_servers(), Loader::every_model);
-    let loaded = match loader.load(file) {
+pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> Vec<Finding> {
+    let loaded = match loader(global).require_servers().load(file) {
         Ok(loaded) => loaded,
         Err(problems) => return problems.iter().map(problem).collect(),
     };
@@ -51,12 +54,41 @@ pub(super) async fn findings(file: &Path, global: &Global) -> Vec<Finding> {
             ),
         ));
     }
-    match loaded.into_builder().build() {
-        Ok(agent) => findings.extend(tools(&agent).await),
-        Err(error) => {
-            findings.push(Finding::ill("agent", explained(&error), "change the file so that its parts go together"));
+    if wanted.network {
+        let providers: BTreeSet<_> = models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
+        for provider in Providers::builtin().iter().filter(|provider| providers.contains(provider.name.as_str())) {
+            findings.push(machine::reach(provider).await);
         }
     }
+    let mut agents = Vec::new();
+    gather_agents(loaded.definition(), "", &mut agents);
+    for key in &agents {
+        findings.extend(agent(&loaded, key).await);
+    }
+    findings
+}
+
+/// The agents by the keys that lead to them, the one at the top first, which has none.
+fn gather_agents(definition: &AgentDefinition, key: &str, agents: &mut Vec<String>) {
+    agents.push(key.to_owned());
+    for (name, below) in &definition.sub_agents {
+        let key = if key.is_empty() { name.clone() } else { format!("{key}/{name}") };
+        gather_agents(&below.agent, &key, agents);
+    }
+}
+
+/// What the tools are of the agent that a key leads to.
+async fn agent(loaded: &Loaded, key: &str) -> Vec<Finding> {
+    let built = match key {
+        "" => loaded.builder().build(),
+        key => loaded.sub_agent(key).and_then(AgentBuilder::build),
+    };
+    let of = |what: &str| if key.is_empty() { what.to_owned() } else { format!("{what} of {key}") };
+    let mut findings = match built {
+        Ok(agent) => tools(&agent).await,
+        Err(error) => vec![Finding::ill("agent", explained(&error), "change the file so that its parts go together")],
+    };
+    findings.iter_mut().for_each(|finding| finding.what = of(&finding.what));
     findings
 }
 

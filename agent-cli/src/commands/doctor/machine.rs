@@ -136,7 +136,7 @@ fn terminal() -> Finding {
 }
 
 /// Opens a connection to the provider's server; nothing is sent over it.
-async fn reach(provider: &Provider) -> Finding {
+pub(super) async fn reach(provider: &Provider) -> Finding {
     let Some((host, port)) = address(provider) else {
         return Finding::well("network", format!("{}: its address is only known when it is asked", provider.name));
     };

@@ -37,7 +37,7 @@ pub(crate) async fn doctor(wanted: &Doctor, global: &Global) -> Result<End> {
     let findings = match wanted.place.as_ref().or(global.file.as_ref()) {
         Some(folder) if folder.is_dir() => plugin::findings(folder)?,
         Some(file) if !file.exists() => return Err(Error::config(format!("there is no file '{}'", file.display()))),
-        Some(file) => file::findings(file, global).await,
+        Some(file) => file::findings(file, wanted, global).await,
         None => machine::findings(wanted, global).await,
     };
     let is_well = findings.iter().all(|finding| finding.is_well);

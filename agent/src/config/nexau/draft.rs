@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::permissions::Rules;
+use super::{known::Known, permissions::Rules};
 
 /// In which order middlewares work together, from the outermost. Those that are not among them stand where `OWN` is.
 const ORDER: [&str; 12] = [
@@ -27,6 +27,8 @@ const OWN: &str = "";
 /// Our agent file while it is written.
 #[derive(Default)]
 pub(super) struct Draft {
+    /// What the program has; nothing is known of it where a translation is for any program.
+    pub(super) known: Option<Known>,
     pub(super) fields: Map<String, Value>,
     pub(super) tools: Vec<Value>,
     middleware: Vec<(String, Value)>,
@@ -44,6 +46,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Nothing yet, for a program that has this.
+    pub(super) fn of(known: Option<Known>) -> Self {
+        Self { known, ..Self::default() }
+    }
+
     /// Sets a key.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
         self.fields.insert(key.to_owned(), value.into());

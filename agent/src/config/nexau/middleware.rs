@@ -104,8 +104,17 @@ fn own(path: &str, import: &str, params: Keys, draft: &mut Draft, differences: &
     let (_, class) = import.rsplit_once(':').unwrap_or(("", import));
     let name = snake_case(class.strip_suffix("Middleware").unwrap_or(class));
     let config: Map<_, _> = params.rest().map(|(_, key, value)| (key, value)).collect();
-    let here = format!("give the registry a middleware '{name}' that is made from the same parameters");
-    differences.impossible(format!("{path}/import"), format!("imports {import} from Python"), here);
+    let nexau = format!("imports {import} from Python");
+    let is_there = draft.known.as_ref().map(|known| known.has_middleware(&name));
+    if is_there == Some(true) {
+        differences.otherwise(format!("{path}/import"), nexau, format!("the program's middleware '{name}'"));
+    } else {
+        let here = format!("give the registry a middleware '{name}' that is made from the same parameters");
+        differences.impossible(format!("{path}/import"), nexau, here);
+    }
+    if is_there == Some(false) {
+        return;
+    }
     draft.own_middleware(&name, if config.is_empty() { Value::Null } else { config.into() });
 }
 

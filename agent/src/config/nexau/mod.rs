@@ -10,9 +10,11 @@ mod compaction;
 mod difference;
 mod draft;
 mod keys;
+mod known;
 mod middleware;
 mod model;
 mod permissions;
+mod places;
 mod prompt;
 mod servers;
 #[cfg(test)]
@@ -23,6 +25,7 @@ use serde_json::{Value, json};
 
 pub use self::difference::{Difference, DifferenceKind};
 use self::{difference::Differences, draft::Draft, keys::Keys};
+pub(super) use self::{known::Known, places::placed};
 
 /// What several parts of a file look at.
 struct About {
@@ -32,8 +35,13 @@ struct About {
 }
 
 /// Translates an agent file (`type: agent`), or what a file of `type: tool` tells a model of a tool: an object with `name`,
-/// `description` and `parameters`.
+/// `description` and `parameters`. What is not NexAU's own is named, for a program that has it.
 pub(super) fn translate(file: Value) -> (Value, Vec<Difference>) {
+    translate_for(file, None)
+}
+
+/// The same for a program of which it is known what it has: what it lacks is left out.
+pub(super) fn translate_for(file: Value, known: Option<Known>) -> (Value, Vec<Difference>) {
     let mut differences = Differences::default();
     let mut keys = Keys::of("", here(file), &mut differences);
     let kind = keys.text("type", &mut differences);
@@ -43,7 +51,7 @@ pub(super) fn translate(file: Value) -> (Value, Vec<Difference>) {
             if kind.is_some_and(|kind| kind != "agent") {
                 differences.impossible("/type", "has agent and tool", "taken for an agent");
             }
-            agent(keys, &mut differences)
+            agent(keys, known, &mut differences)
         }
     };
     (translated, differences.0)
@@ -59,8 +67,8 @@ fn here(value: Value) -> Value {
     }
 }
 
-fn agent(mut file: Keys, differences: &mut Differences) -> Value {
-    let mut draft = Draft::default();
+fn agent(mut file: Keys, known: Option<Known>, differences: &mut Differences) -> Value {
+    let mut draft = Draft::of(known);
     let about = About {
         llm: file.peek("llm_config").cloned().unwrap_or_else(|| json!({})),
         steps: file.peek("max_iterations").cloned().unwrap_or_else(|| json!(100)),

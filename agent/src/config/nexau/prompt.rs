@@ -45,15 +45,14 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
     }
     let prompt = match (blocks.as_slice(), suffix) {
         ([], None) => None,
-        ([path], None) if is_path => Some(json!({"file": path})),
         (blocks, suffix) => {
             let text = |block: &String| if is_path { format!("${{file.{block}}}") } else { block.clone() };
             let texts: Vec<_> = blocks.iter().map(text).collect();
-            Some((texts.join("\n\n") + suffix.as_deref().unwrap_or_default()).into())
+            Some(texts.join("\n\n") + suffix.as_deref().unwrap_or_default())
         }
     };
     if let Some(prompt) = prompt {
-        facts(prompt.as_str().unwrap_or_default(), differences);
+        facts(&prompt, differences);
         draft.set("system_prompt", prompt);
         // Jinja puts nothing where a value is not given.
         draft.set("required_variables", "none");

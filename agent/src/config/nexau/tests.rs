@@ -133,7 +133,7 @@ fn every_key_that_nexau_has_does_something_or_is_told_of() {
     let alone = json!({"max_running_subagents": 2, "sub_agents": [{"name": "b", "config_path": "b.yaml"}]});
     assert_eq!(parts(alone)["middleware"][0]["delegation"]["max_concurrent"], 2);
     let prompt = json!({"system_prompt": "./p.md", "system_prompt_type": "file"});
-    assert_eq!(parts(prompt)["system_prompt"], json!({"file": "./p.md"}));
+    assert_eq!(parts(prompt)["system_prompt"], "${file../p.md}");
 }
 
 #[test]
@@ -220,7 +220,8 @@ fn a_prompt_is_a_text_a_file_or_several() {
 fn what_ends_a_run_is_called_as_it_is_here() {
     let tools = json!([tool("complete_task", "session_tools:complete_task"), tool("web_read", "web_tools:web_fetch")]);
     let ends = parts(json!({"tools": tools, "stop_tools": ["complete_task", "web_read", "own"]}));
-    assert_eq!((&ends["exit_on"], &ends["tools"]), (&json!(["web_fetch", "own"]), &json!(["web_fetch"])));
+    let (exit_on, tools) = (json!(["finish", "web_fetch", "own"]), json!(["finish", "web_fetch"]));
+    assert_eq!((&ends["exit_on"], &ends["tools"]), (&exit_on, &tools));
 }
 
 #[test]

@@ -23,8 +23,6 @@ enum Place {
     Tool(&'static str, Looks),
     /// A middleware, and the tool that it brings.
     Middleware(&'static str, &'static str),
-    /// That a run ends with the answer that is a text.
-    End,
 }
 
 /// NexAU's own tools, by the names of their functions.
@@ -47,7 +45,7 @@ const PLACES: [(&str, Place); 19] = [
     ("ask_user", Place::Tool("ask_user", Nothing)),
     ("write_todos", Place::Middleware("todo_list", "write_todos")),
     ("save_memory", Place::Middleware("long_term_memory", "remember")),
-    ("complete_task", Place::End),
+    ("complete_task", Place::Tool("finish", Nothing)),
 ];
 
 /// Translates the tools of an agent.
@@ -62,24 +60,55 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
         let binding = entry.text("binding", differences);
         let place = binding.as_deref().and_then(place);
         let here = match place {
-            Some(place) => builtin(&name, place, &mut entry, draft, differences),
+            Some(place) => Some(builtin(&name, place, &mut entry, draft, differences)),
             None => {
                 let nexau = match (&binding, &file) {
                     (Some(binding), _) => format!("calls the Python function {binding}"),
                     (None, Some(file)) => format!("calls the Python function that {file} names"),
                     (None, None) => "refuses a tool without yaml_path".to_owned(),
                 };
-                let here = format!("give the registry a tool '{name}', or write a `command` in its place");
-                differences.impossible(entry.path("binding"), nexau, here);
-                draft.tool(&name);
-                draft.rules.of_tool(&name, &mut entry, Nothing, differences);
-                Some(name.clone())
+                own(&name, nexau, &mut entry, draft, differences)
             }
         };
         settings(&name, here.as_deref(), &mut entry, draft, differences);
         draft.names.insert(name, here);
         entry.refuse_rest(differences);
     }
+}
+
+/// Puts in a tool of the program, and gives its name if there may be one.
+fn own(
+    name: &str,
+    nexau: String,
+    entry: &mut Keys,
+    draft: &mut Draft,
+    differences: &mut Differences,
+) -> Option<String> {
+    let (is_there, takes_arguments) = match &draft.known {
+        Some(known) => (Some(known.has_tool(name)), known.takes_arguments(name)),
+        None => (None, false),
+    };
+    if is_there == Some(true) {
+        differences.otherwise(entry.path("binding"), nexau, format!("the program's tool '{name}'"));
+    } else {
+        let here = format!("give the registry a tool '{name}', or write a `command` in its place");
+        differences.impossible(entry.path("binding"), nexau, here);
+    }
+    if is_there == Some(false) {
+        entry.skip(["permissions", "extra_kwargs"]);
+        return None;
+    }
+    let fixed = if takes_arguments { entry.take("extra_kwargs") } else { None };
+    match fixed.filter(|fixed| fixed.as_object().is_some_and(|fixed| !fixed.is_empty())) {
+        Some(fixed) => {
+            let here = "the model neither sees nor sets these arguments";
+            differences.otherwise(entry.path("extra_kwargs"), "gives the function further arguments", here);
+            draft.tools.push(json!({name: {"fixed": fixed}}));
+        }
+        None => draft.tool(name),
+    }
+    draft.rules.of_tool(name, entry, Nothing, differences);
+    Some(name.to_owned())
 }
 
 /// What takes the place of what a binding names, if that is NexAU's own.
@@ -95,7 +124,7 @@ fn builtin(
     entry: &mut Keys,
     draft: &mut Draft,
     differences: &mut Differences,
-) -> Option<String> {
+) -> String {
     let (here, looks, whose) = match place {
         Place::Workspace(tool, looks) => {
             draft.workspace.insert(tool);
@@ -132,12 +161,6 @@ fn builtin(
             draft.middleware(middleware, config.as_object().cloned().unwrap_or_default());
             (tool, Nothing, "of a middleware")
         }
-        Place::End => {
-            let here = "a run ends with the first answer that calls no tool";
-            differences.otherwise(entry.path("binding"), "ends a run with a tool of its own", here);
-            entry.skip(["permissions"]);
-            return None;
-        }
     };
     let mut described = format!("the tool `{here}` {whose}, with its own description and parameters");
     if here != name {
@@ -145,7 +168,7 @@ fn builtin(
     }
     differences.otherwise(entry.path("binding"), format!("calls its own '{name}'"), described);
     draft.rules.of_tool(here, entry, looks, differences);
-    Some(here.to_owned())
+    here.to_owned()
 }
 
 /// What else an entry says of a tool, which is called `here`.

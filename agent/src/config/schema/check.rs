@@ -33,6 +33,9 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn object(&mut self, node: &mut Node, schema: &'a Map<String, Value>) {
+        if node.is_lost {
+            return;
+        }
         for part in list(schema, "allOf") {
             self.node(node, part);
         }
@@ -82,7 +85,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn one_of(&mut self, node: &Node, known: &[&Value]) {
         let value = node.to_json();
-        if known.contains(&&value) {
+        if node.is_lost || known.contains(&&value) {
             return;
         }
         if node.referred {

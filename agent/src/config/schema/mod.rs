@@ -1,7 +1,8 @@
-//! JSON Schema of files, and the check of files against it.
+//! What files may say, as a JSON Schema, and the check of a file against it.
 
 mod branch;
 mod check;
+mod published;
 mod whole;
 
-pub(super) use self::{check::check, whole::whole};
+pub(super) use self::{check::check, published::published, whole::whole};

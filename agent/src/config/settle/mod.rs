@@ -10,6 +10,7 @@ mod plugins;
 mod sets;
 mod telemetry;
 
+pub(super) use self::permissions::of as permissions_of;
 use super::{
     problem::Problem,
     registry::Registry,
@@ -26,8 +27,8 @@ pub(super) struct Settled<'a> {
 impl Settled<'_> {
     /// Settles an agent, and those below it.
     #[cfg_attr(
-        not(all(feature = "plugins", target_os = "linux")),
-        expect(clippy::only_used_in_recursion, reason = "nothing but a plugin can be wrong here")
+        not(any(feature = "mcp", all(feature = "plugins", target_os = "linux"))),
+        expect(clippy::only_used_in_recursion, reason = "nothing but a plugin or a server can be wrong here")
     )]
     pub(super) fn agent(&self, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
         #[cfg(all(feature = "plugins", target_os = "linux"))]
@@ -39,7 +40,7 @@ impl Settled<'_> {
                 }
             }
         }
-        permissions::settle(self.registry, written, live);
+        permissions::settle(self.registry, written, live, problems);
         offer::settle(self.registry, written, live);
         telemetry::settle(written, live);
         if self.requires_servers {

@@ -1,7 +1,10 @@
 //! What is said of a tool's permission is a rule of the middleware `approval`.
 
+use agent_middleware::Permissions;
+
 use super::{entry, list, map, part, position, text};
 use crate::config::{
+    problem::Problem,
     registry::{Naming, Registry},
     text::{Node, Tree},
 };
@@ -23,7 +26,9 @@ impl Said {
     }
 }
 
-pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node) {
+pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
+    #[cfg(feature = "mcp")]
+    problems.extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
     let names: Vec<Vec<String>> =
         live.get("tools").map(Node::list).unwrap_or_default().iter().map(|tool| names(registry, tool)).collect();
     let [of_written, of_live] = [&mut *written, &mut *live].map(|agent| {
@@ -32,6 +37,27 @@ pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node) {
     });
     add(written, of_written);
     add(live, of_live);
+}
+
+/// What an agent that was settled says of calls.
+pub(in crate::config) fn of(live: &Node) -> Option<Permissions> {
+    let at = position(live, "middleware", APPROVAL)?;
+    let config = part(&live.get("middleware")?.list()[at]).1?;
+    let is_shadow = matches!(config.get("shadow").map(|node| &node.tree), Some(Tree::Bool(true)));
+    let said = config.get("permissions").filter(|_| !is_shadow)?;
+    serde_json::from_value(said.to_json()).ok()
+}
+
+/// A permission of a server whose tools have no beginning of their own: as a rule it would be about every tool there is.
+#[cfg(feature = "mcp")]
+fn of_all(registry: &Registry, tool: &Node) -> Option<Problem> {
+    let (name, config) = part(tool);
+    let said = config.filter(|_| registry.naming.get(name) == Some(&Naming::Server))?;
+    let is_bare = said.get("prefix").and_then(Node::text) == Some("");
+    let permission = said.get(PERMISSION).filter(|_| is_bare)?;
+    let why = "without a prefix, nothing tells this server's tools from all others";
+    let help = "give it a `prefix`, or name its tools in the rules of the middleware `approval`";
+    Some(Problem::new(permission.place.clone(), why).help(help))
 }
 
 /// The names of the tools of which something may be said, in the order in which it is.

@@ -10,6 +10,8 @@ pub(in crate::config) struct Node {
     pub(in crate::config) tree: Tree,
     /// True for what came in the place of a reference, and so may be of another type than the text that it was written as.
     pub(in crate::config) referred: bool,
+    /// True for a reference that led nowhere, which was said of it: nobody knows what would stand here.
+    pub(in crate::config) is_lost: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +34,13 @@ pub(in crate::config) struct Entry {
 
 impl Node {
     pub(in crate::config) fn new(place: Place, tree: Tree) -> Self {
-        Self { place, tree, referred: false }
+        Self { place, tree, referred: false, is_lost: false }
+    }
+
+    /// Makes it what its reference leads to.
+    pub(in crate::config) fn refers_to(&mut self, text: String) {
+        self.tree = Tree::Text(text);
+        self.referred = true;
     }
 
     /// What kind of value it is, as people say it.
@@ -107,6 +115,16 @@ impl Node {
         }
     }
 
+    /// A word, a number, or true or false, as text.
+    pub(in crate::config) fn scalar(&self) -> Option<String> {
+        match &self.tree {
+            Tree::Text(text) => Some(text.clone()),
+            Tree::Number(number) => Some(number.to_string()),
+            Tree::Bool(value) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
     /// The node that a JSON Pointer leads to, or the last on the way there.
     pub(in crate::config) fn nearest(&self, pointer: &str) -> &Self {
         let mut node = self;
@@ -134,26 +152,5 @@ impl Node {
                 Value::Object(entries.collect::<Map<_, _>>())
             }
         }
-    }
-
-    /// A value that stands nowhere by itself, but came from this place.
-    pub(in crate::config) fn of_json(value: &Value, place: &Place) -> Self {
-        let tree = match value {
-            Value::Null => Tree::Null,
-            Value::Bool(value) => Tree::Bool(*value),
-            Value::Number(number) => Tree::Number(number.clone()),
-            Value::String(text) => Tree::Text(text.clone()),
-            Value::Array(values) => Tree::List(values.iter().map(|value| Self::of_json(value, place)).collect()),
-            Value::Object(map) => Tree::Map(
-                map.iter()
-                    .map(|(key, value)| Entry {
-                        key: key.clone(),
-                        place: place.clone(),
-                        node: Self::of_json(value, place),
-                    })
-                    .collect(),
-            ),
-        };
-        Self::new(place.clone(), tree)
     }
 }

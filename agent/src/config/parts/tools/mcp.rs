@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use agent_core::{Error, Result};
 use agent_tools::{
     Stdio,
-    mcp::{Client, Endpoint, Http},
+    mcp::{Client, Endpoint, Http, OAuth},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{
-    file::{FilePath, seconds},
+    file::{FilePath, SecretText, seconds},
     parts::change::Permission,
 };
 
@@ -46,6 +46,10 @@ pub(super) struct McpConfig {
     /// Seconds that a call may take. Default: 60.
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
+    /// Seconds that a call of single tools may take, by the server's own names of them.
+    timeouts: BTreeMap<String, f64>,
+    /// How this program is let in at the address. Default: by the headers alone.
+    oauth: Option<Access>,
     /// Seconds until the server is there. Default: 30.
     #[schemars(range(min = 0.001))]
     connect_timeout: Option<f64>,
@@ -65,6 +69,26 @@ pub(super) struct McpConfig {
     roots: Vec<String>,
 }
 
+/// What a program is let in with that nobody sits at (OAuth 2, client credentials).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Access {
+    /// The id that the server knows the program by.
+    client_id: String,
+    /// Its secret.
+    client_secret: SecretText,
+    /// What it asks leave for.
+    #[serde(default)]
+    scopes: Vec<String>,
+}
+
+impl Access {
+    fn oauth(&self) -> OAuth {
+        let access = OAuth::client_credentials(&self.client_id, &self.client_secret.0);
+        self.scopes.iter().fold(access, OAuth::scope)
+    }
+}
+
 pub(super) fn tools(config: McpConfig) -> Result<Client> {
     let endpoint = endpoint(&config)?;
     let mut client = Client::builder(config.name, endpoint);
@@ -79,6 +103,9 @@ pub(super) fn tools(config: McpConfig) -> Result<Client> {
     }
     if let Some(time) = config.timeout {
         client = client.timeout(seconds(time)?);
+    }
+    for (tool, time) in config.timeouts {
+        client = client.timeout_of(tool, seconds(time)?);
     }
     if let Some(time) = config.connect_timeout {
         client = client.connect_timeout(seconds(time)?);
@@ -120,6 +147,9 @@ fn endpoint(config: &McpConfig) -> Result<Endpoint> {
             let mut server = Http::new(url);
             for (name, value) in &config.headers {
                 server = server.header(name, value);
+            }
+            if let Some(access) = &config.oauth {
+                server = server.oauth(access.oauth());
             }
             Ok(server.into())
         }

@@ -17,13 +17,13 @@ mod web;
 #[cfg(feature = "workspace")]
 mod workspace;
 
-use agent_tools::AskUser;
+use agent_tools::{AskUser, Finish};
 
 use crate::config::{Registry, parts::knowledge, registry::Naming};
 
 /// Adds all whose features are on.
 pub(in crate::config) fn register(registry: Registry) -> Registry {
-    let registry = registry.tool(AskUser::new()).tools_with("knowledge", knowledge::tools);
+    let registry = registry.tool(AskUser::new()).tool(Finish::new()).tools_with("knowledge", knowledge::tools);
     #[cfg(feature = "workspace")]
     let registry = registry.tools_with("workspace", workspace::tools).named("workspace", Naming::Set);
     #[cfg(all(feature = "sandbox", target_os = "linux"))]

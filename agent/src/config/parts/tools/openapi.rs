@@ -44,9 +44,8 @@ pub(super) struct OpenApiConfig {
 }
 
 pub(super) fn tools(config: OpenApiConfig) -> Result<ToolSet> {
-    let document = crate::config::references::file(config.document.0.as_ref()).map_err(|why| {
-        agent_core::Error::config(format!("the document '{}' cannot be read: {why}", config.document.0))
-    })?;
+    let document = crate::config::sources::text_of(config.document.0.as_ref())
+        .map_err(|why| agent_core::Error::config(format!("the document '{}' {why}", config.document.0)))?;
     let mut api = OpenApi::builder(document);
     for tag in config.tags {
         api = api.tag(tag);
