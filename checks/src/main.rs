@@ -19,6 +19,8 @@ mod stack_lint;
 mod token_check;
 mod tool_check;
 mod vector_bench;
+mod worker_bench;
+mod worker_kill;
 
 use std::process::ExitCode;
 
@@ -47,6 +49,9 @@ enum Program {
     TokenCheck(token_check::Args),
     ToolCheck(tool_check::Args),
     VectorBench(vector_bench::Args),
+    WorkerBench(worker_bench::Args),
+    #[command(name = worker_kill::NAME)]
+    WorkerKill(worker_kill::Args),
 }
 
 impl Program {
@@ -70,6 +75,8 @@ impl Program {
             Self::TokenCheck(args) => token_check::run(args)?,
             Self::ToolCheck(args) => tool_check::run(args)?,
             Self::VectorBench(args) => block_on(vector_bench::run(args))??,
+            Self::WorkerBench(args) => block_on(worker_bench::run(args))??,
+            Self::WorkerKill(args) => block_on(worker_kill::run(args))??,
         })
     }
 }

@@ -1,13 +1,14 @@
 //! What can be said on the command line.
 
 mod past;
+mod queue;
 mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::{past::*, work::*};
+pub(crate) use self::{past::*, queue::*, work::*};
 
 /// How the program ends, for the help.
 const EXIT_CODES: &str = "\
@@ -103,6 +104,10 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Serve agents over HTTP: runs, their events, questions, sessions
     Serve(Serve),
+    /// Run what other processes send to a queue in PostgreSQL
+    Worker(Worker),
+    /// Look at the queue of workers: jobs, dead letters, schedules
+    Queue(Queue),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store

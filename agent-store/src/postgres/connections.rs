@@ -120,7 +120,7 @@ impl<S: Send + Sync + 'static> Connections<S> {
         work: impl for<'a> Fn(&'a Client, &'a S) -> Attempt<'a, T> + Send + Sync + 'static,
     ) -> Result<T> {
         let (pool, statements) = (self.pool.clone(), self.statements.clone());
-        on(&self.thread, async move { transact(&pool, &statements, kind, work).await }).await
+        on(&self.thread, async move { transact(&pool, &*statements, kind, work).await }).await
     }
 }
 
