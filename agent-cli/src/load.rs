@@ -1,9 +1,12 @@
 //! The agent that the options mean.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use agent::{
-    Agent, AgentBuilder, Model, Result, Tool,
+    Agent, AgentBuilder, Error, Model, Result, Tool,
     config::{self, Loader, StoreAddress},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
@@ -105,6 +108,32 @@ pub(crate) fn loader(global: &Global) -> Loader {
     let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
     let loader = global.set.iter().fold(loader, |loader, (name, value)| loader.variable(name, value));
     if global.lenient { loader.lenient() } else { loader }
+}
+
+/// Builds the agents of several files, or the one that the options mean, and says where their sessions are: in one place. The agents' builders have no store
+/// yet; with each stands what it is good for.
+///
+/// # Errors
+/// As [`assemble`], and if the files name different stores.
+pub(crate) fn assemble_all(
+    files: &[PathBuf],
+    global: &Global,
+) -> Result<(Vec<(AgentBuilder, String)>, StoreAddress)> {
+    let files: Vec<_> = match files {
+        [] => vec![global.file.clone()],
+        files => files.iter().cloned().map(Some).collect(),
+    };
+    let (mut agents, mut stores) = (Vec::new(), Vec::new());
+    for file in files {
+        let Assembled { builder, description, store, .. } = assemble(&Global { file, ..global.clone() })?;
+        agents.push((builder, description.unwrap_or_default()));
+        stores.extend(store.filter(|store| !stores.contains(store)));
+    }
+    if stores.len() > 1 && global.store.is_none() {
+        let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
+        return Err(Error::config(format!("the files name different stores ('{stores}'): say which with --store")));
+    }
+    Ok((agents, store::address(global, stores.first())?))
 }
 
 /// What a file says, with the model that the options name.

@@ -28,6 +28,7 @@ mod run;
 pub mod sessions;
 mod stack;
 mod start;
+mod worker;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -45,4 +46,5 @@ pub use self::{
     registry::{AgentSoFar, DefinitionProblem, PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
+    worker::{Worker, WorkerBuilder},
 };

@@ -3,6 +3,7 @@
 //! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
 //! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
 //! * [`SqliteLedger`] and [`PostgresLedger`] (the same features) keep the accounts of budgets that processes share.
+//! * [`MemoryQueue`] (feature `queue`) and [`PostgresQueue`] (feature `postgres`) are queues of runs for workers.
 //! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
 //!   others. It has suites for the stores below too.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
@@ -51,6 +52,8 @@ mod memories;
 mod messages;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "queue")]
+mod queue;
 mod retention;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -62,7 +65,11 @@ mod vectors;
 mod writing;
 
 #[cfg(feature = "postgres")]
-pub use self::postgres::{PostgresBuilder, PostgresJournal, PostgresLedger, PostgresVectorStore};
+pub use self::postgres::{
+    PostgresBuilder, PostgresJournal, PostgresLedger, PostgresQueue, PostgresQueueBuilder, PostgresVectorStore,
+};
+#[cfg(feature = "queue")]
+pub use self::queue::{MemoryQueue, QueueLimits};
 pub use self::{
     check::{Problem, check},
     retention::Retention,

@@ -44,15 +44,15 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_core::{
-    budget, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run, search,
+    budget, dispatch, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run, search,
     storage, tool,
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
-    shutdown_signal,
+    Worker, WorkerBuilder, shutdown_signal,
 };
 #[cfg(feature = "postgres")]
-pub use agent_store::PostgresJournal;
+pub use agent_store::{PostgresJournal, PostgresQueue};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteJournal, SqliteLedger};
 #[cfg(feature = "macros")]
@@ -116,6 +116,7 @@ mod guide {
         tools_and_models: "guide/tools-and-models",
         web: "guide/web",
         wires: "guide/wires",
+        workers: "guide/workers",
         porting_agentflow: "porting/agentflow",
         porting_haystack: "porting/haystack",
         porting_langchain: "porting/langchain",

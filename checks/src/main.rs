@@ -20,6 +20,8 @@ mod token_check;
 mod tool_check;
 mod turn_bench;
 mod vector_bench;
+mod worker_bench;
+mod worker_kill;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,9 @@ enum Program {
     ToolCheck(tool_check::Args),
     TurnBench(turn_bench::Args),
     VectorBench(vector_bench::Args),
+    WorkerBench(worker_bench::Args),
+    #[command(name = worker_kill::NAME)]
+    WorkerKill(worker_kill::Args),
 }
 
 impl Program {
@@ -73,6 +78,8 @@ impl Program {
             Self::ToolCheck(args) => tool_check::run(args)?,
             Self::TurnBench(args) => block_on(turn_bench::run(args))??,
             Self::VectorBench(args) => block_on(vector_bench::run(args))??,
+            Self::WorkerBench(args) => block_on(worker_bench::run(args))??,
+            Self::WorkerKill(args) => block_on(worker_kill::run(args))??,
         })
     }
 }

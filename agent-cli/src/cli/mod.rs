@@ -2,13 +2,14 @@
 
 mod eval;
 mod past;
+mod queue;
 mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::{eval::Eval, past::*, work::*};
+pub(crate) use self::{eval::Eval, past::*, queue::*, work::*};
 
 /// How the program ends, for the help.
 const EXIT_CODES: &str = "\
@@ -116,6 +117,10 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Serve agents over HTTP: runs, their events, questions, sessions
     Serve(Serve),
+    /// Run what other processes send to a queue in PostgreSQL
+    Worker(Worker),
+    /// Look at the queue of workers: jobs, dead letters, schedules
+    Queue(Queue),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store

@@ -8,12 +8,14 @@ mod mcp;
 mod models;
 mod new;
 mod past;
+mod queue;
 mod serve;
 mod sessions;
 mod shell;
 mod start;
 mod studio;
 mod tools;
+mod worker;
 
 pub(crate) use self::{
     attach::attached,
@@ -24,10 +26,12 @@ pub(crate) use self::{
     models::models,
     new::new,
     past::{approve, diff, fork, replay, resume},
+    queue::queue,
     serve::serve,
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
     studio::studio,
     tools::tools,
+    worker::worker,
 };

@@ -14,9 +14,8 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    load::{Assembled, assemble},
+    load::assemble_all,
     output::{End, announce, cannot, print, print_json},
-    store,
 };
 
 /// Serves agents until somebody ends it; then brings what is under way to a safe point.
@@ -43,21 +42,11 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
 
 /// The agents that are meant, on one store.
 async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
-    let files: Vec<_> = match wanted.files.as_slice() {
-        [] => vec![global.file.clone()],
-        files => files.iter().cloned().map(Some).collect(),
-    };
-    let (mut server, mut stores) = (Server::builder(), Vec::new());
-    for file in files {
-        let Assembled { builder, description, store, .. } = assemble(&Global { file, ..global.clone() })?;
-        server = server.agent(Served::new(builder.build()?).description(description.unwrap_or_default()));
-        stores.extend(store.filter(|store| !stores.contains(store)));
+    let (agents, address) = assemble_all(&wanted.files, global)?;
+    let mut server = Server::builder();
+    for (builder, description) in agents {
+        server = server.agent(Served::new(builder.build()?).description(description));
     }
-    if stores.len() > 1 && global.store.is_none() {
-        let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
-        return Err(Error::config(format!("the files name different stores ('{stores}'): say which with --store")));
-    }
-    let address = store::address(global, stores.first())?;
     Ok(server.store(address.open_leased(Duration::from_secs(wanted.lease)).await?))
 }
 

@@ -1,4 +1,4 @@
-//! Runs that go to other processes: what is sent ([`Job`]), and who takes it ([`Dispatch`]).
+//! Runs that go to other processes: what is sent ([`Job`]), and who takes it ([`Dispatch`]); and a [`Queue`] of them, as workers see it.
 //!
 //! A front door (a server, a schedule, a program) makes jobs; a queue with workers, or a distributed engine, runs them. Both sides share
 //! the agents by name and the session's [`Journal`](crate::Journal), where whoever wants reads what becomes of a run.
@@ -15,13 +15,19 @@
 //! ```
 
 mod job;
+mod queue;
+mod upkeep;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use self::job::Job;
+pub use self::{
+    job::Job,
+    queue::{Claim, Claimed, Outcome, Queue, Told},
+    upkeep::{QueuedJob, Schedule, StandingKind, Upkeep, Wanted},
+};
 use crate::{error::Result, message::Message, state::Answer};
 
 /// Takes runs over and has them run, in this process or in another one.
@@ -120,4 +126,17 @@ pub enum Standing {
     },
     /// It is done.
     Done,
+}
+
+impl Standing {
+    /// Which one it is, without what else it says.
+    pub fn kind(&self) -> StandingKind {
+        match self {
+            Self::Queued => StandingKind::Queued,
+            Self::Running { .. } => StandingKind::Running,
+            Self::AtRest => StandingKind::AtRest,
+            Self::Dead { .. } => StandingKind::Dead,
+            Self::Done => StandingKind::Done,
+        }
+    }
 }

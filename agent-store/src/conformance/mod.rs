@@ -1,7 +1,8 @@
 //! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
 //! [`MemoryStore`](agent_core::memory::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
 //! [`memory_store_conformance!`](crate::memory_store_conformance), and every
-//! [`VectorStore`](agent_core::retrieval::VectorStore), by [`vector_store_conformance!`](crate::vector_store_conformance).
+//! [`VectorStore`](agent_core::retrieval::VectorStore), by [`vector_store_conformance!`](crate::vector_store_conformance); and (feature
+//! `queue`) every queue, by `queue_conformance!`.
 //!
 //! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
 //! journal and whatever must live as long as it.
@@ -26,6 +27,8 @@ mod ledgers;
 mod memories;
 mod messages;
 mod order;
+#[cfg(feature = "queue")]
+mod queues;
 mod sample;
 mod upkeep;
 mod vectors;
@@ -38,6 +41,8 @@ use agent_core::{
     journal::{Entry, JournalWriter},
 };
 
+#[cfg(feature = "queue")]
+pub use self::queues::*;
 pub use self::{
     content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, vectors::*,
     writers::*,

@@ -1,10 +1,11 @@
 //! Connecting: where the database is, and what a connection is given.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use agent_core::{Error, Result};
+use futures::{StreamExt, stream};
 use tokio::time::timeout;
-use tokio_postgres::{CancelToken, Client, Config};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -127,6 +128,32 @@ impl Location {
         // Its end is seen by whoever uses the client next.
         drop(tokio::spawn(connection));
         Ok(client)
+    }
+
+    /// Listens on a channel until the connection is lost, and says so whenever something was heard, and once at the beginning.
+    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<()> {
+        let connecting = timeout(self.connect_timeout, self.config.connect(self.tls.clone())).await;
+        let connected = connecting.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
+        let (client, mut connection) = connected.map_err(|e| cannot_connect(&e))?;
+        let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
+        let listen = format!("LISTEN {}", quoted(channel));
+        let mut listening = pin!(client.batch_execute(&listen));
+        let mut listens = false;
+        loop {
+            tokio::select! {
+                done = &mut listening, if !listens => {
+                    done.map_err(|e| store_error(&e))?;
+                    listens = true;
+                    heard();
+                }
+                message = messages.next() => match message {
+                    Some(Ok(AsyncMessage::Notification(_))) => heard(),
+                    Some(Ok(_)) => {}
+                    Some(Err(e)) => return Err(store_error(&e)),
+                    None => return Err(lost_connection()),
+                },
+            }
+        }
     }
 
     /// Asks the server to end what a connection waits for, if the server can be asked.

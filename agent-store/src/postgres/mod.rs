@@ -3,12 +3,14 @@
 mod background;
 mod builder;
 mod connect;
+mod connections;
 mod delete;
 mod error;
 mod job;
 mod ledger;
 mod migrate;
 mod query;
+mod queue;
 mod read;
 mod readers;
 mod statements;
@@ -25,7 +27,12 @@ use agent_core::{
     journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
 };
 
-pub use self::{builder::PostgresBuilder, ledger::PostgresLedger, vectors::PostgresVectorStore};
+pub use self::{
+    builder::PostgresBuilder,
+    ledger::PostgresLedger,
+    queue::{PostgresQueue, PostgresQueueBuilder},
+    vectors::PostgresVectorStore,
+};
 use self::{
     delete::Delete,
     job::Job,

@@ -168,6 +168,7 @@ impl Writer {
 
     async fn renew(&mut self) {
         let (leases, writing) = (self.leases.iter().copied().collect::<Vec<_>>(), self.writing);
+        let asked = Instant::now();
         let renewing = async {
             let db = self.db().await?;
             let seconds = writing.lease_ttl.as_secs_f64();
@@ -175,7 +176,7 @@ impl Writer {
             timeout(writing.heartbeat(), renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
         };
         match renewing.await {
-            Ok(_) => self.renewed = Instant::now(),
+            Ok(_) => self.renewed = asked,
             // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
             Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),
         }
@@ -237,6 +238,10 @@ impl Writer {
             self.db = None;
             return Err(Failure::All(lost_connection()));
         };
+        // It is kept, and another process may have taken over since: nobody here may act on it.
+        if self.renewed.elapsed() >= ttl {
+            return Err(Failure::All(lost_connection()));
+        }
         let cause = owners.iter().zip(&answers).find_map(|(owner, answer)| match answer {
             Err(e) if !is_consequence(e) => Some((*owner, e)),
             _ => None,

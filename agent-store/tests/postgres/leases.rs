@@ -55,3 +55,24 @@ async fn a_session_whose_holder_died_can_be_deleted_when_the_lease_has_expired()
     assert_eq!(kind(writer.append(vec![heard("too late")]).await), Some(ErrorKind::Store));
     assert!(journal.sessions().await.expect("lists").is_empty());
 }
+
+#[tokio::test]
+async fn an_append_that_is_answered_when_the_lease_has_run_out_is_not_acknowledged() {
+    let Some(place) = Place::new() else { return };
+    let ttl = std::time::Duration::from_secs(1);
+    let journal = place.builder().lease_ttl(ttl).connect().await.expect("connects");
+    let writer = journal.open("s", "a").await.expect("is free");
+    append(&*writer, &["1"]).await;
+    let client = place.client().await;
+    let expires =
+        async || -> String { client.query_one("SELECT expires::text FROM lease", &[]).await.expect("a lease").get(0) };
+    let before = expires().await;
+    while expires().await == before {} // it is renewed now: the server's clock cannot be paused
+    tokio::time::sleep(ttl / 5).await;
+    client.batch_execute("BEGIN; LOCK TABLE entry").await.expect("locks");
+    let (e, ()) = tokio::join!(async { writer.append(vec![heard("2")]).await.expect_err("others may write") }, async {
+        tokio::time::sleep(ttl.mul_f64(0.9)).await;
+        client.batch_execute("COMMIT").await.expect("unlocks");
+    });
+    assert_eq!(e.kind(), ErrorKind::Store);
+}

@@ -9,6 +9,7 @@ mod leases;
 mod ledger;
 mod losses;
 mod pooler;
+mod queue;
 mod server;
 mod tls;
 mod upkeep;
@@ -71,6 +72,12 @@ mod ledger_conformance {
         };
         (open, ())
     });
+}
+
+mod queue_conformance {
+    use super::{Place, queue};
+
+    agent_store::queue_conformance!(|| (queue::opener(Place::new, true), ()));
 }
 
 /// Waits on a thread of a runtime.

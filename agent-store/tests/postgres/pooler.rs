@@ -49,6 +49,12 @@ mod ledger {
     });
 }
 
+mod queue {
+    use super::pooled;
+
+    agent_store::queue_conformance!(|| (crate::queue::opener(pooled, false), ()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_journals_of_several_schemas_share_a_few_connections_and_leave_no_state_in_them() {
     let (Some(one), Some(two)) = (pooled(), pooled()) else { return };

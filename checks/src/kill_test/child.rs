@@ -34,7 +34,7 @@ pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
     let moments = Moments::new(orders.dies_at);
     let counter = Counter::open(orders.dir).map_err(|e| Error::config("no counter").with_source(e))?;
     let journal =
-        Watched { journal: orders.store.open(orders.dir, orders.generation).await?, moments: moments.clone() };
+        Watched::new(orders.store.open(orders.dir, orders.generation).await?, moments.clone());
     let agent = world::tree(journal.clone(), &counter, &moments)?;
     loop {
         let request = match agent.unfinished(SESSION).await? {
@@ -53,7 +53,7 @@ pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
 }
 
 /// What a person would say who looked at the world outside.
-fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Value)> {
+pub(crate) fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Value)> {
     let in_doubt = stands.questions.iter().filter(|question| question.kind == Doubt::KIND);
     let answer = in_doubt.map(|question| {
         let happened = question.payload["idempotency_key"].as_str().is_some_and(|key| counter.has(key));
@@ -70,17 +70,28 @@ fn tell(line: &str) {
 
 /// A journal that tells the parent what it acknowledged, with moments around every append.
 #[derive(Clone)]
-struct Watched {
+pub(crate) struct Watched {
     journal: Arc<dyn Journal>,
     moments: Moments,
 }
 
-struct WatchedWriter(Arc<dyn JournalWriter>, Moments);
+struct WatchedWriter {
+    writer: Arc<dyn JournalWriter>,
+    session: String,
+    moments: Moments,
+}
+
+impl Watched {
+    pub(crate) fn new(journal: Arc<dyn Journal>, moments: Moments) -> Self {
+        Self { journal, moments }
+    }
+}
 
 #[async_trait]
 impl Journal for Watched {
     async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
-        Ok(Arc::new(WatchedWriter(self.journal.open(session, agent).await?, self.moments.clone())))
+        let writer = self.journal.open(session, agent).await?;
+        Ok(Arc::new(WatchedWriter { writer, session: session.to_owned(), moments: self.moments.clone() }))
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
@@ -99,13 +110,13 @@ impl Journal for Watched {
 impl JournalWriter for WatchedWriter {
     fn append(&self, entries: Vec<Entry>) -> Ack {
         let digests: Vec<_> = entries.iter().map(digest).collect();
-        self.1.pass(); // nothing of it is written
-        let ack = self.0.append(entries);
-        self.1.pass(); // it is being written
-        let moments = self.1.clone();
+        self.moments.pass(); // nothing of it is written
+        let ack = self.writer.append(entries);
+        self.moments.pass(); // it is being written
+        let (moments, session) = (self.moments.clone(), self.session.clone());
         Ack::Later(Box::pin(async move {
             let first = ack.await?;
-            let lines = (first..).zip(digests).map(|(seq, digest)| format!("ack {seq} {digest}\n"));
+            let lines = (first..).zip(digests).map(|(seq, digest)| format!("ack {session} {seq} {digest}\n"));
             tell(&lines.collect::<String>());
             moments.pass(); // it is acknowledged
             Ok(first)

@@ -1,15 +1,15 @@
 //! Kills processes that run agents, with SIGKILL, at every moment and at random ones, and checks that nothing is lost and
 //! nothing is done twice in silence.
 
-mod child;
-mod counter;
-mod moments;
-mod picture;
+pub(crate) mod child;
+pub(crate) mod counter;
+pub(crate) mod moments;
+pub(crate) mod picture;
 mod process;
-mod report;
+pub(crate) mod report;
 mod store;
-mod trial;
-mod world;
+pub(crate) mod trial;
+pub(crate) mod world;
 
 use std::{
     io::Write,

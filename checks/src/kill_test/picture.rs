@@ -16,7 +16,7 @@ use agent::{
 };
 use serde_json::Value;
 
-use super::world::{SESSION, TOOLS};
+use super::world::TOOLS;
 
 /// Tells one entry's content from another's; its time and its place are not part of it.
 pub(crate) fn digest(entry: &Entry) -> u64 {
@@ -52,6 +52,8 @@ impl Picture {
 /// A session as its journal tells it.
 pub(crate) struct Told {
     pub(crate) picture: Picture,
+    /// The ids of its runs.
+    pub(crate) runs: BTreeSet<String>,
     /// What each entry holds, by sequence number.
     pub(crate) digests: HashMap<u64, u64>,
     /// What was meant, by idempotency key.
@@ -64,13 +66,13 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    pub(crate) async fn read(journal: &dyn Journal) -> Result<Self> {
-        let entries = journal.read(SESSION, 0, usize::MAX).await?;
+    pub(crate) async fn read(journal: &dyn Journal, session: &str) -> Result<Self> {
+        let entries = journal.read(session, 0, usize::MAX).await?;
         let mut walk = Walk::default();
         entries.iter().for_each(|entry| walk.apply(entry));
         let mut runs = Vec::new();
         for ids in &walk.runs {
-            let history = journal.index(SESSION).await?.look(|index| index.history(&ids.agent_id));
+            let history = journal.index(session).await?.look(|index| index.history(&ids.agent_id));
             let mut history = serde_json::to_string(&history).unwrap_or_default();
             for (place, known) in walk.runs.iter().enumerate() {
                 history = history.replace(&*known.run_id, &format!("run-{place}"));
@@ -81,6 +83,7 @@ impl Told {
         }
         Ok(Self {
             picture: Picture(runs),
+            runs: walk.runs.iter().map(|ids| ids.run_id.to_string()).collect(),
             digests: entries.iter().map(|entry| (entry.seq, digest(entry))).collect(),
             intents: walk.intents,
             steps: walk.accepted,

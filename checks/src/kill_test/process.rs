@@ -72,7 +72,8 @@ fn read(child: &mut Child) -> io::Result<mpsc::Receiver<Lived>> {
         while reader.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
             let mut words = line.split_ascii_whitespace();
             match words.next() {
-                Some("ack") => lived.acknowledged.extend(number(words.next()).zip(number(words.next()))),
+                // After the session.
+                Some("ack") => lived.acknowledged.extend(number(words.nth(1)).zip(number(words.next()))),
                 Some("end") => lived.moments = number(words.next()),
                 _ => {}
             }

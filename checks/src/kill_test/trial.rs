@@ -1,7 +1,7 @@
 //! One run, killed and recovered until it is over, and what is wrong with it then.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     time::{Duration, Instant},
 };
 
@@ -17,6 +17,7 @@ use super::{
     process::{self, Death},
     report::Report,
     store::Store,
+    world::SESSION,
 };
 
 /// The run as it goes when nobody is killed.
@@ -79,53 +80,54 @@ impl Whole {
         let told = read(&dir, store, generation)?;
         report.steps += told.steps;
         report.acknowledged += acknowledged.len() as u64;
-        self.check(&told, &Counter::open(dir.path())?.all()?, &acknowledged, &mut report);
+        check(&self.picture, &told, &Counter::open(dir.path())?.all()?, &acknowledged, &mut report);
         if !report.faults.is_empty() {
             report.faults.push(format!("  kept in {}", dir.keep().display()));
         }
         Ok(report)
     }
+}
 
-    fn check(
-        &self,
-        told: &Told,
-        done: &std::collections::BTreeMap<String, u64>,
-        acknowledged: &HashMap<u64, u64>,
-        report: &mut Report,
-    ) {
-        let lost = acknowledged.iter().filter(|(seq, digest)| told.digests.get(seq) != Some(digest)).count();
-        report.lost += lost as u64;
-        if lost > 0 {
-            report.faults.push(format!("{lost} acknowledged entries are lost"));
+/// Whether a session came to what an unbroken run comes to, and what was done outside for it was meant, and done as often as it may be.
+pub(crate) fn check(
+    whole: &Picture,
+    told: &Told,
+    done: &BTreeMap<String, u64>,
+    acknowledged: &HashMap<u64, u64>,
+    report: &mut Report,
+) {
+    let lost = acknowledged.iter().filter(|(seq, digest)| told.digests.get(seq) != Some(digest)).count();
+    report.lost += lost as u64;
+    if lost > 0 {
+        report.faults.push(format!("{lost} acknowledged entries are lost"));
+    }
+    if let Some(difference) = told.picture.differs(whole) {
+        report.faults.push(format!("it differs from the run that nobody killed: {difference}"));
+    }
+    for key in told.intents.keys().filter(|key| !done.contains_key(*key)) {
+        report.faults.push(format!("{key} was meant and never done"));
+    }
+    for key in done.keys().filter(|key| !told.intents.contains_key(*key)) {
+        report.faults.push(format!("{key} was done and never meant"));
+    }
+    for (key, effect) in &told.intents {
+        let again = done.get(key).copied().unwrap_or_default().saturating_sub(1);
+        report.count(*effect, again);
+        if again > 0 && matches!(effect, Effect::Reconcilable | Effect::AtMostOnce) {
+            report.faults.push(format!("{key} was done {again} times too often"));
         }
-        if let Some(difference) = told.picture.differs(&self.picture) {
-            report.faults.push(format!("it differs from the run that nobody killed: {difference}"));
-        }
-        for key in told.intents.keys().filter(|key| !done.contains_key(*key)) {
-            report.faults.push(format!("{key} was meant and never done"));
-        }
-        for key in done.keys().filter(|key| !told.intents.contains_key(*key)) {
-            report.faults.push(format!("{key} was done and never meant"));
-        }
-        for (key, effect) in &told.intents {
-            let again = done.get(key).copied().unwrap_or_default().saturating_sub(1);
-            report.count(*effect, again);
-            if again > 0 && matches!(effect, Effect::Reconcilable | Effect::AtMostOnce) {
-                report.faults.push(format!("{key} was done {again} times too often"));
-            }
-        }
-        report.questions += told.asked.len() as u64;
-        for doubt in told.doubts.difference(&told.asked) {
-            report.unasked += 1;
-            report.faults.push(format!("nobody was asked about {doubt}"));
-        }
-        for question in told.asked.difference(&told.doubts) {
-            report.faults.push(format!("{question} was asked without need"));
-        }
+    }
+    report.questions += told.asked.len() as u64;
+    for doubt in told.doubts.difference(&told.asked) {
+        report.unasked += 1;
+        report.faults.push(format!("nobody was asked about {doubt}"));
+    }
+    for question in told.asked.difference(&told.doubts) {
+        report.faults.push(format!("{question} was asked without need"));
     }
 }
 
 fn read(dir: &TempDir, store: Store, generation: u64) -> Result<Told, BoxError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(async { Told::read(&*store.open(dir.path(), generation).await?).await })?)
+    Ok(runtime.block_on(async { Told::read(&*store.open(dir.path(), generation).await?, SESSION).await })?)
 }

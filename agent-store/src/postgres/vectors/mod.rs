@@ -15,7 +15,8 @@ use agent_core::{
 };
 use tokio_postgres::Client;
 
-use self::{connection::Connections, statements::Statements};
+use self::{connection::connect, statements::Statements};
+use super::connections::{Connections, Done};
 
 /// The longest vectors that pgvector's index takes.
 const INDEXED_DIMENSIONS: usize = 2_000;
@@ -41,7 +42,7 @@ const INDEXED_DIMENSIONS: usize = 2_000;
 #[derive(Clone)]
 pub struct PostgresVectorStore {
     schema: String,
-    connections: Connections,
+    connections: Connections<Statements>,
 }
 
 impl PostgresVectorStore {
@@ -59,7 +60,7 @@ impl PostgresVectorStore {
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, has no pgvector, or has tables of a newer
     /// release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL that cannot work. None shows the URL.
     pub async fn connect_with(url: &str, schema: &str, connections: usize) -> Result<Self> {
-        let connections = Connections::open(url, schema, connections.max(1)).await?;
+        let connections = connect(url, schema, connections.max(1)).await?;
         Ok(Self { schema: schema.to_owned(), connections })
     }
 
@@ -87,9 +88,6 @@ async fn create_index(client: &Client, statements: &Statements, name: String) ->
     }
     statements.create_index(client, &collection, space.dimensions).await.map(Ok)
 }
-
-/// What a transaction gives: an error of the database's undoes it and may be tried again, one of ours undoes it.
-type Done<T> = Result<Result<T>, tokio_postgres::Error>;
 
 #[async_trait]
 impl VectorStore for PostgresVectorStore {

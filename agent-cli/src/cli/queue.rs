@@ -1,0 +1,125 @@
+//! What can be said of workers and their queue.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The store is a PostgreSQL database, which holds the queue too. Any number of workers, on any machines, share it. When a worker is ended, what it has under way goes
+on with others; when it dies, they find out by its lease.
+
+Examples:
+  agent worker librarian.yaml --store postgres://agent@db.example.com/agents
+  agent worker *.yaml --at-once 64 --per-tenant 8")]
+pub(crate) struct Worker {
+    /// The agents, each a file (`.yaml`); without one, the agent that the options mean
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How many runs are under way at once
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) at_once: usize,
+    /// What the worker calls itself [default: a new name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) worker: Option<String>,
+    /// How many runs of one tenant are under way at once, on all machines; give all workers the same
+    #[arg(long, value_name = "N")]
+    pub(crate) per_tenant: Option<u64>,
+    /// The database is behind a pooler that gives each transaction another connection
+    #[arg(long)]
+    pub(crate) pooled: bool,
+    /// How long runs have to reach a safe point when the worker is told to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub(crate) drain: u64,
+    /// How long a worker that died keeps its runs from others
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) lease: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agent queue --store postgres://agent@db.example.com/agents
+  agent queue --standing dead
+  agent queue show RUN
+  agent queue retry RUN
+  agent queue schedule nightly '0 3 * * *' --agent librarian --prompt 'Tidy up.'")]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) act: Option<QueueAct>,
+    /// Those alone that stand so
+    #[arg(long, value_enum)]
+    pub(crate) standing: Option<Stands>,
+    /// Those of this tenant alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// List no more than these
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+}
+
+/// How a job stands.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Stands {
+    Queued,
+    Running,
+    AtRest,
+    Dead,
+    Done,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueAct {
+    /// Send a prompt to the workers, and write the run's id
+    Send {
+        /// The agent that is to answer, by name
+        #[arg(long, value_name = "NAME")]
+        agent: String,
+        /// The session; a new one without it
+        #[arg(long, value_name = "NAME")]
+        session: Option<String>,
+        /// The prompt
+        prompt: String,
+    },
+    /// Show a job whole, as JSON
+    Show {
+        /// The run
+        run: String,
+    },
+    /// Let a job that was given up or is at rest go on
+    Retry {
+        /// The run
+        run: String,
+    },
+    /// Forget a job that no worker has
+    Drop {
+        /// The run
+        run: String,
+    },
+    /// Forget the jobs that were done so long ago
+    Purge {
+        /// How long ago
+        #[arg(long, value_name = "HOURS", default_value_t = 24)]
+        older_than: u64,
+    },
+    /// List schedules
+    Schedules,
+    /// Send a prompt at certain times, in UTC
+    Schedule {
+        /// The schedule's name
+        name: String,
+        /// Its times as cron says them: minute, hour, day of the month, month, day of the week
+        cron: String,
+        /// The agent that is to answer, by name
+        #[arg(long, value_name = "NAME")]
+        agent: String,
+        /// The prompt
+        #[arg(long, value_name = "TEXT")]
+        prompt: String,
+    },
+    /// Remove a schedule
+    Unschedule {
+        /// The schedule's name
+        name: String,
+    },
+}

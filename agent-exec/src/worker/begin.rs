@@ -1,0 +1,72 @@
+//! Where a job begins: anew, where its run stands in the journal, or not at all.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    Answer, Checkpoint, Result, RunIds, RunRequest,
+    dispatch::{Claimed, Outcome},
+    journal::{Liveness, RunStatus, liveness_of},
+    run::{Clock, RunInput},
+};
+
+use crate::Agent;
+
+/// What is to be done with a job.
+pub(super) enum Beginning {
+    /// This is to be run.
+    Run(Box<RunRequest>),
+    /// Nothing.
+    Ends(Outcome),
+}
+
+impl Beginning {
+    /// Where the job begins. Whoever runs something is the session's writer then, and is refused if it was too late.
+    pub(super) async fn of(agent: &Agent, claimed: &Claimed) -> Result<Self> {
+        let job = &claimed.job;
+        let request = Box::new(job.request());
+        let Some(journal) = agent.store() else { return Ok(Self::Run(request)) };
+        let mut ids = RunIds::root(agent.name(), job.at.session.clone());
+        (ids.run_id, ids.root_run_id) = (job.at.run.clone(), job.at.run.clone());
+        if let Some(agent_id) = &job.agent_id {
+            ids.agent_id = agent_id.clone();
+        }
+        match liveness_of(&**journal, &ids).await? {
+            Liveness::Unknown => return Ok(Self::Run(request)),
+            Liveness::Over(_) => return Ok(Self::Ends(Outcome::Done)),
+            _ => {}
+        }
+        let index = journal.index(&job.at.session).await?;
+        let (stands, last) = index.look(|index| (index.unfinished(&ids.agent_id), index.view(&ids.agent_id).last_run));
+        let Some(stands) = stands.filter(|stands| stands.ids.run_id == job.at.run) else {
+            return Ok(Self::Ends(Outcome::Done)); // it finished
+        };
+        let waits = matches!(last, Some((run, Some(RunStatus::Interrupted))) if run == job.at.run);
+        Ok(Self::going_on(request, &stands, waits, claimed.answers.as_ref()))
+    }
+
+    /// Goes on with a run with the answers that it still waits for: those that an earlier worker gave it are in the journal.
+    fn going_on(
+        mut request: Box<RunRequest>,
+        stands: &Checkpoint,
+        waits: bool,
+        given: Option<&BTreeMap<String, Answer>>,
+    ) -> Self {
+        let is_open = |id: &str| {
+            stands.questions.iter().any(|question| question.id == id) && !stands.answers.contains_key(id)
+        };
+        let answers: BTreeMap<_, _> =
+            given.into_iter().flatten().filter(|(id, _)| is_open(id)).map(|(id, answer)| (id.clone(), answer.clone())).collect();
+        let until = until(stands);
+        let is_over = until.is_some_and(|until| until <= Clock::default().now());
+        if waits && answers.is_empty() && !is_over && stands.questions.iter().any(|question| is_open(&question.id)) {
+            return Self::Ends(Outcome::AtRest { until, note: None });
+        }
+        request.input = RunInput::Recover { answers };
+        Self::Run(request)
+    }
+}
+
+/// When the first of the questions ends that a run waits for.
+pub(super) fn until(stands: &Checkpoint) -> Option<u64> {
+    stands.questions.iter().filter_map(|question| question.expires).min()
+}

@@ -1,0 +1,81 @@
+//! One job, from its claim to what becomes of it.
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{
+    Result, RunEnd,
+    dispatch::{Claimed, Outcome},
+};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    begin::Beginning,
+    ends::End,
+    shift::{Shift, Stay},
+};
+
+/// How long a queue that failed is left alone before it is told again what became of a job.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Runs a job, and tells the queue what became of it. If its lease is lost, the run is dropped where it is: it is somebody else's.
+pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
+    let lost = stay.lost.clone();
+    let live = async {
+        let outcome = run(&shift, &claimed).await;
+        release(&shift, claimed.receipt, &outcome).await;
+    };
+    tokio::select! {
+        biased;
+        () = lost.cancelled() => {
+            let (run, session) = (&claimed.job.at.run, &claimed.job.at.session);
+            tracing::warn!(%run, %session, "the lease of a run was lost: another worker may have it");
+        }
+        () = live => {}
+    }
+}
+
+async fn run(shift: &Shift, claimed: &Claimed) -> Outcome {
+    let backoff = &shift.worker.backoff;
+    if claimed.failures > 0 && backoff.delay(claimed.failures, None).is_none() {
+        let error = claimed.error.clone().unwrap_or_default();
+        return Outcome::Dead { error: format!("it was tried {} times; the last time: {error}", claimed.failures) };
+    }
+    let attempt: Result<_> = async {
+        let agent = shift.worker.agent(&claimed.job.at.agent)?;
+        let request = match Beginning::of(agent, claimed).await? {
+            Beginning::Run(request) => (shift.worker.shape)(&claimed.job, *request)?,
+            Beginning::Ends(outcome) => return Ok(Err(outcome)),
+        };
+        let run = agent.start(request);
+        let _present = shift.drain.enter(run.handle())?;
+        shift.has_begun(claimed.receipt, run.handle());
+        shift.listen().await;
+        let end: RunEnd = run.await?;
+        Ok(Ok(end))
+    }
+    .await;
+    let drains = shift.drain.is_draining() && !shift.was_told(claimed.receipt);
+    let end = End { backoff, failures: claimed.failures, drains };
+    match attempt {
+        Ok(Ok(ended)) => end.outcome(Ok(ended)),
+        Ok(Err(outcome)) => outcome,
+        Err(e) => {
+            let (run, session) = (&claimed.job.at.run, &claimed.job.at.session);
+            tracing::warn!(%run, %session, error = %e, "a run failed");
+            end.outcome(Err(e))
+        }
+    }
+}
+
+/// Tells the queue until it hears, or the lease is lost.
+async fn release(shift: &Shift, receipt: u64, outcome: &Outcome) {
+    loop {
+        let (queue, heard) = (&shift.worker.queue, shift.heard(receipt));
+        match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), &heard)).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(e)) => tracing::warn!(error = %e, "the queue could not be told what became of a run; trying again"),
+            Err(_) => tracing::warn!("the queue does not answer; trying again"),
+        }
+        sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,232 @@
+//! What a worker has while it works, and keeping it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agent_core::{
+    Error, ErrorKind, Result,
+    dispatch::{Claimed, Signal, Told},
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Inner, life::live};
+use crate::{Agent, Drain, Drained, RunHandle};
+
+/// A worker at work.
+pub(super) struct Shift {
+    pub(super) worker: Arc<Inner>,
+    pub(super) drain: Drain,
+    held: Mutex<HashMap<u64, Held>>,
+}
+
+/// A job that this worker has.
+struct Held {
+    lost: CancellationToken,
+    /// The lease is good until then, as far as is known here.
+    good_until: Instant,
+    handle: Option<RunHandle>,
+    /// Signals that the run heard.
+    heard: Vec<u64>,
+    /// Those of them that the run's journal has soon, with the time when it heard them.
+    steered: Vec<(u64, Instant)>,
+    /// True if the run was cancelled or paused.
+    was_told: bool,
+}
+
+/// A job's place among those that the worker has, until it is dropped.
+pub(super) struct Stay {
+    pub(super) lost: CancellationToken,
+    shift: Arc<Shift>,
+    receipt: u64,
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let held = self.shift.lock().remove(&self.receipt);
+        drop(held); // without the lock
+    }
+}
+
+impl Inner {
+    pub(super) fn agent(&self, name: &str) -> Result<&Agent> {
+        self.agents.get(name).ok_or_else(|| Error::config(format!("this worker has no agent '{name}'")))
+    }
+
+    /// How often leases are renewed, and how long that is waited for: two renewals can fail before a lease has run out.
+    fn heartbeat(&self) -> Duration {
+        self.claim.lease / 3
+    }
+}
+
+impl Shift {
+    pub(super) fn new(worker: Arc<Inner>) -> Self {
+        Self { worker, drain: Drain::new(), held: Mutex::default() }
+    }
+
+    /// Claims until there is no more, or no room; true if there is no room.
+    pub(super) async fn fill(self: &Arc<Self>, runs: &mut JoinSet<()>) -> bool {
+        while runs.len() < self.worker.at_once {
+            let (queue, claim) = (&self.worker.queue, &self.worker.claim);
+            let begun = Instant::now();
+            match timeout(self.worker.claim.lease, queue.claim(claim)).await {
+                Ok(Ok(Some(claimed))) => {
+                    let stay = self.enter(&claimed, begun + claim.lease);
+                    drop(runs.spawn(live(self.clone(), claimed, stay)));
+                }
+                Ok(Ok(None)) => return false,
+                Ok(Err(e)) => {
+                    tracing::warn!(error = %e, "the queue gives no runs; trying again");
+                    return false;
+                }
+                Err(_) => {
+                    tracing::warn!("the queue does not answer; trying again");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn enter(self: &Arc<Self>, claimed: &Claimed, good_until: Instant) -> Stay {
+        let lost = CancellationToken::new();
+        let held = Held {
+            lost: lost.clone(),
+            good_until,
+            handle: None,
+            heard: Vec::new(),
+            steered: Vec::new(),
+            was_told: false,
+        };
+        self.lock().insert(claimed.receipt, held);
+        Stay { lost, shift: self.clone(), receipt: claimed.receipt }
+    }
+
+    pub(super) fn has_begun(&self, receipt: u64, handle: RunHandle) {
+        if let Some(held) = self.lock().get_mut(&receipt) {
+            held.handle = Some(handle);
+        }
+    }
+
+    pub(super) fn heard(&self, receipt: u64) -> Vec<u64> {
+        self.lock().get(&receipt).map(|held| held.heard.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn was_told(&self, receipt: u64) -> bool {
+        self.lock().get(&receipt).is_some_and(|held| held.was_told)
+    }
+
+    pub(super) async fn drain(&self, within: Duration) -> Drained {
+        self.drain.drain(within).await
+    }
+
+    /// Says that the worker lives, and forgets what the runs' journals have. A run whose lease is not good any more is dropped.
+    async fn renew(&self) {
+        let (receipts, heartbeat) = (self.receipts(), self.worker.heartbeat());
+        if receipts.is_empty() {
+            return;
+        }
+        let asked = Instant::now();
+        let good = match timeout(heartbeat, self.worker.queue.renew(&receipts, self.worker.claim.lease)).await {
+            Ok(Ok(good)) => Some(good),
+            Ok(Err(e)) => {
+                tracing::warn!(error = %e, "leases could not be renewed; trying again");
+                None
+            }
+            Err(_) => None,
+        };
+        for (receipt, held) in &mut *self.lock() {
+            match &good {
+                Some(good) if good.contains(receipt) => held.good_until = asked + self.worker.claim.lease,
+                Some(_) if receipts.contains(receipt) => held.lost.cancel(),
+                _ if held.good_until <= Instant::now() => held.lost.cancel(),
+                _ => {}
+            }
+        }
+        let kept = self.kept_by_now(heartbeat);
+        if good.is_some()
+            && !kept.is_empty()
+            && let Ok(Err(e)) = timeout(heartbeat, self.worker.queue.forget(&kept)).await
+        {
+            tracing::warn!(error = %e, "what runs were told could not be forgotten; they may be told again");
+        }
+    }
+
+    /// Messages that runs took long enough ago to have them in their journals.
+    fn kept_by_now(&self, age: Duration) -> Vec<u64> {
+        let mut kept = Vec::new();
+        for held in self.lock().values_mut() {
+            let (old, new): (Vec<_>, _) = held.steered.drain(..).partition(|(_, at)| at.elapsed() >= age);
+            held.steered = new;
+            kept.extend(old.into_iter().map(|(id, _)| id));
+        }
+        kept
+    }
+
+    /// Tells the runs what they are to be told.
+    pub(super) async fn listen(&self) {
+        let receipts = self.receipts();
+        if receipts.is_empty() {
+            return;
+        }
+        match timeout(self.worker.heartbeat(), self.worker.queue.signals(&receipts)).await {
+            Ok(Ok(told)) => {
+                let mut held = self.lock();
+                told.into_iter().for_each(|told| held.get_mut(&told.receipt).into_iter().for_each(|held| held.hear(&told)));
+            }
+            Ok(Err(e)) => tracing::warn!(error = %e, "the queue does not say what runs are told; trying again"),
+            Err(_) => {}
+        }
+    }
+
+    fn receipts(&self) -> Vec<u64> {
+        self.lock().keys().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn hear(&mut self, told: &Told) {
+        let Some(handle) = self.handle.as_ref().filter(|_| !self.heard.contains(&told.id)) else { return };
+        match &told.signal {
+            Signal::Cancel => {
+                self.was_told = true;
+                handle.cancel();
+            }
+            Signal::Pause => {
+                self.was_told = true;
+                handle.pause();
+            }
+            Signal::Steer(message) => match handle.steer(message.clone()) {
+                Ok(()) => self.steered.push((told.id, Instant::now())),
+                // It takes no more: it is told when it goes on, if it does.
+                Err(e) if e.kind() == ErrorKind::Stopped => return,
+                Err(e) => tracing::warn!(error = %e, "a run was told what it cannot take"),
+            },
+            _ => tracing::warn!("a run was told what this release does not know"),
+        }
+        self.heard.push(told.id);
+    }
+}
+
+/// Renews leases and tells runs what they are told, for ever.
+pub(super) async fn keep(shift: Arc<Shift>) {
+    let (mut beat, mut seen) = (interval(shift.worker.heartbeat()), 0);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = beat.tick() => shift.renew().await,
+            news = shift.worker.queue.news(seen) => seen = news,
+        }
+        shift.listen().await;
+    }
+}

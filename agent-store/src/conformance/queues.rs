@@ -1,0 +1,489 @@
+//! What every queue must do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use agent_core::{
+    Answer, ErrorKind, Message, RunRequest,
+    dispatch::{
+        Claim, Claimed, Dispatched, Job, Outcome, RunAddress, Schedule, Signal, Standing, StandingKind, Told, Upkeep, Wanted,
+    },
+};
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::QueueLimits;
+
+/// Makes a test of each claim about a queue ([`Upkeep`](agent_core::dispatch::Upkeep)). It takes a closure that gives a way to open one fresh queue
+/// with given limits, and whatever must live as long as it.
+///
+/// ```
+/// mod in_memory {
+///     use std::sync::Arc;
+///
+///     use agent_core::dispatch::Upkeep;
+///     use agent_store::{MemoryQueue, QueueLimits};
+///
+///     agent_store::queue_conformance!(|| {
+///         let open = |limits: QueueLimits| Arc::new(MemoryQueue::with_limits(limits)) as Arc<dyn Upkeep>;
+///         (open, ())
+///     });
+/// }
+/// ```
+#[macro_export]
+macro_rules! queue_conformance {
+    ($make:expr) => {
+        $crate::claims! { by_reference, $make;
+            a_run_that_is_sent_twice_is_queued_once
+            a_job_comes_as_it_was_sent_whatever_its_names_are
+            tenants_take_turns_however_many_jobs_each_has
+            higher_priorities_of_a_tenant_go_first_and_then_who_came_first
+            a_session_has_one_run_out_at_a_time_in_order_of_arrival
+            what_is_not_due_waits_and_holds_up_nobody
+            a_worker_gets_the_jobs_of_its_agents_alone
+            many_who_claim_at_once_get_each_job_once
+            a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing
+            a_lease_that_is_renewed_is_kept
+            answers_are_kept_until_a_run_rests_that_had_them
+            an_answer_that_comes_before_its_run_rests_is_not_lost
+            a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended
+            what_waits_for_nothing_takes_no_answer
+            signals_survive_a_worker_and_go_when_they_were_heard
+            a_run_that_was_told_something_it_did_not_hear_does_not_rest
+            a_job_that_never_began_is_cancelled_and_paused_by_itself
+            failures_are_counted_until_a_run_rests
+            what_was_given_up_is_listed_and_tried_again_or_removed
+            jobs_that_are_done_are_purged_and_others_are_not
+            no_more_is_taken_than_the_limits_allow
+            no_more_runs_at_once_than_the_limits_allow
+            a_schedule_makes_one_job_of_each_time
+        }
+    };
+}
+
+type Open<'a> = &'a (dyn Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync);
+
+const LEASE: Duration = Duration::from_secs(600);
+
+fn job(run: &str) -> Job {
+    Job::new("a", &RunRequest::user("hello").run_id(run)).expect("it is data")
+}
+
+fn of_session(session: &str, run: &str) -> Job {
+    Job::new("a", &RunRequest::user("hello").session(session).run_id(run)).expect("it is data")
+}
+
+async fn send(queue: &dyn Upkeep, job: Job) -> RunAddress {
+    let at = job.at.clone();
+    assert_eq!(queue.dispatch(job).await.expect("takes it"), Dispatched::New);
+    at
+}
+
+async fn claim_for(queue: &dyn Upkeep, lease: Duration) -> Option<Claimed> {
+    queue.claim(&Claim::new("w", ["a".into()], lease)).await.expect("works")
+}
+
+async fn claim(queue: &dyn Upkeep) -> Option<Claimed> {
+    claim_for(queue, LEASE).await
+}
+
+async fn next(queue: &dyn Upkeep) -> Claimed {
+    claim(queue).await.expect("there is one")
+}
+
+/// The runs that are claimed until there are none.
+async fn rest(queue: &dyn Upkeep) -> Vec<String> {
+    let mut runs = Vec::new();
+    while let Some(claimed) = claim(queue).await {
+        runs.push(claimed.job.at.run.to_string());
+    }
+    runs
+}
+
+async fn release(queue: &dyn Upkeep, claimed: &Claimed, outcome: Outcome) {
+    assert!(queue.release(claimed.receipt, outcome, &[]).await.expect("works"), "the lease is held");
+}
+
+fn answers(value: &str) -> BTreeMap<String, Answer> {
+    BTreeMap::from([("q".to_owned(), json!(value).into())])
+}
+
+fn at_rest() -> Outcome {
+    Outcome::AtRest { until: None, note: None }
+}
+
+async fn standing(queue: &dyn Upkeep, run: &RunAddress) -> Option<Standing> {
+    queue.standing(run).await.expect("reads")
+}
+
+/// The same run changes nothing when it comes again, at whatever time.
+pub async fn a_run_that_is_sent_twice_is_queued_once(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    for outcome in [None, Some(Outcome::Done)] {
+        assert_eq!(queue.dispatch(job("r").priority(9)).await.expect("takes it"), Dispatched::Known);
+        if let Some(outcome) = outcome {
+            let claimed = next(&*queue).await;
+            assert_eq!(claimed.job.priority, 0, "the first one counts");
+            release(&*queue, &claimed, outcome).await;
+        }
+    }
+    assert_eq!(queue.dispatch(job("r")).await.expect("takes it"), Dispatched::Known);
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::Done), None));
+}
+
+/// Nothing of a job is lost, and no name is looked into.
+pub async fn a_job_comes_as_it_was_sent_whatever_its_names_are(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for name in ["", "'; DROP TABLE job; --", "日本 \u{1f600}", "nul\0in", "%_"] {
+        let request = RunRequest::user(name).session(name).run_id(name).state(name, name);
+        let job = Job::new(name, &request).expect("data").tenant(name).extra(json!({name: [name, 0.1]}));
+        let run = send(&*queue, job.clone()).await;
+        let by = Claim::new(name, [name.into()], LEASE);
+        let claimed = queue.claim(&by).await.expect("works").expect("there is one");
+        assert_eq!((claimed.job.clone(), claimed.answers.clone(), claimed.failures), (job, None, 0));
+        assert!(matches!(standing(&*queue, &run).await, Some(Standing::Running { .. })));
+        queue.answer(&run, BTreeMap::from([(name.to_owned(), json!(name).into())])).await.expect("taken");
+        release(&*queue, &claimed, Outcome::Dead { error: name.to_owned() }).await;
+        assert_eq!(queue.jobs(&Wanted::default().tenant(name)).await.expect("lists").len(), 1, "{name}");
+    }
+}
+
+/// One with many jobs does not hold up one with few.
+pub async fn tenants_take_turns_however_many_jobs_each_has(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for n in 0..4 {
+        send(&*queue, job(&format!("big{n}")).tenant("big").priority(100)).await;
+    }
+    for n in 0..2 {
+        send(&*queue, job(&format!("small{n}")).tenant("small")).await;
+    }
+    assert_eq!(rest(&*queue).await, ["big0", "small0", "big1", "small1", "big2", "big3"]);
+}
+
+/// Whatever the order in which they were sent.
+pub async fn higher_priorities_of_a_tenant_go_first_and_then_who_came_first(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for (run, priority) in [("a", 0), ("b", -5), ("c", 7), ("d", 0), ("e", 7)] {
+        send(&*queue, job(run).priority(priority)).await;
+    }
+    assert_eq!(rest(&*queue).await, ["c", "e", "a", "d", "b"]);
+}
+
+/// Also by one that was begun, failed, and is to be run again later.
+pub async fn a_session_has_one_run_out_at_a_time_in_order_of_arrival(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for (session, run) in [("s", "s1"), ("s", "s2"), ("t", "t1"), ("s", "s3")] {
+        send(&*queue, of_session(session, run)).await;
+    }
+    let first = next(&*queue).await;
+    assert_eq!((&*first.job.at.run, rest(&*queue).await), ("s1", vec!["t1".to_owned()]));
+    let after = Outcome::Later { after: LEASE, error: Some("busy".into()) };
+    release(&*queue, &first, after).await;
+    assert_eq!(claim(&*queue).await, None, "the others came later");
+    assert!(queue.remove(&first.job.at).await.expect("works"));
+    let second = next(&*queue).await;
+    assert_eq!(&*second.job.at.run, "s2");
+    release(&*queue, &second, at_rest()).await;
+    assert_eq!(&*next(&*queue).await.job.at.run, "s3", "one at rest is not out");
+}
+
+/// A job of tomorrow lets one of today by.
+pub async fn what_is_not_due_waits_and_holds_up_nobody(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let tomorrow = u64::MAX >> 2;
+    send(&*queue, of_session("s", "later").not_before(tomorrow)).await;
+    send(&*queue, of_session("s", "now").not_before(1)).await;
+    assert_eq!(rest(&*queue).await, ["now"]);
+    let listed = queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    assert_eq!(listed.iter().map(|job| job.ready_at).collect::<Vec<_>>(), [tomorrow]);
+}
+
+/// Agents that nobody has wait.
+pub async fn a_worker_gets_the_jobs_of_its_agents_alone(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for agent in ["a", "b", "c"] {
+        send(&*queue, Job::new(agent, &RunRequest::user("x").run_id(agent)).expect("data")).await;
+    }
+    let by = Claim::new("w", ["b".into(), "c".into()], LEASE);
+    let mut agents = Vec::new();
+    while let Some(claimed) = queue.claim(&by).await.expect("works") {
+        agents.push(claimed.job.at.agent.to_string());
+    }
+    assert_eq!(agents, ["b", "c"]);
+}
+
+/// And no session is out twice meanwhile.
+pub async fn many_who_claim_at_once_get_each_job_once(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for n in 0..40 {
+        send(&*queue, of_session(&format!("s{}", n % 20), &format!("r{n}")).tenant(format!("t{}", n % 3))).await;
+    }
+    let workers = (0..8).map(|_| {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            let mut mine = Vec::new();
+            while let Some(claimed) = claim(&*queue).await {
+                mine.push(claimed);
+            }
+            mine
+        })
+    });
+    let claimed: Vec<_> = join_all(workers).await.into_iter().flat_map(|mine| mine.expect("no panic")).collect();
+    let sessions: BTreeSet<_> = claimed.iter().map(|claimed| claimed.job.at.session.clone()).collect();
+    let receipts: BTreeSet<_> = claimed.iter().map(|claimed| claimed.receipt).collect();
+    assert_eq!((claimed.len(), sessions.len(), receipts.len()), (20, 20, 20));
+}
+
+/// Its failure is counted, and says which worker it was.
+pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let sleeper = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let heir = next(&*queue).await;
+    assert!(heir.receipt != sleeper.receipt && heir.job == sleeper.job);
+    assert_eq!(heir.failures, 1);
+    assert!(heir.error.as_ref().is_some_and(|error| error.contains("worker 'w'")), "{heir:?}");
+    assert_eq!(queue.renew(&[sleeper.receipt, heir.receipt], LEASE).await.expect("works"), [heir.receipt]);
+    assert!(!queue.release(sleeper.receipt, Outcome::Done, &[]).await.expect("works"));
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::Running { worker: "w".into() }));
+    release(&*queue, &heir, Outcome::Done).await;
+    assert!(!queue.release(heir.receipt, Outcome::Done, &[]).await.expect("works"), "it was given back");
+}
+
+/// Its holder goes on having it.
+pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    send(&*queue, job("r")).await;
+    let held = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    assert_eq!(queue.renew(&[held.receipt], LEASE).await.expect("works"), [held.receipt]);
+    assert_eq!(claim(&*queue).await, None);
+    release(&*queue, &held, Outcome::Done).await;
+}
+
+/// A worker that dies with them hands them on.
+pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    release(&*queue, &next(&*queue).await, at_rest()).await;
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    queue.answer(&run, answers("yes")).await.expect("taken");
+    let dies = claim_for(&*queue, Duration::ZERO).await.expect("it goes on");
+    assert_eq!(dies.answers, Some(answers("yes")));
+    let more = BTreeMap::from([("p".to_owned(), json!(1).into())]);
+    let mut both = answers("yes");
+    both.extend(more.clone());
+    queue.answer(&run, more).await.expect("taken");
+    let heir = next(&*queue).await;
+    assert_eq!(heir.answers, Some(both));
+    release(&*queue, &heir, at_rest()).await;
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest), "they are used up");
+    queue.answer(&run, BTreeMap::new()).await.expect("goes on");
+    assert_eq!(next(&*queue).await.answers, Some(BTreeMap::new()));
+}
+
+/// Who reads the journal sees the question before the queue knows of it.
+pub async fn an_answer_that_comes_before_its_run_rests_is_not_lost(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let claimed = next(&*queue).await;
+    queue.answer(&run, answers("early")).await.expect("taken");
+    release(&*queue, &claimed, at_rest()).await;
+    assert_eq!(next(&*queue).await.answers, Some(answers("early")));
+}
+
+/// A question that ends needs no process until then.
+pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { until: Some(u64::MAX >> 2), note: None }).await;
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    queue.answer(&run, answers("yes")).await.expect("taken");
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { until: Some(1), note: Some("ends".into()) }).await;
+    let claimed = next(&*queue).await;
+    assert_eq!((claimed.answers, claimed.failures), (None, 0));
+}
+
+/// The error says that it is out of date.
+pub async fn what_waits_for_nothing_takes_no_answer(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let stale = async |run: &RunAddress| {
+        let e = queue.answer(run, answers("yes")).await.expect_err("it waits for nothing");
+        assert_eq!(e.kind(), ErrorKind::Stale, "{e}");
+    };
+    stale(&RunAddress::new("a", "s", "never sent")).await;
+    let run = send(&*queue, job("r")).await;
+    stale(&run).await;
+    release(&*queue, &next(&*queue).await, Outcome::Done).await;
+    stale(&run).await;
+}
+
+/// What was heard before is not told again, and what was not is told to the next worker.
+pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let dies = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let said = [Signal::Steer(Message::user("and be brief")), Signal::Pause, Signal::Cancel];
+    for signal in said.clone() {
+        assert!(queue.signal(&run, signal).await.expect("works"));
+    }
+    let told = queue.signals(&[dies.receipt]).await.expect("reads");
+    assert_eq!(told.iter().map(|told| told.signal.clone()).collect::<Vec<_>>(), said);
+    queue.forget(&[told[0].id]).await.expect("works");
+    let heir = next(&*queue).await;
+    assert_eq!(queue.signals(&[dies.receipt]).await.expect("reads"), Vec::<Told>::new());
+    let told = queue.signals(&[heir.receipt]).await.expect("reads");
+    assert_eq!(told.iter().map(|told| told.signal.clone()).collect::<Vec<_>>(), said[1..]);
+    let heard: Vec<_> = told.iter().map(|told| told.id).collect();
+    assert!(queue.release(heir.receipt, at_rest(), &heard).await.expect("works"));
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest));
+    for (signal, is_told) in [(Signal::Cancel, false), (Signal::Pause, false)] {
+        assert_eq!(queue.signal(&run, signal).await.expect("works"), is_told);
+    }
+}
+
+/// Another worker tells it.
+pub async fn a_run_that_was_told_something_it_did_not_hear_does_not_rest(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let claimed = next(&*queue).await;
+    assert!(queue.signal(&run, Signal::Cancel).await.expect("works"));
+    release(&*queue, &claimed, at_rest()).await;
+    let again = next(&*queue).await;
+    assert_eq!(queue.signals(&[again.receipt]).await.expect("reads").len(), 1);
+    release(&*queue, &again, Outcome::Done).await;
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
+}
+
+/// No worker is needed for it.
+pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let [cancelled, paused] = [send(&*queue, job("c")).await, send(&*queue, job("p")).await];
+    assert!(queue.signal(&cancelled, Signal::Cancel).await.expect("works"));
+    assert!(queue.signal(&paused, Signal::Pause).await.expect("works"));
+    assert!(!queue.signal(&RunAddress::new("a", "s", "unknown"), Signal::Cancel).await.expect("works"));
+    assert_eq!(standing(&*queue, &cancelled).await, Some(Standing::Done));
+    assert_eq!((standing(&*queue, &paused).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    queue.answer(&paused, BTreeMap::new()).await.expect("goes on");
+    assert_eq!(next(&*queue).await.job.at, paused);
+}
+
+/// What was put back without a failure does not count.
+pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let failed = |error: Option<&str>| Outcome::Later { after: Duration::ZERO, error: error.map(str::to_owned) };
+    for (outcome, failures, error) in [
+        (failed(Some("one")), 1, Some("one")),
+        (failed(None), 1, Some("one")),
+        (failed(Some("two")), 2, Some("two")),
+    ] {
+        release(&*queue, &next(&*queue).await, outcome).await;
+        let listed = queue.jobs(&Wanted::default()).await.expect("lists");
+        assert_eq!((listed[0].failures, listed[0].error.as_deref()), (failures, error));
+    }
+    release(&*queue, &next(&*queue).await, at_rest()).await;
+    queue.answer(&run, BTreeMap::new()).await.expect("goes on");
+    assert_eq!(next(&*queue).await.failures, 0);
+}
+
+/// A dead letter is kept until somebody decides.
+pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let (run, other) = (send(&*queue, job("r")).await, send(&*queue, job("s")).await);
+    let claimed = next(&*queue).await;
+    assert!(!queue.retry(&run).await.expect("works") && !queue.remove(&run).await.expect("works"), "it runs");
+    release(&*queue, &claimed, Outcome::Dead { error: "no credit".into() }).await;
+    let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
+    assert_eq!(dead.iter().map(|job| &job.job.at).collect::<Vec<_>>(), [&run]);
+    assert_eq!(dead[0].standing, Standing::Dead { error: "no credit".into() });
+    assert!(queue.retry(&run).await.expect("works"));
+    let again = next(&*queue).await;
+    assert_eq!((&again.job.at, again.failures), (&run, 0));
+    release(&*queue, &again, Outcome::Dead { error: "no credit".into() }).await;
+    assert!(queue.remove(&run).await.expect("works") && queue.remove(&other).await.expect("works"));
+    assert!(!queue.remove(&run).await.expect("works") && !queue.retry(&run).await.expect("works"));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
+}
+
+/// What is forgotten can be sent again.
+pub async fn jobs_that_are_done_are_purged_and_others_are_not(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let done = send(&*queue, job("done")).await;
+    release(&*queue, &next(&*queue).await, Outcome::Done).await;
+    send(&*queue, job("dead").tenant("t")).await;
+    release(&*queue, &next(&*queue).await, Outcome::Dead { error: "x".into() }).await;
+    send(&*queue, job("queued")).await;
+    assert_eq!(queue.purge(LEASE).await.expect("works"), 0, "it is too young");
+    assert_eq!(queue.purge(Duration::ZERO).await.expect("works"), 1);
+    assert_eq!((standing(&*queue, &done).await, queue.jobs(&Wanted::default()).await.expect("lists").len()), (None, 2));
+    send(&*queue, job("done").tenant("new")).await;
+    assert_eq!(rest(&*queue).await.len(), 2);
+}
+
+/// Of all, and of each tenant; a run that is known is always known.
+pub async fn no_more_is_taken_than_the_limits_allow(open: Open<'_>) {
+    let queue = open(QueueLimits::default().queued(3).queued_per_tenant(2));
+    let refused = async |job: Job| queue.dispatch(job).await.expect_err("full");
+    send(&*queue, job("1").tenant("x")).await;
+    send(&*queue, job("2").tenant("x")).await;
+    let e = refused(job("3").tenant("x")).await;
+    assert!(e.kind() == ErrorKind::RateLimited && e.is_retryable() && e.message().contains("of the tenant"), "{e}");
+    send(&*queue, job("3").tenant("y")).await;
+    assert_eq!(refused(job("4").tenant("z")).await.kind(), ErrorKind::RateLimited);
+    assert_eq!(queue.dispatch(job("1").tenant("x")).await.expect("known"), Dispatched::Known);
+    next(&*queue).await;
+    send(&*queue, job("4").tenant("z")).await;
+}
+
+/// Of each tenant and each agent; what was given back makes way.
+pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
+    let limits = QueueLimits::default().running_per_tenant(2).running_of_tenant("large", 3).running_of_agent("a", 4);
+    let queue = open(limits);
+    for n in 0..5 {
+        send(&*queue, job(&format!("s{n}")).tenant("small")).await;
+        send(&*queue, job(&format!("l{n}")).tenant("large")).await;
+    }
+    let first = next(&*queue).await;
+    assert_eq!(rest(&*queue).await.len(), 3, "the agent's limit");
+    release(&*queue, &first, Outcome::Done).await;
+    let tenant = next(&*queue).await.job.tenant;
+    assert_eq!((&*tenant, claim(&*queue).await), ("large", None), "its turn was longer ago");
+    let queue = open(QueueLimits::default().running_per_tenant(2).running_of_tenant("large", 3));
+    for n in 0..5 {
+        send(&*queue, job(&format!("s{n}")).tenant("small")).await;
+        send(&*queue, job(&format!("l{n}")).tenant("large")).await;
+    }
+    assert_eq!(rest(&*queue).await, ["l0", "s0", "l1", "s1", "l2"]);
+}
+
+/// Its run has an id of the schedule's name and the time; what was missed is made up for once.
+pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let hello = Job::new("a", &RunRequest::user("hello")).expect("data");
+    let wrong = queue.set_schedule(&Schedule::new("x", "now and then", hello.clone())).await.expect_err("no cron");
+    assert_eq!(wrong.kind(), ErrorKind::Config);
+    let each_second = Schedule::new("tick", "* * * * * *", hello.clone());
+    queue.set_schedule(&Schedule::new("yearly", "0 0 1 1 *", hello)).await.expect("set");
+    queue.set_schedule(&each_second).await.expect("set");
+    let schedules = queue.schedules().await.expect("lists");
+    assert_eq!(schedules.iter().map(|(schedule, _)| &*schedule.name).collect::<Vec<_>>(), ["tick", "yearly"]);
+    assert_eq!(schedules[0].0, each_second);
+    let due = schedules[0].1;
+    let first = loop {
+        match claim(&*queue).await {
+            Some(claimed) => break claimed, // the queue's clock cannot be paused: it comes within a second
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    assert!(first.job.at.run.starts_with("tick@20") && first.job.at.session == first.job.at.run, "{first:?}");
+    assert!(queue.schedules().await.expect("lists")[0].1 > due);
+    let again = each_second.job_at(first.job.at.run.trim_start_matches("tick@"));
+    assert_eq!(queue.dispatch(again).await.expect("takes it"), Dispatched::Known, "no time makes two");
+    assert!(queue.remove_schedule("tick").await.expect("works"));
+    assert!(!queue.remove_schedule("tick").await.expect("works"));
+    assert_eq!(queue.schedules().await.expect("lists").len(), 1);
+}

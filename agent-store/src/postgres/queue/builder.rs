@@ -1,0 +1,94 @@
+//! How a queue is opened.
+
+use std::{fmt, sync::Arc};
+
+use agent_core::Result;
+
+use super::{Inner, PostgresQueue, listen::listen, statements::Statements};
+use crate::{
+    postgres::{
+        connect::Location,
+        connections::{Connections, PATIENCE},
+    },
+    queue::{News, QueueLimits},
+};
+
+/// From nothing to format 1, and so on; see the journal's.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// Settings of a [`PostgresQueue`].
+#[derive(Clone)]
+#[must_use]
+pub struct PostgresQueueBuilder {
+    url: String,
+    schema: String,
+    connections: usize,
+    listen: bool,
+    limits: QueueLimits,
+}
+
+impl PostgresQueueBuilder {
+    pub(super) fn new(url: &str) -> Self {
+        let (url, schema) = (url.to_owned(), "agent_queue".to_owned());
+        Self { url, schema, connections: 4, listen: true, limits: QueueLimits::default() }
+    }
+
+    /// Sets the schema that holds the queue's tables; it is created if it is missing. Default: `agent_queue`.
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = name.into();
+        self
+    }
+
+    /// Sets how many connections there are at most, beside the one that listens. Default: 4; at least one.
+    pub fn connections(mut self, most: usize) -> Self {
+        self.connections = most.max(1);
+        self
+    }
+
+    /// Sets whether workers are woken by `LISTEN`. Default: true. It must not be behind a pooler that gives each transaction another connection; who only
+    /// sends jobs needs it neither.
+    pub fn listen(mut self, listen: bool) -> Self {
+        self.listen = listen;
+        self
+    }
+
+    /// Sets how much the queue takes, and how much of it runs at once. Default: any number.
+    pub fn limits(mut self, limits: QueueLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Connects, and creates the tables or brings older ones up to date.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, or has tables of a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a setting that cannot work. Each says what to do, and none shows
+    /// the URL.
+    pub async fn connect(self) -> Result<PostgresQueue> {
+        let location = Location::new(&self.url, &self.schema, PATIENCE)?;
+        let set_up = |location: Location| async move {
+            location.migrate(MIGRATIONS).await?;
+            Ok(Statements::new(location))
+        };
+        let connections = Connections::open(location.clone(), "agent-queue", self.connections, set_up).await?;
+        let news = News::default();
+        if self.listen {
+            let channel = Statements::new(location.clone()).channel().to_owned();
+            // It ends with the runtime of the connections.
+            drop(connections.runtime().spawn(listen(location, channel, news.clone())));
+        }
+        Ok(PostgresQueue(Arc::new(Inner { schema: self.schema, limits: self.limits, connections, news })))
+    }
+}
+
+impl fmt::Debug for PostgresQueueBuilder {
+    /// Without the URL, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresQueueBuilder")
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .field("listen", &self.listen)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

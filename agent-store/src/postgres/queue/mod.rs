@@ -1,0 +1,211 @@
+//! [`PostgresQueue`]: a queue of runs that processes on several machines share.
+
+mod builder;
+mod claims;
+mod listen;
+mod row;
+mod sending;
+mod statements;
+mod upkeep;
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use agent_core::{
+    Answer, Result, async_trait,
+    dispatch::{
+        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing, Told, Upkeep, Wanted,
+    },
+};
+
+pub use self::builder::PostgresQueueBuilder;
+use self::statements::Statements;
+use super::connections::Connections;
+use crate::queue::{News, QueueLimits, Times};
+
+/// Ends a transaction with an error of our own.
+macro_rules! ours {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(e) => return Ok(Err(e)),
+        }
+    };
+}
+use ours;
+
+/// A queue of runs in a PostgreSQL database, for workers on several machines. Cheap to clone; every clone is the same queue.
+///
+/// Any process sends, any worker runs, and a job whose worker died is noticed by its lease, by the server's clock. Claims are made one after the
+/// other, however many workers there are, so that turns and limits hold on all machines together: a claim takes a few round trips, which is little beside a
+/// run of an agent.
+///
+/// Workers are woken by `LISTEN`, which takes a connection of its own. It needs a session: behind a pooler that gives each transaction another connection switch it
+/// [off](PostgresQueueBuilder::listen); workers then come to ask when their time to poll has gone. Everything else works there as it does for the
+/// [journal](crate::PostgresJournal#poolers).
+///
+/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, and can share its database: it has a
+/// schema of its own. It can be read at any time with `psql -c 'select * from agent_queue.jobs'`.
+///
+/// ```no_run
+/// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
+/// use agent_store::PostgresQueue;
+///
+/// # async fn example() -> Result<(), agent_core::Error> {
+/// let queue = PostgresQueue::connect("postgres://agent@localhost/agents").await?;
+/// queue.dispatch(Job::new("helper", &RunRequest::user("hello"))?.tenant("acme")).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct PostgresQueue(Arc<Inner>);
+
+struct Inner {
+    schema: String,
+    limits: QueueLimits,
+    connections: Connections<Statements>,
+    news: News,
+}
+
+impl PostgresQueue {
+    /// Connects to the database at `url`, with the defaults of [`PostgresQueueBuilder`].
+    ///
+    /// # Errors
+    /// As [`PostgresQueueBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder(url).connect().await
+    }
+
+    /// Settings for a queue at `url`.
+    pub fn builder(url: &str) -> PostgresQueueBuilder {
+        PostgresQueueBuilder::new(url)
+    }
+}
+
+#[async_trait]
+impl Dispatch for PostgresQueue {
+    async fn dispatch(&self, job: Job) -> Result<Dispatched> {
+        let (job, limits) = (Arc::new(job), self.0.limits.clone());
+        self.0
+            .connections
+            .write_again(move |client, statements| Box::pin(sending::dispatch(client, statements, job.clone(), limits.clone())))
+            .await
+    }
+
+    async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
+        let run = run.clone();
+        self.0
+            .connections
+            .write_again(move |client, statements| Box::pin(sending::answer(client, statements, run.clone(), answers.clone())))
+            .await
+    }
+
+    async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
+        let run = run.clone();
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(sending::signal(client, statements, run.clone(), signal.clone())))
+            .await
+    }
+
+    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+        let run = run.clone();
+        self.0.connections.read(move |client, statements| Box::pin(sending::standing(client, statements, run.clone()))).await
+    }
+}
+
+#[async_trait]
+impl Queue for PostgresQueue {
+    async fn claim(&self, by: &Claim) -> Result<Option<Claimed>> {
+        let (by, limits) = (by.clone(), self.0.limits.clone());
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(claims::claim(client, statements, by.clone(), limits.clone())))
+            .await
+    }
+
+    async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>> {
+        let receipts = receipts.to_vec();
+        self.0
+            .connections
+            .write_again(move |client, statements| Box::pin(claims::renew(client, statements, receipts.clone(), lease)))
+            .await
+    }
+
+    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
+        let heard = heard.to_vec();
+        self.0
+            .connections
+            .write(move |client, statements| {
+                Box::pin(claims::release(client, statements, receipt, outcome.clone(), heard.clone()))
+            })
+            .await
+    }
+
+    async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>> {
+        let receipts = receipts.to_vec();
+        self.0
+            .connections
+            .read(move |client, statements| Box::pin(claims::signals(client, statements, receipts.clone())))
+            .await
+    }
+
+    async fn forget(&self, signals: &[u64]) -> Result<()> {
+        let signals = signals.to_vec();
+        self.0
+            .connections
+            .write_again(move |client, statements| Box::pin(claims::forget(client, statements, signals.clone())))
+            .await
+    }
+
+    async fn news(&self, since: u64) -> u64 {
+        self.0.news.after(since).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for PostgresQueue {
+    async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>> {
+        let wanted = wanted.clone();
+        self.0.connections.read(move |client, statements| Box::pin(upkeep::jobs(client, statements, wanted.clone()))).await
+    }
+
+    async fn retry(&self, run: &RunAddress) -> Result<bool> {
+        let run = run.clone();
+        self.0.connections.write(move |client, statements| Box::pin(upkeep::retry(client, statements, run.clone()))).await
+    }
+
+    async fn remove(&self, run: &RunAddress) -> Result<bool> {
+        let run = run.clone();
+        self.0.connections.write(move |client, statements| Box::pin(upkeep::remove(client, statements, run.clone()))).await
+    }
+
+    async fn purge(&self, age: Duration) -> Result<u64> {
+        self.0.connections.write(move |client, statements| Box::pin(upkeep::purge(client, statements, age))).await
+    }
+
+    async fn set_schedule(&self, schedule: &Schedule) -> Result<()> {
+        Times::of(schedule)?;
+        let schedule = schedule.clone();
+        self.0
+            .connections
+            .write_again(move |client, statements| Box::pin(upkeep::set_schedule(client, statements, schedule.clone())))
+            .await
+    }
+
+    async fn remove_schedule(&self, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(upkeep::remove_schedule(client, statements, name.clone())))
+            .await
+    }
+
+    async fn schedules(&self) -> Result<Vec<(Schedule, u64)>> {
+        self.0.connections.read(move |client, statements| Box::pin(upkeep::schedules(client, statements))).await
+    }
+}
+
+impl fmt::Debug for PostgresQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresQueue").field("schema", &self.0.schema).field("limits", &self.0.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! What senders ask of the queue.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    Answer, Error, ErrorKind,
+    dispatch::{Dispatched, Job, RunAddress, Signal, Standing},
+};
+use tokio_postgres::{Client, types::Type};
+
+use super::{ours, statements::Statements};
+use crate::{
+    postgres::connections::Done,
+    queue::{
+        QueueLimits,
+        record::{Record, Taken, waits_for_nothing},
+    },
+};
+
+const FOR_UPDATE: &str = "FOR UPDATE";
+
+pub(super) async fn dispatch(client: &Client, statements: &Statements, job: Arc<Job>, limits: QueueLimits) -> Done<Dispatched> {
+    let dispatched = ours!(insert(client, statements, &job, &limits).await?);
+    if dispatched == Dispatched::New {
+        statements.notify(client).await?;
+    }
+    Ok(Ok(dispatched))
+}
+
+/// Adds a job within the limits, unless there is one for its run.
+pub(super) async fn insert(client: &Client, statements: &Statements, job: &Job, limits: &QueueLimits) -> Done<Dispatched> {
+    if statements.job_of(client, &job.at, "").await?.is_some() {
+        return Ok(Ok(Dispatched::Known));
+    }
+    let (queued, of_tenant) =
+        statements.queued(client, &job.tenant, limits.queued, limits.queued_per_tenant).await?;
+    ours!(limits.admit(queued, of_tenant));
+    let unwritable = |e| Error::new(ErrorKind::Store, "the job cannot be written as JSON").with_source(e);
+    let body = ours!(serde_json::to_string(job).map_err(unwritable));
+    let record = Record::new(job.clone(), statements.now(client).await?);
+    Ok(Ok(match statements.insert(client, &record, &body).await? {
+        true => Dispatched::New,
+        false => Dispatched::Known,
+    }))
+}
+
+pub(super) async fn answer(
+    client: &Client,
+    statements: &Statements,
+    run: RunAddress,
+    answers: BTreeMap<String, Answer>,
+) -> Done<()> {
+    let Some(stored) = statements.job_of(client, &run, FOR_UPDATE).await? else {
+        return Ok(Err(waits_for_nothing(&run)));
+    };
+    let mut record = ours!(stored.record());
+    ours!(record.answer(answers, stored.now));
+    record.changed = stored.now;
+    statements.store(client, stored.id, &record).await?;
+    statements.notify(client).await.map(Ok)
+}
+
+pub(super) async fn signal(client: &Client, statements: &Statements, run: RunAddress, signal: Signal) -> Done<bool> {
+    let Some(stored) = statements.job_of(client, &run, FOR_UPDATE).await? else { return Ok(Ok(false)) };
+    let mut record = ours!(stored.record());
+    match record.signal(&signal) {
+        Taken::No => return Ok(Ok(false)),
+        Taken::ByJob => {
+            record.changed = stored.now;
+            statements.store(client, stored.id, &record).await?;
+        }
+        Taken::ForRun => {
+            let body = serde_json::to_string(&signal).expect("a signal is JSON");
+            let sql = "INSERT INTO {schema}.signal (job, body) VALUES ($1, $2)";
+            statements.rows(client, sql, &[(&stored.id, Type::INT8), (&body, Type::TEXT)]).await?;
+        }
+    }
+    statements.notify(client).await?;
+    Ok(Ok(true))
+}
+
+pub(super) async fn standing(client: &Client, statements: &Statements, run: RunAddress) -> Done<Option<Standing>> {
+    let Some(stored) = statements.job_of(client, &run, "").await? else { return Ok(Ok(None)) };
+    Ok(stored.record().map(|record| Some(record.standing())))
+}

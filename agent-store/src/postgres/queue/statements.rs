@@ -1,0 +1,215 @@
+//! What is asked of the database.
+
+use agent_core::dispatch::RunAddress;
+use sha2::{Digest, Sha256};
+use tokio_postgres::{Client, Error, Row, types::Type};
+
+use super::row::Stored;
+use crate::{
+    postgres::{connect::Location, query::Parameter},
+    queue::record::Record,
+};
+
+/// Claims are made one after the other: limits and turns hold on all machines together, and a session is out once.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock_space}))";
+
+const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+
+/// What a [`Stored`] is read from.
+const COLUMNS: &str = "SELECT id, body, standing, ready_at, failures, begun, receipt, worker, expires, answers, taken, error, created,
+    changed, (extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM {schema}.job ";
+
+/// The job that is next: of the tenant whose turn was longest ago, the first that fits.
+const CANDIDATE: &str = "
+WITH busy AS MATERIALIZED (
+    SELECT agent, tenant FROM {schema}.job WHERE standing = 'running'
+), mine AS MATERIALIZED (
+    SELECT agent FROM unnest($1::bytea[], $2::int8[]) AS mine (agent, most)
+    WHERE (SELECT count(*) FROM busy WHERE busy.agent = mine.agent) < most
+)
+SELECT next.id, tenant.name
+FROM {schema}.tenant CROSS JOIN LATERAL (
+    SELECT job.id FROM {schema}.job
+    WHERE job.tenant = tenant.name AND job.standing = 'queued' AND job.ready_at <= $6
+      AND job.agent IN (SELECT agent FROM mine)
+      AND NOT EXISTS (
+        SELECT FROM {schema}.job AS other
+        WHERE other.agent = job.agent AND other.session = job.session AND other.standing IN ('queued', 'running')
+          AND other.id <> job.id
+          AND (other.standing = 'running' OR (other.id < job.id AND (other.begun OR other.ready_at <= $6)))
+      )
+    ORDER BY job.priority DESC, job.id LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+) AS next
+WHERE (SELECT count(*) FROM busy WHERE busy.tenant = tenant.name)
+    < coalesce((SELECT most FROM unnest($4::bytea[], $5::int8[]) AS own (name, most) WHERE own.name = tenant.name), $3)
+ORDER BY tenant.turn, tenant.name LIMIT 1";
+
+const STORE: &str = "
+UPDATE {schema}.job SET standing = $2, ready_at = $3, failures = $4, begun = $5, receipt = $6, worker = $7, expires = $8,
+    answers = $9, taken = $10, error = $11, changed = $12
+WHERE id = $1";
+
+const INSERT: &str = "
+INSERT INTO {schema}.job (agent, session, run, tenant, priority, body, standing, ready_at, failures, begun, worker, expires,
+    created, changed)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, false, '', 0, $8, $8)
+ON CONFLICT (agent, session, run) DO NOTHING RETURNING id";
+
+/// How many are queued, in all and of a tenant; no more are counted than matter.
+const QUEUED: &str = "
+SELECT (SELECT count(*) FROM (SELECT FROM {schema}.job WHERE standing = 'queued' LIMIT $2) AS all_queued),
+       (SELECT count(*) FROM (SELECT FROM {schema}.job WHERE standing = 'queued' AND tenant = $1 LIMIT $3) AS of_tenant)";
+
+const FIND: &str = "WHERE agent = $1 AND session = $2 AND run = $3";
+
+/// The SQL of one schema, and the channel on which its workers are woken.
+pub(super) struct Statements {
+    location: Location,
+    channel: String,
+}
+
+impl Statements {
+    pub(super) fn new(location: Location) -> Self {
+        let hash = Sha256::digest(location.schema());
+        let channel = hash[..8].iter().fold("agent_queue_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+        Self { location, channel }
+    }
+
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    pub(super) async fn rows(
+        &self,
+        client: &Client,
+        sql: &str,
+        parameters: &[(Parameter<'_>, Type)],
+    ) -> Result<Vec<Row>, Error> {
+        client.query_typed(&self.location.sql(sql), parameters).await
+    }
+
+    /// Until the transaction ends, nobody else claims.
+    pub(super) async fn lock_claims(&self, client: &Client) -> Result<(), Error> {
+        self.rows(client, LOCK, &[]).await.map(drop)
+    }
+
+    pub(super) async fn now(&self, client: &Client) -> Result<u64, Error> {
+        self.number(client, NOW, &[]).await.map(|now| now.unwrap_or(0).cast_unsigned())
+    }
+
+    pub(super) async fn number(
+        &self,
+        client: &Client,
+        sql: &str,
+        parameters: &[(Parameter<'_>, Type)],
+    ) -> Result<Option<i64>, Error> {
+        self.rows(client, sql, parameters).await?.first().map(|row| row.try_get(0)).transpose()
+    }
+
+    /// Jobs, which nobody else changes until the transaction ends.
+    pub(super) async fn jobs(
+        &self,
+        client: &Client,
+        condition: &str,
+        parameters: &[(Parameter<'_>, Type)],
+    ) -> Result<Vec<Stored>, Error> {
+        let rows = self.rows(client, &format!("{COLUMNS} {condition}"), parameters).await?;
+        rows.iter().map(Stored::read).collect()
+    }
+
+    pub(super) async fn job_of(&self, client: &Client, run: &RunAddress, how: &str) -> Result<Option<Stored>, Error> {
+        let [agent, session, run] = names(run);
+        let condition = format!("{FIND} {how}");
+        let values: [(Parameter<'_>, Type); 3] = [(&agent, Type::BYTEA), (&session, Type::BYTEA), (&run, Type::BYTEA)];
+        Ok(self.jobs(client, &condition, &values).await?.pop())
+    }
+
+    pub(super) async fn candidate(&self, client: &Client, wanted: &Candidates, now: u64) -> Result<Option<(i64, Vec<u8>)>, Error> {
+        let now = now.cast_signed();
+        let values: [(Parameter<'_>, Type); 6] = [
+            (&wanted.agents.0, Type::BYTEA_ARRAY),
+            (&wanted.agents.1, Type::INT8_ARRAY),
+            (&wanted.per_tenant, Type::INT8),
+            (&wanted.tenants.0, Type::BYTEA_ARRAY),
+            (&wanted.tenants.1, Type::INT8_ARRAY),
+            (&now, Type::INT8),
+        ];
+        let rows = self.rows(client, CANDIDATE, &values).await?;
+        rows.first().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
+    }
+
+    pub(super) async fn take_turn(&self, client: &Client, tenant: &[u8]) -> Result<(), Error> {
+        let sql = "UPDATE {schema}.tenant SET turn = nextval('{schema}.turn') WHERE name = $1";
+        self.rows(client, sql, &[(&tenant, Type::BYTEA)]).await.map(drop)
+    }
+
+    pub(super) async fn store(&self, client: &Client, id: i64, record: &Record) -> Result<(), Error> {
+        let json = |answers: &Option<_>| answers.as_ref().map(|answers| serde_json::to_string(answers).expect("answers are JSON"));
+        let text = |text: &str| text.replace('\0', "\u{fffd}");
+        let (standing, ready_at, expires) = (record.standing.as_str(), record.ready_at.cast_signed(), record.expires.cast_signed());
+        let (failures, changed) = (record.failures.cast_signed(), record.changed.cast_signed());
+        let (receipt, worker) = (record.receipt.map(u64::cast_signed), text(&record.worker));
+        let (answers, taken, error) = (json(&record.answers), json(&record.taken), record.error.as_deref().map(text));
+        let values: [(Parameter<'_>, Type); 12] = [
+            (&id, Type::INT8),
+            (&standing, Type::TEXT),
+            (&ready_at, Type::INT8),
+            (&failures, Type::INT4),
+            (&record.begun, Type::BOOL),
+            (&receipt, Type::INT8),
+            (&worker, Type::TEXT),
+            (&expires, Type::INT8),
+            (&answers, Type::TEXT),
+            (&taken, Type::TEXT),
+            (&error, Type::TEXT),
+            (&changed, Type::INT8),
+        ];
+        self.rows(client, STORE, &values).await.map(drop)
+    }
+
+    /// How many are queued, in all and of a tenant, as far as those limits ask.
+    pub(super) async fn queued(&self, client: &Client, tenant: &str, all: Option<u64>, own: Option<u64>) -> Result<(u64, u64), Error> {
+        let most = |most: Option<u64>| i64::try_from(most.unwrap_or(0)).unwrap_or(i64::MAX);
+        let (tenant, all, own) = (tenant.as_bytes(), most(all), most(own));
+        let values: [(Parameter<'_>, Type); 3] = [(&tenant, Type::BYTEA), (&all, Type::INT8), (&own, Type::INT8)];
+        let rows = self.rows(client, QUEUED, &values).await?;
+        let count = |at| rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(at)).map(i64::cast_unsigned);
+        Ok((count(0)?, count(1)?))
+    }
+
+    /// Adds a job, unless there is one for its run.
+    pub(super) async fn insert(&self, client: &Client, record: &Record, body: &str) -> Result<bool, Error> {
+        let tenant = record.job.tenant.as_bytes();
+        let sql = "INSERT INTO {schema}.tenant (name) VALUES ($1) ON CONFLICT DO NOTHING";
+        self.rows(client, sql, &[(&tenant, Type::BYTEA)]).await?;
+        let [agent, session, run] = names(&record.job.at);
+        let (ready_at, now) = (record.ready_at.cast_signed(), record.created.cast_signed());
+        let values: [(Parameter<'_>, Type); 8] = [
+            (&agent, Type::BYTEA),
+            (&session, Type::BYTEA),
+            (&run, Type::BYTEA),
+            (&tenant, Type::BYTEA),
+            (&record.job.priority, Type::INT2),
+            (&body, Type::TEXT),
+            (&ready_at, Type::INT8),
+            (&now, Type::INT8),
+        ];
+        Ok(self.number(client, INSERT, &values).await?.is_some())
+    }
+
+    /// Wakes the workers, when the transaction ends.
+    pub(super) async fn notify(&self, client: &Client) -> Result<(), Error> {
+        self.rows(client, "SELECT pg_notify($1, '')", &[(&self.channel, Type::TEXT)]).await.map(drop)
+    }
+}
+
+/// Whose jobs may be next, and how many of each may run.
+pub(super) struct Candidates {
+    pub(super) agents: (Vec<Vec<u8>>, Vec<i64>),
+    pub(super) per_tenant: i64,
+    pub(super) tenants: (Vec<Vec<u8>>, Vec<i64>),
+}
+
+fn names(run: &RunAddress) -> [&[u8]; 3] {
+    [run.agent.as_bytes(), run.session.as_bytes(), run.run.as_bytes()]
+}

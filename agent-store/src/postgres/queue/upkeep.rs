@@ -1,0 +1,77 @@
+//! What those ask of the queue who look after it.
+
+use std::time::Duration;
+
+use agent_core::dispatch::{QueuedJob, RunAddress, Schedule, StandingKind, Wanted};
+use tokio_postgres::{Client, types::Type};
+
+use super::{ours, row::unreadable, statements::Statements};
+use crate::{
+    postgres::{connections::Done, query::Parameter},
+    queue::{Times, record::millis},
+};
+
+pub(super) async fn jobs(client: &Client, statements: &Statements, wanted: Wanted) -> Done<Vec<QueuedJob>> {
+    let condition = "WHERE ($1::text IS NULL OR standing = $1) AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id DESC LIMIT $3";
+    let (standing, tenant) = (wanted.standing.map(StandingKind::as_str), wanted.tenant.as_ref().map(|name| name.as_bytes()));
+    let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
+    let values: [(Parameter<'_>, Type); 3] = [(&standing, Type::TEXT), (&tenant, Type::BYTEA), (&most, Type::INT8)];
+    let stored = statements.jobs(client, condition, &values).await?;
+    Ok(stored.iter().map(|stored| stored.record().map(|record| record.shown())).collect())
+}
+
+pub(super) async fn retry(client: &Client, statements: &Statements, run: RunAddress) -> Done<bool> {
+    let Some(stored) = statements.job_of(client, &run, "FOR UPDATE").await? else { return Ok(Ok(false)) };
+    let mut record = ours!(stored.record());
+    let stands = record.retry(stored.now);
+    if stands {
+        record.changed = stored.now;
+        statements.store(client, stored.id, &record).await?;
+        statements.notify(client).await?;
+    }
+    Ok(Ok(stands))
+}
+
+pub(super) async fn remove(client: &Client, statements: &Statements, run: RunAddress) -> Done<bool> {
+    let Some(stored) = statements.job_of(client, &run, "FOR UPDATE").await? else { return Ok(Ok(false)) };
+    let sql = "DELETE FROM {schema}.job WHERE id = $1 AND standing <> 'running' RETURNING id";
+    let removed = statements.rows(client, sql, &[(&stored.id, Type::INT8)]).await?;
+    Ok(Ok(!removed.is_empty()))
+}
+
+/// Tenants without jobs go, too.
+pub(super) async fn purge(client: &Client, statements: &Statements, age: Duration) -> Done<u64> {
+    let before = statements.now(client).await?.saturating_sub(millis(age)).cast_signed();
+    let sql = "WITH gone AS (DELETE FROM {schema}.job WHERE standing = 'done' AND changed <= $1 RETURNING 1)
+               SELECT count(*) FROM gone";
+    let gone = statements.number(client, sql, &[(&before, Type::INT8)]).await?.unwrap_or_default();
+    let sql = "DELETE FROM {schema}.tenant WHERE NOT EXISTS (SELECT FROM {schema}.job WHERE job.tenant = tenant.name)";
+    statements.rows(client, sql, &[]).await?;
+    Ok(Ok(gone.cast_unsigned()))
+}
+
+pub(super) async fn set_schedule(client: &Client, statements: &Statements, schedule: Schedule) -> Done<()> {
+    let now = statements.now(client).await?;
+    let due = ours!(Times::of(&schedule).and_then(|times| times.after(now))).cast_signed();
+    let (name, body) = (schedule.name.as_bytes(), serde_json::to_string(&schedule).expect("a schedule is JSON"));
+    let sql = "INSERT INTO {schema}.schedule (name, body, due) VALUES ($1, $2, $3)
+               ON CONFLICT (name) DO UPDATE SET body = excluded.body, due = excluded.due";
+    let values: [(Parameter<'_>, Type); 3] = [(&name, Type::BYTEA), (&body, Type::TEXT), (&due, Type::INT8)];
+    statements.rows(client, sql, &values).await?;
+    Ok(Ok(()))
+}
+
+pub(super) async fn remove_schedule(client: &Client, statements: &Statements, name: String) -> Done<bool> {
+    let (sql, name) = ("DELETE FROM {schema}.schedule WHERE name = $1 RETURNING due", name.as_bytes());
+    Ok(Ok(statements.number(client, sql, &[(&name, Type::BYTEA)]).await?.is_some()))
+}
+
+pub(super) async fn schedules(client: &Client, statements: &Statements) -> Done<Vec<(Schedule, u64)>> {
+    let mut all = Vec::new();
+    for row in statements.rows(client, "SELECT body, due FROM {schema}.schedule ORDER BY name", &[]).await? {
+        let (body, due): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let schedule = ours!(serde_json::from_str(body).map_err(|e| unreadable(0, e)));
+        all.push((schedule, due.cast_unsigned()));
+    }
+    Ok(Ok(all))
+}

@@ -1,0 +1,223 @@
+//! A job in a queue, and the only ways in which it changes: the same in every queue.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use agent_core::{
+    Answer, Error, ErrorKind, Result,
+    dispatch::{Claimed, Job, Outcome, QueuedJob, RunAddress, Signal, Standing, StandingKind},
+};
+
+/// A job in a queue. Times are milliseconds since 1970, UTC, by the queue's clock.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) job: Job,
+    pub(crate) standing: StandingKind,
+    pub(crate) ready_at: u64,
+    pub(crate) failures: u32,
+    /// True since a worker first had it: a run may stand in the journal.
+    pub(crate) begun: bool,
+    pub(crate) receipt: Option<u64>,
+    pub(crate) worker: String,
+    pub(crate) expires: u64,
+    /// What came since it was claimed.
+    pub(crate) answers: Option<BTreeMap<String, Answer>>,
+    /// What the worker was given that has it, or that died with it.
+    pub(crate) taken: Option<BTreeMap<String, Answer>>,
+    pub(crate) error: Option<String>,
+    pub(crate) created: u64,
+    pub(crate) changed: u64,
+}
+
+/// A time that does not come, and that every database can hold.
+const NEVER: u64 = u64::MAX >> 1;
+
+/// What becomes of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nobody is there to be told.
+    No,
+    /// The job itself changed, and that was all.
+    ByJob,
+    /// It is kept for the run.
+    ForRun,
+}
+
+impl Record {
+    pub(crate) fn new(job: Job, now: u64) -> Self {
+        Self {
+            standing: StandingKind::Queued,
+            ready_at: job.not_before.unwrap_or(now),
+            failures: 0,
+            begun: false,
+            receipt: None,
+            worker: String::new(),
+            expires: 0,
+            answers: None,
+            taken: None,
+            error: None,
+            created: now,
+            changed: now,
+            job,
+        }
+    }
+
+    /// Gives it to a worker.
+    pub(crate) fn claim(&mut self, receipt: u64, worker: &str, expires: u64) -> Claimed {
+        (self.standing, self.begun) = (StandingKind::Running, true);
+        (self.receipt, self.expires) = (Some(receipt), expires);
+        worker.clone_into(&mut self.worker);
+        self.taken = merged(self.taken.take(), self.answers.take());
+        let mut claimed = Claimed::new(receipt, self.job.clone());
+        claimed.answers.clone_from(&self.taken);
+        (claimed.failures, claimed.error) = (self.failures, self.error.clone());
+        claimed
+    }
+
+    /// True if nobody is to be waited for any more: its worker did not say that it lives, or what it rests for has ended.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        match self.standing {
+            StandingKind::Running => self.expires <= now,
+            StandingKind::AtRest => self.ready_at <= now,
+            _ => false,
+        }
+    }
+
+    /// Queues one that [is due](Self::is_due).
+    pub(crate) fn wake(&mut self, now: u64) {
+        if self.standing == StandingKind::Running {
+            self.failures += 1;
+            self.error = Some(format!("worker '{}' was not heard of in time", self.worker));
+        }
+        self.requeue(now);
+    }
+
+    /// Its worker gives it back. If it was told what its run has not heard, it does not rest.
+    pub(crate) fn release(&mut self, outcome: Outcome, is_told: bool, now: u64) {
+        match outcome {
+            Outcome::Later { after, error } => {
+                self.requeue(now.saturating_add(millis(after)));
+                self.failures += u32::from(error.is_some());
+                self.error = error.or(self.error.take());
+            }
+            Outcome::AtRest { until, note } => {
+                (self.taken, self.failures, self.error) = (None, 0, note);
+                match is_told || self.answers.is_some() {
+                    true => self.requeue(now),
+                    false => self.rest(until.unwrap_or(NEVER)),
+                }
+            }
+            Outcome::Dead { error } => {
+                self.error = Some(error);
+                self.leave(StandingKind::Dead);
+            }
+            // Whatever a newer release of the contract says, the worker is done with it.
+            _ => {
+                (self.answers, self.taken, self.error) = (None, None, None);
+                self.leave(StandingKind::Done);
+            }
+        }
+    }
+
+    /// Takes answers for its run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stale`] if it waits for nothing.
+    pub(crate) fn answer(&mut self, answers: BTreeMap<String, Answer>, now: u64) -> Result<()> {
+        let waits = match self.standing {
+            StandingKind::Queued => self.begun,
+            StandingKind::Running | StandingKind::AtRest => true,
+            _ => false,
+        };
+        if !waits {
+            return Err(waits_for_nothing(&self.job.at));
+        }
+        self.answers = merged(self.answers.take(), Some(answers));
+        if self.standing == StandingKind::AtRest {
+            self.requeue(now);
+        }
+        Ok(())
+    }
+
+    /// Tells its run, or the job itself where no run has begun.
+    pub(crate) fn signal(&mut self, signal: &Signal) -> Taken {
+        match (self.standing, signal) {
+            (StandingKind::Running, _) => Taken::ForRun,
+            (StandingKind::Queued, Signal::Cancel) if !self.begun => {
+                self.error = Some("it was cancelled before it began".to_owned());
+                self.leave(StandingKind::Done);
+                Taken::ByJob
+            }
+            (StandingKind::Queued, Signal::Pause) => {
+                self.rest(NEVER);
+                Taken::ByJob
+            }
+            (StandingKind::Queued, _) => Taken::ForRun,
+            _ => Taken::No,
+        }
+    }
+
+    /// Queues it as if it had never failed; false if that means nothing where it stands.
+    pub(crate) fn retry(&mut self, now: u64) -> bool {
+        let stands = matches!(self.standing, StandingKind::Dead | StandingKind::AtRest);
+        if stands {
+            self.failures = 0;
+            self.requeue(now);
+        }
+        stands
+    }
+
+    fn requeue(&mut self, ready_at: u64) {
+        self.leave(StandingKind::Queued);
+        self.ready_at = ready_at;
+    }
+
+    fn rest(&mut self, until: u64) {
+        self.leave(StandingKind::AtRest);
+        self.ready_at = until;
+    }
+
+    fn leave(&mut self, standing: StandingKind) {
+        (self.standing, self.receipt, self.expires) = (standing, None, 0);
+        self.worker.clear();
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        match self.standing {
+            StandingKind::Queued => Standing::Queued,
+            StandingKind::Running => Standing::Running { worker: self.worker.clone() },
+            StandingKind::AtRest => Standing::AtRest,
+            StandingKind::Dead => Standing::Dead { error: self.error.clone().unwrap_or_default() },
+            _ => Standing::Done,
+        }
+    }
+
+    pub(crate) fn shown(&self) -> QueuedJob {
+        let mut shown = QueuedJob::new(self.job.clone(), self.standing(), self.ready_at);
+        (shown.failures, shown.error) = (self.failures, self.error.clone());
+        (shown.created, shown.changed) = (self.created, self.changed);
+        shown
+    }
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn waits_for_nothing(run: &RunAddress) -> Error {
+    let message = format!("run '{}' waits for nothing: look where it stands, or send a new one", run.run);
+    Error::new(ErrorKind::Stale, message)
+}
+
+/// Later answers go over earlier ones.
+fn merged(
+    before: Option<BTreeMap<String, Answer>>,
+    since: Option<BTreeMap<String, Answer>>,
+) -> Option<BTreeMap<String, Answer>> {
+    match (before, since) {
+        (Some(mut before), Some(since)) => {
+            before.extend(since);
+            Some(before)
+        }
+        (before, since) => before.or(since),
+    }
+}

@@ -1,0 +1,79 @@
+//! What is done to workers, connections and the database.
+
+use std::{
+    fmt,
+    io::{self, Write},
+    time::Duration,
+};
+
+use agent::testing::SeededRng;
+use tokio::time::sleep;
+
+use super::{LEASE, database::Database, proxy::Proxy, worker::Workers};
+
+/// Decides what is done next, and does it.
+pub(super) struct Chaos {
+    rng: SeededRng,
+    only_kill: bool,
+    pub(super) done: Done,
+}
+
+/// How often each was done.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) kills: u64,
+    stops: u64,
+    stalls: u64,
+    cuts: u64,
+    restarts: u64,
+}
+
+impl Chaos {
+    pub(super) fn new(seed: u64, only_kill: bool) -> Self {
+        Self { rng: SeededRng::new(seed), only_kill, done: Done::default() }
+    }
+
+    /// Waits a moment, and strikes once.
+    pub(super) async fn strike(&mut self, workers: &mut Workers, proxy: &Proxy, database: &Database) -> io::Result<()> {
+        sleep(Duration::from_millis(50 + self.rng.below(800))).await;
+        let one = usize::try_from(self.rng.below(workers.number() as u64)).unwrap_or(0);
+        match if self.only_kill { 0 } else { self.rng.below(100) } {
+            0..70 => {
+                workers.kill(one)?;
+                self.done.kills += 1;
+            }
+            70..80 => {
+                workers.freeze(one, true);
+                sleep(LEASE + Duration::from_millis(500 + self.rng.below(1_500))).await;
+                workers.freeze(one, false);
+                self.done.stops += 1;
+            }
+            80..87 => {
+                proxy.stall(true);
+                sleep(Duration::from_millis(500 + self.rng.below(3_000))).await;
+                proxy.stall(false);
+                self.done.stalls += 1;
+            }
+            87..96 => {
+                proxy.cut();
+                self.done.cuts += 1;
+            }
+            _ => {
+                database.down()?;
+                sleep(Duration::from_millis(self.rng.below(1_000))).await;
+                database.up()?;
+                self.done.restarts += 1;
+            }
+        }
+        eprint!("\r{} kills ", self.done.kills);
+        io::stderr().flush()
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "workers stopped beyond their lease {:>9}", self.stops)?;
+        writeln!(f, "connections stalled, and cut       {:>9}, {}", self.stalls, self.cuts)?;
+        writeln!(f, "the database stopped at once       {:>9}", self.restarts)
+    }
+}

@@ -1,0 +1,95 @@
+//! A PostgreSQL server that the check starts, stops and starts again.
+
+use std::{
+    env, fs, io,
+    net::TcpListener,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+/// A server with a directory of its own, on a port of this machine. It ends with this value.
+pub(crate) struct Database {
+    programs: PathBuf,
+    dir: PathBuf,
+    port: u16,
+}
+
+impl Database {
+    /// Makes a cluster and starts it; none if PostgreSQL is not installed.
+    pub(crate) fn start() -> io::Result<Option<Self>> {
+        let Some(programs) = programs() else { return Ok(None) };
+        let made = command("mktemp").args(["-d", "-t", "workers-XXXXXX"]).current_dir("/").output()?;
+        let dir = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim_end());
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let database = Self { programs, dir, port };
+        let data = database.data();
+        database.run("initdb", &["-D", &data, "-U", "tests", "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C"])?;
+        database.up()?;
+        Ok(Some(database))
+    }
+
+    /// Starts the server, and waits until it takes connections. The operating system survives here, so that it need not flush.
+    pub(crate) fn up(&self) -> io::Result<()> {
+        let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300", self.port, self.dir.display());
+        let log = self.dir.join("log").display().to_string();
+        self.run("pg_ctl", &["-D", &self.data(), "-o", &options, "-l", &log, "-w", "-t", "60", "start"])
+    }
+
+    /// Stops the server as if its power failed.
+    pub(crate) fn down(&self) -> io::Result<()> {
+        self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"])
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// How it is reached by way of a port.
+    pub(crate) fn url(&self, port: u16) -> String {
+        format!("host=127.0.0.1 port={port} user=tests dbname=postgres sslmode=disable")
+    }
+
+    /// Runs one of the server's programs.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
+        let status = command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).stdout(Stdio::null()).status()?;
+        if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program} failed: {status}"))) }
+    }
+
+    /// What one of the server's programs writes.
+    pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> io::Result<String> {
+        let output = command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn data(&self) -> String {
+        self.dir.join("data").display().to_string()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let _ = self.down();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A command as a user that the server agrees to: it refuses to run as root.
+fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program).env_remove("TMPDIR");
+        return command;
+    }
+    Command::new(program)
+}
+
+/// Where the newest installed server's programs are.
+fn programs() -> Option<PathBuf> {
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let has_all = |dir: &PathBuf| ["initdb", "pg_ctl", "postgres"].iter().all(|program| dir.join(program).is_file());
+    let mut found: Vec<_> = debian.chain(env::split_paths(&path)).filter(has_all).collect();
+    found.sort();
+    found.pop()
+}
