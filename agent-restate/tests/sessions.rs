@@ -61,7 +61,7 @@ impl Tool for Deed {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let args: Value = serde_json::from_str(req.call.args_text()).unwrap_or_default();
+        let args: Value = serde_json::from_str(&req.call.arguments).unwrap_or_default();
         if args["asks"] == true {
             let may: bool = req.ask("may", json!("May I?"))?;
             return Ok(ToolOutput::text(may.to_string()));
@@ -96,7 +96,7 @@ struct World {
     restate: Restate,
     address: SocketAddr,
     deed: Deed,
-    _process: Process,
+    process: Process,
 }
 
 impl World {
@@ -111,9 +111,9 @@ impl World {
         let server = Server::start().await?;
         let (restate, address, deed) = (server.restate(), common::free_address(), Deed::default());
         let endpoint = change(AgentEndpoint::builder().agent(agent(steps, &deed))).build().expect("an endpoint");
-        let _process = Process::start(&endpoint, address);
+        let process = Process::start(&endpoint, address);
         restate.register(&format!("http://{address}")).await.expect("registers");
-        Some(Self { server, restate, address, deed, _process })
+        Some(Self { server, restate, address, deed, process })
     }
 
     async fn dispatch(&self, text: &str, run: &str) -> RunAddress {

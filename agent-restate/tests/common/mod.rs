@@ -10,9 +10,10 @@ use std::{
 };
 
 use agent_restate::Restate;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A server on ports of its own, on loopback, in a folder that is deleted with it.
-pub struct Server {
+pub(crate) struct Server {
     program: PathBuf,
     folder: tempfile::TempDir,
     child: Child,
@@ -21,7 +22,7 @@ pub struct Server {
 }
 
 /// The server's program: the one that `RESTATE_SERVER` names, that of the project's tools, or one on the path.
-pub fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let named = std::env::var_os("RESTATE_SERVER").map(PathBuf::from);
     let tools = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../target/tools/node_modules/@restatedev/restate-server-linux-x64/bin/restate-server");
@@ -35,14 +36,14 @@ pub fn program() -> Option<PathBuf> {
 }
 
 /// A port that nobody has now.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
     listener.local_addr().expect("it has an address").port()
 }
 
 impl Server {
     /// Starts one, if there is a program.
-    pub async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
         let [ingress, admin, node, tokio] = [free_port(), free_port(), free_port(), free_port()];
@@ -77,48 +78,41 @@ max-interval = "200ms"
     }
 
     /// Waits until it answers.
-    pub async fn is_up(&self) {
-        let url = [(self.ingress, "restate/health"), (self.admin, "health")];
-        for (port, path) in url {
-            let client = reqwest::Client::new();
+    pub(crate) async fn is_up(&self) {
+        for (port, path) in [(self.ingress, "/restate/health"), (self.admin, "/health")] {
             let mut tries = 0;
-            while !client
-                .get(format!("http://127.0.0.1:{port}/{path}"))
-                .send()
-                .await
-                .is_ok_and(|answer| answer.status().is_success())
-            {
+            while !is_well(port, path).await.unwrap_or_default() {
                 tries += 1;
-                assert!(tries < 600, "the server does not come up: {}", self.log());
+                assert!(tries < 1_200, "the server does not come up: {}", self.log());
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 
     /// Kills it with SIGKILL, and starts it again in its folder.
-    pub async fn kill_and_start(&mut self) {
+    pub(crate) async fn kill_and_start(&mut self) {
         self.kill();
         self.child = spawn(&self.program, self.folder.path());
         self.is_up().await;
     }
 
     /// Kills it with SIGKILL.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is ours");
     }
 
     /// The server, as the crate sees it.
-    pub fn restate(&self) -> Restate {
+    pub(crate) fn restate(&self) -> Restate {
         Restate::builder(self.ingress()).admin(format!("http://127.0.0.1:{}", self.admin)).build().expect("URLs")
     }
 
-    pub fn ingress(&self) -> String {
+    pub(crate) fn ingress(&self) -> String {
         format!("http://127.0.0.1:{}", self.ingress)
     }
 
     /// The last lines that it logged.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -147,6 +141,16 @@ fn spawn(program: &Path, folder: &Path) -> Child {
 }
 
 /// An address that nobody has now.
-pub fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
+}
+
+/// True if what serves the port says that it is well.
+async fn is_well(port: u16, path: &str) -> std::io::Result<bool> {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer.starts_with("HTTP/1.1 200"))
 }
