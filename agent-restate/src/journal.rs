@@ -28,6 +28,11 @@ impl RestateJournal {
         Self { restate, indexes: IndexCache::default() }
     }
 
+    /// The server.
+    pub fn restate(&self) -> &Restate {
+        &self.restate
+    }
+
     async fn head(&self, session: &str) -> Result<Head> {
         self.restate.call(session, "head", &()).await
     }

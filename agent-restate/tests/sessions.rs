@@ -53,7 +53,7 @@ struct Deed(Arc<AtomicU32>);
 #[async_trait]
 impl Tool for Deed {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::new("deed", "", json!({"type": "object"}))
+        ToolSpec::new("deed", "", json!({"type": "object", "additionalProperties": true}))
     }
 
     fn options(&self) -> ToolOptions {
@@ -61,7 +61,7 @@ impl Tool for Deed {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let args: Value = serde_json::from_str(&req.call.arguments).unwrap_or_default();
+        let args = req.args.clone();
         if args["asks"] == true {
             let may: bool = req.ask("may", json!("May I?"))?;
             return Ok(ToolOutput::text(may.to_string()));
@@ -268,4 +268,3 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
     let all = journal.read("a session/with any name", 0, 1_000).await.expect("is read");
     assert!(json!(all).to_string().len() > 200_000);
 }
-

@@ -104,7 +104,13 @@ max-interval = "200ms"
 
     /// The server, as the crate sees it.
     pub(crate) fn restate(&self) -> Restate {
-        Restate::builder(self.ingress()).admin(format!("http://127.0.0.1:{}", self.admin)).build().expect("URLs")
+        self.restate_of(agent_restate::DEFAULT_SERVICE)
+    }
+
+    /// The same, for a service of this name.
+    pub(crate) fn restate_of(&self, service: &str) -> Restate {
+        let admin = format!("http://127.0.0.1:{}", self.admin);
+        Restate::builder(self.ingress()).admin(admin).service(service).build().expect("URLs")
     }
 
     pub(crate) fn ingress(&self) -> String {
@@ -147,10 +153,25 @@ pub(crate) fn free_address() -> SocketAddr {
 
 /// True if what serves the port says that it is well.
 async fn is_well(port: u16, path: &str) -> std::io::Result<bool> {
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    Ok(exchange(address, &request).await?.starts_with("HTTP/1.1 200"))
+}
+
+/// Posts JSON, and fails if that is not taken.
+pub(crate) async fn post(url: &str, json: &str) {
+    let (address, path) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a URL");
+    let length = json.len();
+    let head = format!("POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
+    let request = format!("{head}\r\ncontent-length: {length}\r\n\r\n{json}");
+    let answer = exchange(address.parse().expect("an address"), &request).await.expect("is answered");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    Ok(answer.starts_with("HTTP/1.1 200"))
+    Ok(answer)
 }
